@@ -224,7 +224,10 @@ struct cuda_matte_job {
     const int16_t *share_before;
     uint8_t       *luma; /* cell 0, 0 */
     const uint8_t *luma_before;
-    int16_t       *share_kept; /* where they are copied in the end; NULL: nowhere */
+    uint8_t       *half; /* luma of half size; NULL: nobody asks for it */
+    uint8_t       *half_before;
+    bool           halves_before; /* which is made here: the frame before is of an earlier batch */
+    int16_t       *share_kept;    /* where they are copied in the end; NULL: nowhere */
     uint8_t       *luma_kept;
     struct sac_matte_summary *summary; /* NULL: not asked */
     /* Scratch. */
@@ -243,6 +246,7 @@ enum {
     CUDA_MATTE_CHAIN = 4,     /* frames of one stream in one launch */
     CUDA_MATTE_TILE_X = 32,   /* cells of a block */
     CUDA_MATTE_TILE_Y = 8,
+    CUDA_MATTE_QUADS = 16,   /* the same where a thread has four side by side, and rows */
     CUDA_MATTE_AREA_X = 128, /* pixels of a block */
     CUDA_MATTE_AREA_Y = 64,
     CUDA_MATTE_CLASS_Y = 32
@@ -252,7 +256,7 @@ struct cuda_matte_params {
     const void              *numbers; /* of the network */
     struct cuda_matte_job   *jobs;    /* [n], device memory, filled by the launch */
     int                      n;
-    int                      luma_pitch; /* of planes of luma */
+    int                      luma_pitch, half_pitch;
     bool                     classes, turned;
     int                      guide, hole, smooth;
     double                   variance;

@@ -99,6 +99,15 @@ static bool is_read(const struct matte_round *r, int i)
     return false;
 }
 
+/* Whether its luma of half size is asked for: by its own search, or the next one's. */
+static bool is_halved(const struct matte_round *r, int i)
+{
+    bool asked = r->made[i].moves;
+    for (int k = i + 1; k < r->n && !asked; k++)
+        asked = r->made[k].moves && r->made[k].before == i;
+    return asked;
+}
+
 static void find_chain(struct matte_round *r, int i)
 {
     struct cuda_matte_job *m = &r->made[i];
@@ -130,6 +139,19 @@ static int lay_out_tables(struct cuda_matte_job *m, bool classes, uintptr_t *at)
     return SAC_MAX(SAC_MAX(across, down), SAC_MAX(m->x.cells, m->y.cells));
 }
 
+static void lay_out_halves(struct matte_round *r, int i, uintptr_t *at)
+{
+    struct cuda_matte_job *m = &r->made[i];
+    const size_t           rows = ((size_t)r->spec->height + 2 * SAC_MATTE_MARGIN + 1) / 2;
+    const size_t           bytes = (size_t)r->params.half_pitch * rows;
+    m->half = is_halved(r, i) ? part(at, bytes, 1) : NULL;
+    m->halves_before = m->moves && m->before < 0;
+    if (m->halves_before)
+        m->half_before = part(at, bytes, 1);
+    else if (m->moves)
+        m->half_before = r->made[m->before].half;
+}
+
 /* Planes of shares and luma: in the stream's memory, or here where others read that or come
  * later. */
 static void lay_out_planes(struct matte_round *r, int i, uintptr_t *at)
@@ -152,6 +174,7 @@ static void lay_out_planes(struct matte_round *r, int i, uintptr_t *at)
     m->raw = m->moves ? part(at, cells, sizeof *m->raw) : m->share;
     m->share_before = m->before < 0 ? memory.share[plane ^ 1] : r->made[m->before].share;
     m->luma_before = m->before < 0 ? memory.luma[plane ^ 1] : r->made[m->before].luma;
+    lay_out_halves(r, i, at);
     m->wide_luma =
         ((uintptr_t)m->luma | (uintptr_t)m->luma_before | (size_t)memory.luma_pitch) % 4 == 0;
     r->params.kept |= m->share_kept != NULL;
@@ -226,6 +249,7 @@ static struct cuda_matte_params params_of(const struct sac_matte_spec  *spec,
                                   .numbers = tensors[spec->value.tensor],
                                   .n = n,
                                   .luma_pitch = spec->width + 2 * SAC_MATTE_MARGIN,
+                                  .half_pitch = (spec->width / 2 + SAC_MATTE_MARGIN + 4) & -4,
                                   .classes = style->classes,
                                   .table_max = 1,
                                   .depth_max = -1};

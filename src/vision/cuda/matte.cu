@@ -15,7 +15,9 @@ enum {
     TILE_Y = CUDA_MATTE_TILE_Y,
     THREADS = TILE_X * TILE_Y,
     MARGIN = SAC_MATTE_MARGIN,
-    PIXELS = 4 /* of a thread, side by side */
+    PIXELS = 4, /* of a thread, side by side; cells too */
+    QUADS = CUDA_MATTE_QUADS,
+    QUAD_TILE = QUADS * PIXELS /* cells of a row of a block */
 };
 
 template <int N> struct job_list {
@@ -37,10 +39,66 @@ struct tile {
     int x, y;
 };
 
-__device__ tile tile_of(int columns, int height)
+__device__ tile tile_of(int columns, int height, int width = TILE_X)
 {
-    const int across = (columns + TILE_X - 1) / TILE_X;
-    return tile{(int)blockIdx.x % across * TILE_X, (int)blockIdx.x / across * height};
+    const int across = (columns + width - 1) / width;
+    return tile{(int)blockIdx.x % across * width, (int)blockIdx.x / across * height};
+}
+
+/* Tables and planes that no thread of the launch writes. */
+template <typename T> __device__ T read_only(const T *at)
+{
+#ifdef __CUDA_ARCH__
+    return __ldg(at);
+#else
+    return *at;
+#endif
+}
+
+/* ---- four bytes at once ---- */
+
+/* From any address on; wide: it lies in rows that begin at multiples of four. Up to seven bytes
+ * behind the first are read. */
+__device__ uint32_t four_at(const uint8_t *at, bool wide)
+{
+    if (!wide)
+        return at[0] | at[1] << 8 | at[2] << 16 | (uint32_t)at[3] << 24;
+    const int       off = (int)((uintptr_t)at & 3);
+    const uint32_t *word = (const uint32_t *)(const void *)(at - off);
+    return __funnelshift_r(word[0], word[1], off * 8);
+}
+
+/* Four cells of a row from any one on. */
+__device__ uint32_t four_of(const uint32_t *row, int at)
+{
+    const uint32_t *word = row + at / 4;
+    return __funnelshift_r(word[0], word[1], at % 4 * 8);
+}
+
+/* Differences of four bytes, added to a sum. */
+__device__ uint32_t add_differences(uint32_t a, uint32_t b, uint32_t sum)
+{
+#ifdef __CUDA_ARCH__
+    uint32_t out;
+    asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(sum));
+    return out;
+#else
+    return sum + __vsadu4(a, b);
+#endif
+}
+
+/* Means of two by two of eight bytes of two rows: four bytes. */
+__device__ uint32_t halve_four(const uint32_t above[2], const uint32_t below[2])
+{
+    uint32_t out = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const uint32_t a = above[i / 2] >> i % 2 * 16, b = below[i / 2] >> i % 2 * 16;
+        const uint8_t  up[2] = {(uint8_t)a, (uint8_t)(a >> 8)},
+                      down[2] = {(uint8_t)b, (uint8_t)(b >> 8)};
+        out |= (uint32_t)sac_matte_halve(up, down) << 8 * i;
+    }
+    return out;
 }
 
 /* ---- tables ---- */
@@ -99,22 +157,27 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- summaries ---- */
 
-/* A block's cells of one image; every thread calls it. */
-__device__ void add_to_summary(const cuda_matte_job &job, bool any, int16_t share, int x, int y)
+/* `count` cells of a thread, from x on, of one image; every thread of the block calls it. */
+__device__ void add_to_summary(const cuda_matte_job &job, int count, const int16_t *share, int x,
+                               int y)
 {
     __shared__ int box[4], unsure;
     const int      thread = thread_of_block();
+    int            missing = 0;
     if (thread == 0)
         box[0] = box[1] = box[2] = box[3] = unsure = 0;
     __syncthreads();
-    if (any)
-        atomicAdd(&unsure, sac_matte_unsure(share));
-    if (any && sac_matte_inside(share)) {
-        atomicMax(&box[0], x + 1);
+    for (int i = 0; i < count; i++) {
+        missing += sac_matte_unsure(share[i]);
+        if (!sac_matte_inside(share[i]))
+            continue;
+        atomicMax(&box[0], x + i + 1);
         atomicMax(&box[1], y + 1);
-        atomicMax(&box[2], job.x.cells - x);
+        atomicMax(&box[2], job.x.cells - x - i);
         atomicMax(&box[3], job.y.cells - y);
     }
+    if (missing)
+        atomicAdd(&unsure, missing);
     __syncthreads();
     if (thread != 0)
         return;
@@ -171,13 +234,31 @@ __device__ float number_of(int64_t v)
     return (float)v;
 }
 
-/* An image's numbers: that of class k and cell x, y of the grid. */
+/* An image's numbers, by class and cell of the grid. */
 template <typename T> struct numbers {
     const T         *first;
     int64_t          cell, row, number;
     __device__ float at(int k, int x, int y) const
     {
         return number_of(first[k * number + y * row + x * cell]);
+    }
+    /* Of cells x..x + 3, of which `count` are there; others as the first. */
+    __device__ void four(int k, int x, int y, int count, float out[PIXELS]) const
+    {
+        struct alignas(PIXELS * sizeof(T)) together {
+            T of[PIXELS];
+        };
+        const T *from = first + k * number + y * row + x * cell;
+        if (count == PIXELS && cell == 1 && (uintptr_t)from % sizeof(together) == 0) {
+            const together v = *(const together *)(const void *)from;
+#pragma unroll
+            for (int i = 0; i < PIXELS; i++)
+                out[i] = number_of(v.of[i]);
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            out[i] = number_of(from[(i < count ? i : 0) * cell]);
     }
 };
 
@@ -192,44 +273,111 @@ __device__ numbers<T> numbers_of(const cuda_matte_params &p, const cuda_matte_jo
 
 /* ---- shares ---- */
 
-template <typename T>
-__device__ int16_t softmax(const sac_matte_spec &s, const numbers<T> &in, int x, int y)
+/* The share of two classes by one exponential: the greater one's is 1, or 0 where it is no number
+ * or infinite. As softmax_of, to the last bit. */
+__device__ float part_of_two(float a, float b, bool wants_a, bool wants_b)
 {
-    float greatest = -INFINITY, total = 0, wanted = 0;
-#pragma unroll 4
-    for (int k = 0; k < s.classes; k++) {
-        const float v = in.at(k, x, y);
-        greatest = v > greatest ? v : greatest;
-    }
-#pragma unroll 4
-    for (int k = 0; k < s.classes; k++) {
-        const float e = sac_exp(in.at(k, x, y) - greatest);
-        total += e;
-        wanted = sac_matte_wanted(&s, k) ? wanted + e : wanted;
-    }
-    return sac_matte_share(sac_matte_part(wanted, total));
+    const float first = a > -INFINITY ? a : -INFINITY;
+    const bool  second = b > first;
+    const float greatest = second ? b : first;
+    const float less = sac_exp((second ? a : b) - greatest),
+                most = greatest - greatest == 0.0f ? 1.0f : 0.0f;
+    const float of_a = second ? less : most, of_b = second ? most : less;
+    const float wanted = (wants_a ? of_a : 0.0f) + (wants_b ? of_b : 0.0f);
+    return sac_matte_part(wanted, of_a + of_b);
 }
 
 template <typename T>
-__device__ int16_t sum_shares(const sac_matte_spec &s, const numbers<T> &in, int x, int y)
+__device__ void softmax_of(const sac_matte_spec &s, const numbers<T> &in, int x, int y, int count,
+                           float out[PIXELS])
 {
-    float wanted = 0;
-    for (int k = 0; k < s.classes; k++)
-        if (sac_matte_wanted(&s, k))
-            wanted += in.at(k, x, y);
-    return sac_matte_share(wanted);
+    float greatest[PIXELS], total[PIXELS], wanted[PIXELS], v[PIXELS];
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++) {
+        greatest[i] = -INFINITY;
+        total[i] = wanted[i] = 0.0f;
+    }
+#pragma unroll 4
+    for (int k = 0; k < s.classes; k++) {
+        in.four(k, x, y, count, v);
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            greatest[i] = v[i] > greatest[i] ? v[i] : greatest[i];
+    }
+#pragma unroll 1
+    for (int k = 0; k < s.classes; k++) {
+        const bool wants = sac_matte_wanted(&s, k);
+        in.four(k, x, y, count, v);
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++) {
+            const float e = sac_exp(v[i] - greatest[i]);
+            total[i] += e;
+            wanted[i] = wants ? wanted[i] + e : wanted[i];
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        out[i] = sac_matte_part(wanted[i], total[i]);
 }
 
 template <typename T>
-__device__ int16_t share_of(const sac_matte_spec &s, const numbers<T> &in, int x, int y)
+__device__ void sum_of(const sac_matte_spec &s, const numbers<T> &in, int x, int y, int count,
+                       float out[PIXELS])
 {
-    switch (s.form) {
-    case SAC_MATTE_CLASS_LOGITS: return softmax(s, in, x, y);
-    case SAC_MATTE_CLASS_SHARES: return sum_shares(s, in, x, y);
-    case SAC_MATTE_LOGIT: return sac_matte_share(sac_sigmoid(in.at(0, x, y)));
-    case SAC_MATTE_SHARE: return sac_matte_share(in.at(0, x, y));
-    default: return sac_matte_share_of_label(&s, in.at(0, x, y));
+    float v[PIXELS];
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        out[i] = 0.0f;
+    for (int k = 0; k < s.classes; k++) {
+        if (!sac_matte_wanted(&s, k))
+            continue;
+        in.four(k, x, y, count, v);
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            out[i] += v[i];
     }
+}
+
+template <typename T>
+__device__ void shares_of(const sac_matte_spec &s, const numbers<T> &in, int x, int y, int count,
+                          int16_t out[PIXELS])
+{
+    float v[PIXELS], other[PIXELS];
+    if (s.form == SAC_MATTE_CLASS_LOGITS && s.classes == 2) {
+        const bool wants[2] = {sac_matte_wanted(&s, 0), sac_matte_wanted(&s, 1)};
+        in.four(0, x, y, count, v);
+        in.four(1, x, y, count, other);
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            v[i] = part_of_two(v[i], other[i], wants[0], wants[1]);
+    } else if (s.form == SAC_MATTE_CLASS_LOGITS) {
+        softmax_of(s, in, x, y, count, v);
+    } else if (s.form == SAC_MATTE_CLASS_SHARES) {
+        sum_of(s, in, x, y, count, v);
+    } else {
+        in.four(0, x, y, count, v);
+    }
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        out[i] = s.form == SAC_MATTE_LABEL   ? sac_matte_share_of_label(&s, v[i])
+                 : s.form == SAC_MATTE_LOGIT ? sac_matte_share(sac_sigmoid(v[i]))
+                                             : sac_matte_share(v[i]);
+}
+
+/* Shares of a row's cells. */
+__device__ void store_shares(int16_t *to, int count, const int16_t share[PIXELS])
+{
+    struct alignas(PIXELS * sizeof(int16_t)) together {
+        int16_t of[PIXELS];
+    };
+    if (count == PIXELS && (uintptr_t)to % sizeof(together) == 0) {
+        *(together *)(void *)to = together{{share[0], share[1], share[2], share[3]}};
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        if (i < count)
+            to[i] = share[i];
 }
 
 /* ---- luma ---- */
@@ -247,11 +395,12 @@ __device__ auto read_as(enum sac_pixel_format format, BODY body)
     }
 }
 
-template <bool TURNED> __device__ uint8_t mean_of(const cuda_matte_job &job, int x, int y)
+template <bool TURNED>
+__device__ uint8_t mean_of(const cuda_matte_job &job, const sac_matte_span &sx,
+                           const sac_matte_span &sy)
 {
-    const sac_matte_span sx = job.span_x[x], sy = job.span_y[y];
-    const int            across = sac_matte_samples(&sx), down = sac_matte_samples(&sy);
-    const int32_t        sum = read_as<TURNED>(job.frame.format, [&](sac_reading r) {
+    const int     across = sac_matte_samples(&sx), down = sac_matte_samples(&sy);
+    const int32_t sum = read_as<TURNED>(job.frame.format, [&](sac_reading r) {
         int32_t all = 0;
         for (int j = 0; j < down; j++) {
             const int row = sac_matte_sample(&sy, j);
@@ -264,27 +413,130 @@ template <bool TURNED> __device__ uint8_t mean_of(const cuda_matte_job &job, int
     return sac_matte_mean(sum, sac_matte_inverse(across * down));
 }
 
+/* The sum of a cell's luma where its rows can be read word by word and all its pixels count. */
+__device__ int32_t sum_words(const cuda_matte_job &job, const sac_matte_span &sx,
+                             const sac_matte_span &sy)
+{
+    const bool     words = job.frame.format == SAC_PIXEL_P010;
+    const int      scale = words ? 2 : 1, from = sx.first * scale, until = from + sx.length * scale;
+    const uint32_t ones = words ? 0x01000100u : 0x01010101u; /* of 16 bits the upper byte counts */
+    const size_t   pitch = job.frame.pitch[0];
+    uint32_t       sum = 0;
+    for (int at = from & -4; at < until; at += 4) {
+        const int      low = from - at, high = at + 4 - until;
+        const uint8_t *row = job.frame.plane[0] + (size_t)sy.first * pitch + at;
+        uint32_t       mask = ones;
+        mask = low > 0 ? mask & ~0u << 8 * low : mask;
+        mask = high > 0 ? mask & ~0u >> 8 * high : mask;
+#pragma unroll 2
+        for (int j = 0; j < sy.length; j++, row += pitch)
+            sum = __dp4a(read_only((const uint32_t *)(const void *)row), mask, sum);
+    }
+    return (int32_t)sum;
+}
+
+/* Of a row's last pixels a word may reach past the frame. */
+__device__ bool has_words(const cuda_matte_job &job, const sac_matte_span &sx,
+                          const sac_matte_span &sy)
+{
+    const int scale = job.frame.format == SAC_PIXEL_P010 ? 2 : 1;
+    return job.wide_frame && sx.length <= SAC_MATTE_SAMPLES && sy.length <= SAC_MATTE_SAMPLES &&
+           (((sx.first + sx.length) * scale + 3) & -4) <= job.frame.width * scale;
+}
+
+template <bool TURNED> __device__ uint8_t luma_of(const cuda_matte_job &job, int x, int y)
+{
+    const sac_matte_span sx = job.span_x[clamp_to(x, 0, job.x.cells - 1)],
+                         sy = job.span_y[clamp_to(y, 0, job.y.cells - 1)];
+    if (TURNED || !has_words(job, sx, sy))
+        return mean_of<TURNED>(job, sx, sy);
+    return sac_matte_mean(sum_words(job, sx, sy), sac_matte_inverse(sx.length * sy.length));
+}
+
+/* Luma of four cells, of which `count` are there. */
+template <bool TURNED>
+__device__ uint32_t fill_luma(const cuda_matte_params &p, const cuda_matte_job &job, int x, int y,
+                              int count)
+{
+    uint8_t *to = job.luma + (ptrdiff_t)y * p.luma_pitch + x;
+    uint32_t four = 0;
+    for (int i = 0; i < count; i++)
+        four |= (uint32_t)luma_of<TURNED>(job, x + i, y) << 8 * i;
+    if (count == PIXELS && job.wide_luma) {
+        *(uint32_t *)(void *)to = four;
+        return four;
+    }
+    for (int i = 0; i < count; i++)
+        to[i] = (uint8_t)(four >> 8 * i);
+    return four;
+}
+
+/* Planes of half size begin with their margin's first cell. Of a block's cells a quarter is left:
+ * where thread i, j of them writes four; NULL: past the plane. */
+__device__ uint32_t *half_of_block(const cuda_matte_params &p, const cuda_matte_job &job,
+                                   uint8_t *half, const tile &t, int i, int j)
+{
+    const int x = t.x / 2 + i * PIXELS, y = t.y / 2 + j;
+    if (j >= QUADS / 2 || x >= p.half_pitch || y >= (job.y.cells + 2 * MARGIN) / 2)
+        return NULL;
+    return (uint32_t *)(void *)(half + (ptrdiff_t)y * p.half_pitch + x);
+}
+
+__device__ void fill_half(const cuda_matte_params &p, const cuda_matte_job &job, const tile &t,
+                          const uint32_t (*luma)[QUADS], int thread)
+{
+    const int i = thread % (QUADS / 2), j = thread / (QUADS / 2);
+    uint32_t *to = half_of_block(p, job, job.half, t, i, j);
+    if (to)
+        *to = halve_four(&luma[2 * j][2 * i], &luma[2 * j + 1][2 * i]);
+}
+
+/* The same of the frame before, which is of an earlier batch. No search reads the last cells of its
+ * margin. */
+__device__ void fill_half_before(const cuda_matte_params &p, const cuda_matte_job &job,
+                                 const tile &t, int thread)
+{
+    const int i = thread % (QUADS / 2), j = thread / (QUADS / 2);
+    const int x = t.x - MARGIN + 2 * PIXELS * i, y = t.y - MARGIN + 2 * j;
+    uint32_t *to = half_of_block(p, job, job.half_before, t, i, j);
+    if (!to || x >= job.x.cells + MARGIN - 1 || y + 1 >= job.y.cells + MARGIN - 1)
+        return;
+    const uint8_t *above = job.luma_before + (ptrdiff_t)y * p.luma_pitch + x,
+                  *below = above + p.luma_pitch;
+    const uint32_t rows[2][2] = {
+        {four_at(above, job.wide_luma), four_at(above + PIXELS, job.wide_luma)},
+        {four_at(below, job.wide_luma), four_at(below + PIXELS, job.wide_luma)}};
+    *to = halve_four(rows[0], rows[1]);
+}
+
 /* Shares of the grid, and luma with its margin, whose cells are those next to them. */
 template <typename T, bool TURNED>
 __global__ void __launch_bounds__(THREADS) fill_cells(const __grid_constant__ cuda_matte_params p)
 {
+    __shared__ uint32_t   luma[QUADS][QUADS];
     const cuda_matte_job &job = p.jobs[blockIdx.y];
     const int             width = job.x.cells, height = job.y.cells;
-    const tile            t = tile_of(width + 2 * MARGIN, TILE_Y);
-    const int             x = t.x + threadIdx.x - MARGIN, y = t.y + threadIdx.y - MARGIN;
+    const tile            t = tile_of(width + 2 * MARGIN, QUADS, QUAD_TILE);
+    const int             x = t.x + threadIdx.x * PIXELS - MARGIN, y = t.y + threadIdx.y - MARGIN;
     if (width == 0 || t.y >= height + 2 * MARGIN)
         return;
-    if (x < width + MARGIN && y < height + MARGIN)
-        job.luma[(ptrdiff_t)y * p.luma_pitch + x] =
-            mean_of<TURNED>(job, clamp_to(x, 0, width - 1), clamp_to(y, 0, height - 1));
-    const bool in = job.image >= 0 && x >= 0 && x < width && y >= 0 && y < height;
-    int16_t    share = 0;
-    if (in) {
-        share = share_of(p.spec, numbers_of<T>(p, job), x, y);
-        job.raw[(ptrdiff_t)y * p.spec.width + x] = share;
+    const int lumas = y < height + MARGIN ? clamp_to(width + MARGIN - x, 0, PIXELS) : 0;
+    luma[threadIdx.y][threadIdx.x] = fill_luma<TURNED>(p, job, x, y, lumas);
+    const bool in = job.image >= 0 && x >= 0 && y >= 0 && y < height;
+    const int  count = in ? clamp_to(width - x, 0, PIXELS) : 0;
+    int16_t    share[PIXELS] = {};
+    if (count > 0) {
+        shares_of(p.spec, numbers_of<T>(p, job), x, y, count, share);
+        store_shares(job.raw + (ptrdiff_t)y * p.spec.width + x, count, share);
     }
+    if (job.half) {
+        __syncthreads();
+        fill_half(p, job, t, luma, thread_of_block());
+    }
+    if (job.halves_before)
+        fill_half_before(p, job, t, thread_of_block());
     if (job.summary && job.image >= 0)
-        add_to_summary(job, in, share, x, y);
+        add_to_summary(job, count, share, x, y);
 }
 
 /* ---- motion ---- */
@@ -294,68 +546,21 @@ enum {
     REACH = SAC_MATTE_REACH,
     FINE = SAC_MATTE_FINE,
     WARPS = THREADS / LANES,
-    BEFORE_MARGIN = 16, /* cells around a block that a search may read: twice REACH, and FINE */
-    BEFORE = BLOCK + 2 * BEFORE_MARGIN,
-    NOW_MARGIN = 4,
-    NOW = BLOCK + 2 * NOW_MARGIN,
     HALF_BEFORE = BLOCK + 2 * REACH,
     SIDE = 2 * REACH + 1, /* candidates, each way */
     FINE_SIDE = 2 * FINE + 1,
+    FINE_BEFORE = BLOCK + 2 * FINE,
     COLUMN = REACH + 1 /* candidates of a lane, one below the other: two lanes share a column */
 };
-static_assert((int)BEFORE_MARGIN >= 2 * REACH + FINE, "all places are at hand");
-static_assert(2 * HALF_BEFORE == BEFORE && 2 * BLOCK == NOW, "planes of half size");
+static_assert(MARGIN / 2 - BLOCK / 4 - REACH == 4 && MARGIN % 8 == 0,
+              "where a block is looked for begins at a multiple of four");
 
-/* A block's cells and those around it in the frame before, both also of half size. Rows are longer
- * by a word: a place that is no multiple of four reads past the last one, and banks differ. */
+/* What a warp looks at: a block, and where it may have been, also of half size. Rows are longer by
+ * a word: a place that is no multiple of four reads past the last one. */
 struct search_room {
-    uint32_t before[BEFORE][BEFORE / 4 + 1], now[NOW][NOW / 4];
-    uint32_t half_before[HALF_BEFORE][HALF_BEFORE / 4 + 1], half_now[BLOCK][BLOCK / 4];
+    uint32_t now[BLOCK][BLOCK / 4], before[FINE_BEFORE][FINE_BEFORE / 4 + 1];
+    uint32_t half_now[BLOCK][BLOCK / 4], half_before[HALF_BEFORE][HALF_BEFORE / 4 + 1];
 };
-
-/* Differences of four bytes, added to a sum. */
-__device__ uint32_t add_differences(uint32_t a, uint32_t b, uint32_t sum)
-{
-#ifdef __CUDA_ARCH__
-    uint32_t out;
-    asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(sum));
-    return out;
-#else
-    return sum + __vsadu4(a, b);
-#endif
-}
-
-/* Four cells of a row from any one on. */
-__device__ uint32_t four_of(const uint32_t *row, int at)
-{
-    const uint32_t *word = row + at / 4;
-    return __funnelshift_r(word[0], word[1], at % 4 * 8);
-}
-
-/* Cells left, top on, rows of `words` words. */
-__device__ void copy_window(const uint8_t *luma, int pitch, bool wide, int words, int rows,
-                            uint32_t *to, int to_pitch, int lane)
-{
-    for (int i = lane; i < words * rows; i += LANES) {
-        const uint8_t *from = luma + (ptrdiff_t)(i / words) * pitch + i % words * 4;
-        uint32_t      *word = &to[i / words * to_pitch + i % words];
-        if (wide)
-            *word = *(const uint32_t *)(const void *)from;
-        else
-            *word = from[0] | from[1] << 8 | from[2] << 16 | (uint32_t)from[3] << 24;
-    }
-}
-
-__device__ void halve_window(const uint32_t *from, int from_pitch, int side, uint32_t *to,
-                             int to_pitch, int lane)
-{
-    for (int i = lane; i < side * side; i += LANES) {
-        const int      x = i % side, y = i / side;
-        const uint8_t *above = (const uint8_t *)(from + 2 * y * from_pitch) + 2 * x;
-        const uint8_t *below = (const uint8_t *)(from + (2 * y + 1) * from_pitch) + 2 * x;
-        ((uint8_t *)(to + y * to_pitch))[x] = sac_matte_halve(above, below);
-    }
-}
 
 __device__ uint32_t least_of_warp(uint32_t v)
 {
@@ -366,17 +571,48 @@ __device__ uint32_t least_of_warp(uint32_t v)
     return v;
 }
 
-/* The sum of differences of a block to itself: every lane has it. */
-__device__ int still_difference(const uint8_t *now, const uint8_t *before, int pitch, int lane)
+/* The sum of differences of a block to itself: every lane has it. The block stays in the room. */
+__device__ int still_difference(const uint8_t *now, const uint8_t *before, int pitch, bool wide,
+                                search_room &r, int lane)
 {
     int sum = 0;
-    for (int i = lane; i < BLOCK * BLOCK; i += LANES) {
-        const ptrdiff_t at = (ptrdiff_t)(i / BLOCK) * pitch + i % BLOCK;
-        sum += now[at] > before[at] ? now[at] - before[at] : before[at] - now[at];
+    if (lane < BLOCK * BLOCK / 4) {
+        const ptrdiff_t at = (ptrdiff_t)(lane / 2) * pitch + lane % 2 * 4;
+        const uint32_t  four = four_at(now + at, wide);
+        r.now[lane / 2][lane % 2] = four;
+        sum = (int)add_differences(four, four_at(before + at, wide), 0);
     }
     for (int half = LANES / 2; half > 0; half /= 2)
         sum += __shfl_xor_sync(~0u, sum, half);
     return sum;
+}
+
+/* Block x, y of half size, and all around it in the frame before. */
+__device__ void copy_halves(const cuda_matte_job &job, int pitch, int x, int y, search_room &r,
+                            int lane)
+{
+    const int      left = x * BLOCK / 2 + 4, top = y * BLOCK / 2 + 4;
+    const uint8_t *from = job.half_before + (ptrdiff_t)top * pitch + left;
+    const uint8_t *now = job.half + (ptrdiff_t)(top + REACH) * pitch + left + REACH;
+    for (int i = lane; i < HALF_BEFORE * (HALF_BEFORE / 4); i += LANES) {
+        const int row = i / (HALF_BEFORE / 4), word = i % (HALF_BEFORE / 4);
+        r.half_before[row][word] =
+            *(const uint32_t *)(const void *)(from + (ptrdiff_t)row * pitch + word * 4);
+    }
+    if (lane < BLOCK * BLOCK / 4)
+        r.half_now[lane / 2][lane % 2] =
+            four_at(now + (ptrdiff_t)(lane / 2) * pitch + lane % 2 * 4, true);
+}
+
+/* The cells about where the coarse search leads. */
+__device__ void copy_before(const uint8_t *before, int pitch, bool wide, sac_matte_move coarse,
+                            search_room &r, int lane)
+{
+    const uint8_t *from = before + (ptrdiff_t)(2 * coarse.y - FINE) * pitch + 2 * coarse.x - FINE;
+    for (int i = lane; i < FINE_BEFORE * (FINE_BEFORE / 4); i += LANES) {
+        const int row = i / (FINE_BEFORE / 4), word = i % (FINE_BEFORE / 4);
+        r.before[row][word] = four_at(from + (ptrdiff_t)row * pitch + word * 4, wide);
+    }
 }
 
 /* Differences of a block of half size to seven places, one below the other. */
@@ -428,19 +664,18 @@ __device__ sac_matte_move coarse_move(const search_room &r, int lane)
 __device__ sac_matte_move fine_move(const search_room &r, sac_matte_move coarse, int still,
                                     int lane)
 {
-    const int x = 2 * coarse.x + lane % FINE_SIDE - FINE,
-              y = 2 * coarse.y + lane / FINE_SIDE - FINE;
-    uint32_t best = sac_matte_candidate(still, 0, 0, 0);
+    const int column = lane % FINE_SIDE, line = lane / FINE_SIDE;
+    uint32_t  best = sac_matte_candidate(still, 0, 0, 0);
     if (lane < FINE_SIDE * FINE_SIDE) {
         uint32_t off = 0;
 #pragma unroll
         for (int row = 0; row < BLOCK; row++) {
-            const uint32_t *before = r.before[BEFORE_MARGIN + y + row],
-                           *now = &r.now[NOW_MARGIN + row][NOW_MARGIN / 4];
-            off = add_differences(four_of(before, BEFORE_MARGIN + x), now[0], off);
-            off = add_differences(four_of(before, BEFORE_MARGIN + x + 4), now[1], off);
+            const uint32_t *before = r.before[line + row];
+            off = add_differences(four_of(before, column), r.now[row][0], off);
+            off = add_differences(four_of(before, column + 4), r.now[row][1], off);
         }
-        const uint32_t it = sac_matte_candidate((int)off, x, y, lane + 1);
+        const uint32_t it = sac_matte_candidate((int)off, 2 * coarse.x + column - FINE,
+                                                2 * coarse.y + line - FINE, lane + 1);
         best = it < best ? it : best;
     }
     best = least_of_warp(best);
@@ -472,19 +707,15 @@ __global__ void __launch_bounds__(THREADS)
         return;
     const ptrdiff_t at = (ptrdiff_t)(block / across * BLOCK) * pitch + block % across * BLOCK;
     const uint8_t  *now = job.luma + at, *before = job.luma_before + at;
-    const int       still = still_difference(now, before, pitch, lane);
+    const int       still = still_difference(now, before, pitch, job.wide_luma, r, lane);
     sac_matte_move  move = {0, 0};
     if (still > SAC_MATTE_STILL) { /* for all lanes */
-        copy_window(before - BEFORE_MARGIN * (pitch + 1), pitch, job.wide_luma, BEFORE / 4, BEFORE,
-                    r.before[0], BEFORE / 4 + 1, lane);
-        copy_window(now - NOW_MARGIN * (pitch + 1), pitch, job.wide_luma, NOW / 4, NOW, r.now[0],
-                    NOW / 4, lane);
+        copy_halves(job, p.half_pitch, block % across, block / across, r, lane);
         __syncwarp();
-        halve_window(r.before[0], BEFORE / 4 + 1, HALF_BEFORE, r.half_before[0],
-                     HALF_BEFORE / 4 + 1, lane);
-        halve_window(r.now[0], NOW / 4, BLOCK, r.half_now[0], BLOCK / 4, lane);
+        const sac_matte_move coarse = coarse_move(r, lane);
+        copy_before(before, pitch, job.wide_luma, coarse, r, lane);
         __syncwarp();
-        move = fine_move(r, coarse_move(r, lane), still, lane);
+        move = fine_move(r, coarse, still, lane);
     }
     if (lane == 0)
         job.move[block] = move;
@@ -501,18 +732,38 @@ __device__ uint32_t pack_former(sac_matte_move move, int residual)
            (uint32_t)(move.x + NOWHERE);
 }
 
-__device__ int residual_of(const cuda_matte_job &job, int pitch, int x, int y, sac_matte_move move)
+/* Bytes x - 1 to x + 6 of three rows about a cell. */
+struct surroundings {
+    uint32_t of[3][2];
+};
+
+__device__ surroundings surroundings_of(const uint8_t *cell, int pitch, bool wide)
 {
-    const ptrdiff_t at = (ptrdiff_t)(y - 1) * pitch + x - 1;
-    const uint8_t  *a = job.luma + at;
-    const uint8_t  *b = job.luma_before + at + (ptrdiff_t)move.y * pitch + move.x;
-    int             sum = 0;
+    surroundings   s;
+    const uint8_t *row = cell - pitch - 1;
 #pragma unroll
-    for (int j = 0; j < 3; j++, a += pitch, b += pitch)
+    for (int j = 0; j < 3; j++, row += pitch) {
+        s.of[j][0] = four_at(row, wide);
+        s.of[j][1] = four_at(row + 4, wide);
+    }
+    return s;
+}
+
+/* Sums of differences over the 3 x 3 cells about each of four. */
+__device__ void residuals_of(const surroundings &a, const surroundings &b, uint32_t out[PIXELS])
+{
 #pragma unroll
-        for (int i = 0; i < 3; i++)
-            sum += a[i] > b[i] ? a[i] - b[i] : b[i] - a[i];
-    return sum;
+    for (int i = 0; i < PIXELS; i++)
+        out[i] = 0;
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        const uint32_t left = __vabsdiffu4(a.of[j][0], b.of[j][0]),
+                       right = __vabsdiffu4(a.of[j][1], b.of[j][1]);
+        out[0] = __dp4a(left, 0x00010101u, out[0]);
+        out[1] = __dp4a(left, 0x01010100u, out[1]);
+        out[2] = __dp4a(left, 0x01010000u, __dp4a(right, 0x00000001u, out[2]));
+        out[3] = __dp4a(left, 0x01000000u, __dp4a(right, 0x00000101u, out[3]));
+    }
 }
 
 __device__ bool same_move(sac_matte_move a, sac_matte_move b)
@@ -520,25 +771,32 @@ __device__ bool same_move(sac_matte_move a, sac_matte_move b)
     return a.x == b.x && a.y == b.y;
 }
 
-/* Of staying and the moves of the blocks that the cell's quarter lies between, its own first. */
+/* Of staying and the moves of the blocks that a quarter of a block lies between, its own first:
+ * four cells of one. */
 __global__ void __launch_bounds__(THREADS) find_cells(const __grid_constant__ cuda_matte_params p)
 {
     const cuda_matte_job &job = p.jobs[blockIdx.y];
-    const int             width = job.x.cells, height = job.y.cells;
+    const int             width = job.x.cells, height = job.y.cells, pitch = p.luma_pitch;
     if (!job.moves)
         return;
-    const tile t = tile_of(width, TILE_Y);
-    const int  x = t.x + threadIdx.x, y = t.y + threadIdx.y;
+    const tile t = tile_of(width, QUADS, QUAD_TILE);
+    const int  x = t.x + threadIdx.x * PIXELS, y = t.y + threadIdx.y;
     if (x >= width || y >= height)
         return;
-    const int across = blocks_along(width), bx = x / BLOCK, by = y / BLOCK;
-    const int sx = clamp_to(bx + (x / (BLOCK / 2) & 1 ? 1 : -1), 0, across - 1);
-    const int sy = clamp_to(by + (y / (BLOCK / 2) & 1 ? 1 : -1), 0, blocks_along(height) - 1);
+    const bool wide = job.wide_luma;
+    const int  across = blocks_along(width), bx = x / BLOCK, by = y / BLOCK;
+    const int  sx = clamp_to(bx + (x / (BLOCK / 2) & 1 ? 1 : -1), 0, across - 1);
+    const int  sy = clamp_to(by + (y / (BLOCK / 2) & 1 ? 1 : -1), 0, blocks_along(height) - 1);
     const sac_matte_move none = {0, 0};
     const sac_matte_move moves[4] = {job.move[by * across + bx], job.move[by * across + sx],
                                      job.move[sy * across + bx], job.move[sy * across + sx]};
-    sac_matte_move       found = none;
-    int                  best = residual_of(job, p.luma_pitch, x, y, none);
+    const ptrdiff_t      at = (ptrdiff_t)y * pitch + x;
+    const surroundings   now = surroundings_of(job.luma + at, pitch, wide);
+    uint32_t             best[PIXELS], former[PIXELS];
+    residuals_of(now, surroundings_of(job.luma_before + at, pitch, wide), best);
+#pragma unroll
+    for (int k = 0; k < PIXELS; k++)
+        former[k] = pack_former(none, (int)best[k]);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         bool known = same_move(moves[i], none);
@@ -547,13 +805,23 @@ __global__ void __launch_bounds__(THREADS) find_cells(const __grid_constant__ cu
             known = known || same_move(moves[i], moves[k]);
         if (known)
             continue;
-        const int off = residual_of(job, p.luma_pitch, x, y, moves[i]) + SAC_MATTE_MOVE_COST;
-        if (off < best) {
-            best = off;
-            found = moves[i];
+        const ptrdiff_t to = at + (ptrdiff_t)moves[i].y * pitch + moves[i].x;
+        uint32_t        off[PIXELS];
+        residuals_of(now, surroundings_of(job.luma_before + to, pitch, wide), off);
+#pragma unroll
+        for (int k = 0; k < PIXELS; k++) {
+            off[k] += SAC_MATTE_MOVE_COST;
+            if (off[k] < best[k]) {
+                best[k] = off[k];
+                former[k] = pack_former(moves[i], (int)off[k]);
+            }
         }
     }
-    job.former[(ptrdiff_t)y * p.spec.width + x] = pack_former(found, best);
+    uint32_t *to = job.former + (ptrdiff_t)y * p.spec.width + x;
+#pragma unroll
+    for (int k = 0; k < PIXELS; k++)
+        if (x + k < width)
+            to[k] = former[k];
 }
 
 /* ---- what stays of former shares ---- */
@@ -618,7 +886,7 @@ __global__ void __launch_bounds__(THREADS)
         job.share[(ptrdiff_t)y * p.spec.width + x] = share;
     }
     if (job.summary && job.image < 0)
-        add_to_summary(job, in, share, x, y);
+        add_to_summary(job, in ? 1 : 0, &share, x, y);
 }
 
 /* ---- holes ---- */
@@ -836,16 +1104,6 @@ __device__ void store_quad(uint8_t *to, bool wide, const quad &q, uint32_t bytes
             to[i] = (uint8_t)(bytes >> 8 * i);
 }
 
-/* Tables and planes that no thread of the launch writes. */
-template <typename T> __device__ T read_only(const T *at)
-{
-#ifdef __CUDA_ARCH__
-    return __ldg(at);
-#else
-    return *at;
-#endif
-}
-
 /* Where the four lie among cells. */
 struct quad_taps {
     two_cells of[PIXELS];
@@ -1044,7 +1302,8 @@ __device__ float class_from(enum sac_matte_form form)
 
 /* Class after class, each where it is likelier than those before it. */
 template <typename T>
-__global__ void __launch_bounds__(THREADS) fill_classes(const __grid_constant__ cuda_matte_params p)
+__global__ void __launch_bounds__(THREADS, 3)
+    fill_classes(const __grid_constant__ cuda_matte_params p)
 {
     const cuda_matte_job &job = p.jobs[blockIdx.y];
     if (job.x.cells == 0)
@@ -1149,6 +1408,14 @@ int pieces(int of, int size)
     return (of + size - 1) / size;
 }
 
+/* The same for four cells a thread. */
+dim3 quads(const cuda_matte_params &p, int around)
+{
+    return dim3(pieces(p.cells_x_max + 2 * around, QUAD_TILE) *
+                    pieces(p.cells_y_max + 2 * around, QUADS),
+                p.n);
+}
+
 /* A block for each tile of cells of each job. */
 dim3 tiles(const cuda_matte_params &p, int around, int height)
 {
@@ -1173,7 +1440,7 @@ void launch_motion(const cuda_matte_params &p, cudaStream_t stream)
     const int  blocks = pieces(p.cells_x_max, BLOCK) * pieces(p.cells_y_max, BLOCK);
     const dim3 block(TILE_X, TILE_Y);
     CUDA_LAUNCH(search_blocks, dim3(pieces(blocks, WARPS), p.n), THREADS, stream, p);
-    CUDA_LAUNCH(find_cells, tiles(p, 0, TILE_Y), block, stream, p);
+    CUDA_LAUNCH(find_cells, quads(p, 0), dim3(QUADS, QUADS), stream, p);
     for (int first = 0; first <= p.depth_max; first += CUDA_MATTE_CHAIN)
         CUDA_LAUNCH(take_over, tiles(p, 0, TILE_Y), block, stream, p, first);
 }
@@ -1192,9 +1459,9 @@ template <typename T> void launch_matte(const cuda_matte_params &p, cudaStream_t
 {
     const dim3 block(TILE_X, TILE_Y);
     if (p.turned)
-        CUDA_LAUNCH((fill_cells<T, true>), tiles(p, MARGIN, TILE_Y), block, stream, p);
+        CUDA_LAUNCH((fill_cells<T, true>), quads(p, MARGIN), dim3(QUADS, QUADS), stream, p);
     else
-        CUDA_LAUNCH((fill_cells<T, false>), tiles(p, MARGIN, TILE_Y), block, stream, p);
+        CUDA_LAUNCH((fill_cells<T, false>), quads(p, MARGIN), dim3(QUADS, QUADS), stream, p);
     if (p.depth_max >= 0)
         launch_motion(p, stream);
     if (p.hole > 0)

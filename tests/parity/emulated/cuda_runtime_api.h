@@ -60,6 +60,19 @@ static inline unsigned __funnelshift_r(unsigned low, unsigned high, int bits)
 {
     return (unsigned)(((unsigned long long)high << 32 | low) >> (bits & 31));
 }
+static inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum)
+{
+    for (int i = 0; i < 32; i += 8)
+        sum += (a >> i & 0xff) * (b >> i & 0xff);
+    return sum;
+}
+static inline unsigned __vabsdiffu4(unsigned a, unsigned b)
+{
+    unsigned out = 0;
+    for (int i = 0; i < 32; i += 8)
+        out |= (unsigned)abs((int)(a >> i & 0xff) - (int)(b >> i & 0xff)) << i;
+    return out;
+}
 static inline unsigned __vsadu4(unsigned a, unsigned b)
 {
     unsigned sum = 0;
