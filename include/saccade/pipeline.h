@@ -88,6 +88,8 @@ struct sac_segment_params {
     /* Two networks: this one, as model above, sees all frames, and its matte is taken where it is
      * sure: where 1 - 2 * the mean distance of its map's cells to 0 or 1, whichever is nearer, is
      * small_confidence at least. The others go to model, which has a stream's memory of its own.
+     * With region, this one sees whole frames, and model the part in which it found people: a
+     * coarse look, and a fine one where that is needed; both may be the same file.
      * NULL (default): only model */
     float       small_confidence; /* 0..1, default 0.95 */
     const char *small_model;

@@ -326,7 +326,8 @@ const struct option options[] = {
     {"small-model", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_TEXT, AT(segment.small_model),
      "segment.small_model", "MODEL",
      "a second, faster network that sees all frames first; where it is sure its matte is taken, "
-     "and --model sees only the other frames"},
+     "and --model sees only the other frames; with --region, these where the first one found "
+     "people: a coarse look and a fine one"},
     {"small-confidence", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_REAL,
      AT(segment.small_confidence), "segment.small_confidence", "SHARE",
      "how sure it must be; 1: of every cell of its map; 0: its matte is always taken", 0, 1},

@@ -338,6 +338,19 @@ def test_batches_are_filled_up_as_asked(saccade, video, square, tmp_path, how):
     assert all(iou(masks[i] >= 128, inside(i)) > 0.93 for i in range(FRAMES))
 
 
+def test_a_coarse_look_and_a_fine_one(saccade, video, square, tmp_path):
+    """The second network sees the square alone, in its whole input, on the frames that the first one is not sure of."""
+    unsure = network(tmp_path / 'unsure.onnx', sure=0.5)
+    segment(saccade, video, '--model', square, '--small-model', unsure, '--small-confidence', 0.9, '--region',
+            '--as', 'png', '-o', tmp_path / 'm', '--stats', tmp_path / 's.json')
+    savings = json.loads((tmp_path / 's.json').read_text())['savings']
+    assert savings['large'] == savings['regions'] == FRAMES and savings['region_share'] < 0.6  # also of the first frame
+    masks = frames_of(tmp_path / 'm/%06d.png', 'gray')
+    for i in range(FRAMES):
+        assert iou(masks[i] >= 128, inside(i)) > 0.93, i
+        assert masks[i][5, 5] == 0
+
+
 def test_all_techniques_together(saccade, video, square, tmp_path):
     segment(saccade, video, '--model', square, '--small-model', network(tmp_path / 'u.onnx', sure=0.5), '--region',
             '--skip-still', 0.2, '--skip-max', 1, '--as', 'png', '-o', tmp_path / 'm', '--stats', tmp_path / 's.json')

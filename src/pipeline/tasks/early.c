@@ -42,6 +42,11 @@ void sac_early_destroy(struct sac_early **at)
     sac_free(e);
 }
 
+bool sac_early_is_sure(const struct sac_early *e, const struct sac_segmenter_summary *s)
+{
+    return 1 - 2 * s->unsure >= e->confidence;
+}
+
 /* A still frame's matte, moved along, is as sure as the one that it was: the large one then moves
  * its own. */
 static void choose(struct sac_early *e, const struct sac_segmenter_ask *asks, int n,
@@ -49,7 +54,7 @@ static void choose(struct sac_early *e, const struct sac_segmenter_ask *asks, in
 {
     e->count = 0;
     for (int i = 0; i < n; i++)
-        if (!(sac_early_confidence(&came_to[i]) >= e->confidence)) {
+        if (!sac_early_is_sure(e, &came_to[i])) {
             e->index[e->count] = i;
             e->asks[e->count++] = asks[i];
         }

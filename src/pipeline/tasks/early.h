@@ -14,13 +14,10 @@
 #include "heads/segmenter.h"
 
 struct sac_early;
-sac_result          sac_early_create(sac_context *ctx, int batch_max, float confidence,
-                                     struct sac_early **out);
-void                sac_early_destroy(struct sac_early **early);
-static inline float sac_early_confidence(const struct sac_segmenter_summary *s)
-{
-    return 1 - 2 * s->unsure;
-}
+sac_result sac_early_create(sac_context *ctx, int batch_max, float confidence,
+                            struct sac_early **out);
+void       sac_early_destroy(struct sac_early **early);
+bool       sac_early_is_sure(const struct sac_early *early, const struct sac_segmenter_summary *s);
 /* The large network's answer in place of those that the small one is not sure of. again: when it
  * did what, for `sac_early_count` frames; all 0 for none. After a fault nothing has changed. */
 sac_result sac_early_look_again(struct sac_early *early, sac_segmenter *large, int slot,

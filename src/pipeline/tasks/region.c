@@ -178,11 +178,14 @@ void sac_region_learn(struct sac_region *r, const struct sac_item *item, struct 
                       struct sac_rect found)
 {
     struct place *p = r && !item->still ? find(r, item->stream_id) : NULL;
+    if (r && !item->still && !p)
+        p = place_of(r, item);
     if (!p || p->width != width_of(r, item) || p->height != height_of(r, item))
         return;
     if (is_empty(&seen)) {
         p->found = found;
         p->all = true;
+        p->since = 0;
     } else if (!p->all && is_same(&seen, &p->now)) {
         p->found = found;
     }

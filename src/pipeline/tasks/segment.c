@@ -236,23 +236,29 @@ static sac_result own_of(struct sac_segment_run *t, struct sac_item *item,
                 : SAC_FAIL(t->base.job->ctx, SAC_ERR_MEMORY, "no memory for a frame's matte");
 }
 
-/* What is asked for each frame. It is decided once, as parts of a batch may come again. */
+/* Decided once, as parts of a batch may come again. */
+static void place(struct sac_segment_run *t, struct sac_item *item)
+{
+    struct sac_segment_own *own = item->own;
+    if (!own->placed)
+        own->region = sac_region_choose(t->region, item);
+    own->placed = true;
+}
+
+/* What is asked for each frame. A small network sees whole frames: it finds the region for the
+ * other. */
 static sac_result ask(struct sac_segment_run *t, struct sac_item *const *items, int n)
 {
     sac_result res = sac_still_decide(t->still, items, n);
     for (int i = 0; i < n && res == SAC_OK; i++) {
         struct sac_segment_own *own;
         res = own_of(t, items[i], &own);
-        if (res == SAC_OK && !own->placed)
-            own->region = sac_region_choose(t->region, items[i]);
+        if (res == SAC_OK && !t->small)
+            place(t, items[i]);
         if (res == SAC_OK)
-            own->placed = true;
+            t->asks[i] = (struct sac_segmenter_ask){
+                .frame = items[i]->frame, .keep = items[i]->still, .region = own->region};
     }
-    for (int i = 0; i < n && res == SAC_OK; i++)
-        t->asks[i] = (struct sac_segmenter_ask){
-            .frame = items[i]->frame,
-            .keep = items[i]->still,
-            .region = ((const struct sac_segment_own *)items[i]->own)->region};
     return res;
 }
 
@@ -274,6 +280,17 @@ static bool arrived(const struct sac_task_run *run, int slot)
     return sac_segmenter_arrived(first_of((const struct sac_segment_run *)run), slot);
 }
 
+/* The large network looks where the small one found people. */
+static void place_again(struct sac_segment_run *t, struct sac_item *item, int i)
+{
+    const struct sac_rect whole = {0, 0, 0, 0};
+    if (!t->region || sac_early_is_sure(t->early, &t->came_to[i]))
+        return;
+    sac_region_learn(t->region, item, whole, t->came_to[i].found);
+    place(t, item);
+    t->asks[i].region = ((const struct sac_segment_own *)item->own)->region;
+}
+
 /* Where the small network is not sure. Another batch was begun meanwhile: ask anew. */
 static sac_result look_again(struct sac_segment_run *t, int slot, struct sac_item *const *items,
                              int n)
@@ -281,6 +298,8 @@ static sac_result look_again(struct sac_segment_run *t, int slot, struct sac_ite
     struct sac_batch_times times;
     struct sac_books      *books = t->base.job->books;
     sac_result             res = ask(t, items, n);
+    for (int i = 0; i < n && res == SAC_OK; i++)
+        place_again(t, items[i], i);
     if (res == SAC_OK)
         res =
             sac_early_look_again(t->early, t->seg, slot, t->asks, n, t->mattes, t->came_to, &times);
@@ -306,7 +325,8 @@ static void keep(struct sac_segment_run *t, struct sac_item *item, int i)
     t->mattes[i] = NULL;
     if (!t->region || item->still)
         return;
-    sac_region_learn(t->region, item, own->region, came_to->found);
+    if (!t->small)
+        sac_region_learn(t->region, item, own->region, came_to->found);
     sac_books_count_region(t->base.job->books, item->frame, &own->region);
 }
 
