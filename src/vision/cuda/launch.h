@@ -233,7 +233,7 @@ struct cuda_matte_job {
     /* Scratch. */
     struct cuda_matte_sum  *sum;
     struct sac_matte_span  *span_x, *span_y;
-    uint32_t               *tap_x, *tap_y; /* pixels; along x from a multiple of four on */
+    uint32_t               *tap_x, *tap_y; /* pixels; along x from a multiple of eight on */
     struct sac_matte_move  *move;          /* blocks */
     uint32_t               *former; /* cells: where they were, and how well they were found */
     int16_t                *closed;
@@ -248,7 +248,7 @@ enum {
     CUDA_MATTE_TILE_Y = 8,
     CUDA_MATTE_QUADS = 16,   /* the same where a thread has four side by side, and rows */
     CUDA_MATTE_AREA_X = 128, /* pixels of a block */
-    CUDA_MATTE_AREA_Y = 64,
+    CUDA_MATTE_AREA_Y = 128,
     CUDA_MATTE_CLASS_Y = 32
 };
 struct cuda_matte_params {

@@ -47,7 +47,7 @@ static sac_result job_init(struct matte_round *r, int i)
         .before = -1,
         .moves =
             !r->style->classes && job->state.has_before && (r->style->smooth > 0 || job->image < 0),
-        .wide_out = ((uintptr_t)job->out->plane[0] | job->out->pitch_bytes[0]) % 4 == 0,
+        .wide_out = ((uintptr_t)job->out->plane[0] | job->out->pitch_bytes[0]) % 8 == 0,
         .summary = job->summary,
     };
     sac_matte_axes_of(r->spec, job, &m->x, &m->y);
@@ -129,7 +129,7 @@ static void *part(uintptr_t *at, size_t count, size_t size)
 /* Tables, of which the longest counts. */
 static int lay_out_tables(struct cuda_matte_job *m, bool classes, uintptr_t *at)
 {
-    const int across = ((m->x.until + 3) & -4) - (m->x.from & -4), down = m->y.until - m->y.from;
+    const int across = ((m->x.until + 7) & -8) - (m->x.from & -8), down = m->y.until - m->y.from;
     m->tap_x = part(at, (size_t)across, sizeof *m->tap_x);
     m->tap_y = part(at, (size_t)down, sizeof *m->tap_y);
     if (classes)
@@ -222,7 +222,7 @@ static uintptr_t lay_out(struct matte_round *r, uintptr_t at)
 static int areas_of(const struct cuda_matte_job *m, bool classes)
 {
     const int rows = classes ? CUDA_MATTE_CLASS_Y : CUDA_MATTE_AREA_Y;
-    const int across = m->x.until - (m->x.from & -4), down = m->y.until - m->y.from;
+    const int across = m->x.until - (m->x.from & -8), down = m->y.until - m->y.from;
     return (across + CUDA_MATTE_AREA_X - 1) / CUDA_MATTE_AREA_X * ((down + rows - 1) / rows);
 }
 

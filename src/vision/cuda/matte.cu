@@ -17,7 +17,8 @@ enum {
     MARGIN = SAC_MATTE_MARGIN,
     PIXELS = 4, /* of a thread, side by side; cells too */
     QUADS = CUDA_MATTE_QUADS,
-    QUAD_TILE = QUADS * PIXELS /* cells of a row of a block */
+    QUAD_TILE = QUADS * PIXELS, /* cells of a row of a block */
+    STRIP = 2 * PIXELS          /* pixels of a thread of a matte */
 };
 
 template <int N> struct job_list {
@@ -108,8 +109,9 @@ __device__ uint32_t pack_tap(const sac_matte_axis &a, int pixel, bool nearest)
 {
     if (nearest)
         return (uint32_t)sac_matte_cell(&a, pixel);
-    const sac_tap tap = sac_matte_tap(&a, pixel);
-    return (uint32_t)tap.a | (uint32_t)(tap.b - tap.a) << 12 | (uint32_t)tap.second << 13;
+    const sac_tap  tap = sac_matte_tap(&a, pixel);
+    const uint32_t second = tap.b > tap.a ? (uint32_t)tap.second : 0; /* else it weighs nothing */
+    return (uint32_t)tap.a | (uint32_t)(tap.b - tap.a) << 12 | second << 13;
 }
 static_assert((int)SAC_MATTE_SIZE_MAX <= 1 << 12, "a cell has 12 bits");
 
@@ -126,8 +128,8 @@ __device__ two_cells unpack_tap(uint32_t packed)
 
 __device__ void fill_tables(const cuda_matte_job &job, int i, bool nearest)
 {
-    const int left = job.x.from & -PIXELS, down = job.y.until - job.y.from;
-    if (left + i < ((job.x.until + PIXELS - 1) & -PIXELS))
+    const int left = job.x.from & -STRIP, down = job.y.until - job.y.from;
+    if (left + i < ((job.x.until + STRIP - 1) & -STRIP))
         job.tap_x[i] = pack_tap(job.x, clamp_to(left + i, job.x.from, job.x.until - 1), nearest);
     if (i < down)
         job.tap_y[i] = pack_tap(job.y, job.y.from + i, nearest);
@@ -1148,32 +1150,6 @@ __device__ uint32_t byte_of(float v)
 #endif
 }
 
-/* One row of cells as wide as four pixels; at: its first cell. */
-struct wide_guided {
-    float           slope[PIXELS], base[PIXELS];
-    __device__ void fill(const cuda_matte_mean *cells, uint32_t at, const quad_taps &t)
-    {
-#pragma unroll
-        for (int i = 0; i < PIXELS; i++) {
-            const cuda_matte_mean a = read_mean(cells + (at + t.of[i].a)),
-                                  b = read_mean(cells + (at + t.of[i].b));
-            slope[i] = sac_matte_between(a.slope, b.slope, t.of[i].part);
-            base[i] = sac_matte_between(a.base, b.base, t.of[i].part);
-        }
-    }
-};
-struct wide_level {
-    float           base[PIXELS];
-    __device__ void fill(const int16_t *cells, uint32_t at, const quad_taps &t)
-    {
-#pragma unroll
-        for (int i = 0; i < PIXELS; i++)
-            base[i] = sac_matte_between(float_of_share(read_only(cells + (at + t.of[i].a))),
-                                        float_of_share(read_only(cells + (at + t.of[i].b))),
-                                        t.of[i].part);
-    }
-};
-
 /* The two rows of cells that a row of pixels lies between; those of the row above are used again.
  */
 template <typename WIDE> struct two_rows {
@@ -1198,7 +1174,61 @@ template <typename WIDE> struct two_rows {
     }
 };
 
-__device__ uint32_t pixel_of(const two_rows<wide_guided> &w, int i, float part, int luma,
+/* Where a block of pixels begins: a thread has some rows of four. */
+struct area {
+    int x, y;
+};
+
+__device__ area area_of(const cuda_matte_job &job, int height, int pixels, int rows)
+{
+    const int left = job.x.from & -STRIP;
+    const int across = (job.x.until - left + CUDA_MATTE_AREA_X - 1) / CUDA_MATTE_AREA_X;
+    return area{left + ((int)blockIdx.x % across) * CUDA_MATTE_AREA_X + (int)threadIdx.x * pixels,
+                job.y.from + (int)blockIdx.x / across * height + (int)threadIdx.y * rows};
+}
+
+/* A cell with the way to the next one. */
+struct level_cell {
+    float base, base_step;
+};
+struct alignas(16) guided_cell {
+    float slope, slope_step, base, base_step;
+};
+
+__device__ void read_cell(const cuda_matte_job &job, uint32_t at, uint32_t next, level_cell *out)
+{
+    out->base = float_of_share(read_only(job.closed + at));
+    out->base_step = float_of_share(read_only(job.closed + next)) - out->base;
+}
+
+__device__ void read_cell(const cuda_matte_job &job, uint32_t at, uint32_t next, guided_cell *out)
+{
+    const cuda_matte_mean a = read_mean(job.mean + at), b = read_mean(job.mean + next);
+    out->slope = a.slope;
+    out->slope_step = b.slope - a.slope;
+    out->base = a.base;
+    out->base_step = b.base - a.base;
+}
+
+/* One row of cells as wide as a thread's pixels. */
+template <typename CELL> struct wide_row;
+template <> struct wide_row<level_cell> {
+    float           base[STRIP];
+    __device__ void set(int i, const level_cell &c, float part)
+    {
+        base[i] = c.base + c.base_step * part; /* sac_matte_between */
+    }
+};
+template <> struct wide_row<guided_cell> {
+    float           slope[STRIP], base[STRIP];
+    __device__ void set(int i, const guided_cell &c, float part)
+    {
+        slope[i] = c.slope + c.slope_step * part;
+        base[i] = c.base + c.base_step * part;
+    }
+};
+
+__device__ uint32_t pixel_of(const two_rows<wide_row<guided_cell>> &w, int i, float part, int luma,
                              const sac_matte_stretch &stretch)
 {
     return byte_of(sac_matte_number(sac_matte_between(w.wide[0].slope[i], w.wide[1].slope[i], part),
@@ -1206,82 +1236,164 @@ __device__ uint32_t pixel_of(const two_rows<wide_guided> &w, int i, float part, 
                                     luma, stretch));
 }
 
-__device__ uint32_t pixel_of(const two_rows<wide_level> &w, int i, float part, int,
+/* Without a guide the slope is 0, and adds nothing. */
+__device__ uint32_t pixel_of(const two_rows<wide_row<level_cell>> &w, int i, float part, int,
                              const sac_matte_stretch &stretch)
 {
-    return byte_of(sac_matte_number(
-        0.0f, sac_matte_between(w.wide[0].base[i], w.wide[1].base[i], part), 0, stretch));
+    return byte_of((sac_matte_between(w.wide[0].base[i], w.wide[1].base[i], part) - stretch.low) *
+                   stretch.scale);
 }
 
-/* Where a block of pixels begins: a thread has some rows of four. */
-struct area {
-    int x, y;
+__device__ uint32_t bytes_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
+}
+
+struct alignas(8) eight_bytes {
+    uint32_t of[2];
 };
 
-__device__ area area_of(const cuda_matte_job &job, int rows)
+/* Two quads side by side. */
+__device__ void store_strip(uint8_t *to, bool wide, const quad q[2], const eight_bytes &bytes)
 {
-    const int left = job.x.from & -PIXELS;
-    const int across = (job.x.until - left + CUDA_MATTE_AREA_X - 1) / CUDA_MATTE_AREA_X;
-    return area{left + ((int)blockIdx.x % across) * CUDA_MATTE_AREA_X + (int)threadIdx.x * PIXELS,
-                job.y.from + ((int)blockIdx.x / across * TILE_Y + (int)threadIdx.y) * rows};
-}
-
-__device__ const cuda_matte_mean *cells_of(const cuda_matte_job &job, const wide_guided *)
-{
-    return job.mean;
-}
-__device__ const int16_t *cells_of(const cuda_matte_job &job, const wide_level *)
-{
-    return job.closed;
-}
-
-enum { ROWS = CUDA_MATTE_AREA_Y / TILE_Y, CLASS_ROWS = CUDA_MATTE_CLASS_Y / TILE_Y };
-
-template <typename WIDE, bool GUIDED, bool TURNED>
-__global__ void __launch_bounds__(THREADS) fill_pixels(const __grid_constant__ cuda_matte_params p)
-{
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
-    if (job.x.cells == 0)
+    if (wide && q[0].whole() && q[1].whole()) {
+        *(eight_bytes *)(void *)to = bytes;
         return;
-    if (job.summary && blockIdx.x == 0 && thread_of_block() == 0)
-        write_summary(job);
-    const area at = area_of(job, ROWS);
-    if (at.x >= job.x.until || at.y >= job.y.until)
-        return;
-    const quad      q = quad_of(job.x, at.x);
-    const quad_taps taps = taps_of(job.tap_x + (at.x - (job.x.from & -PIXELS)));
-    const auto     *cells = cells_of(job, (const WIDE *)NULL);
-    const uint32_t *tap_y = job.tap_y + (at.y - job.y.from);
-    const int       count = job.y.until - at.y < ROWS ? job.y.until - at.y : ROWS;
-    const bool      wide_out = job.wide_out;
-    const size_t    out_pitch = job.out_pitch;
-    const uint32_t  pitch = (uint32_t)p.spec.width;
-    uint8_t        *out = job.out + (size_t)at.y * out_pitch + at.x;
-    uint32_t        luma[ROWS] = {}, down[ROWS];
-    two_rows<WIDE>  w;
+    }
+    store_quad(to, wide, q[0], bytes.of[0]);
+    store_quad(to + PIXELS, wide, q[1], bytes.of[1]);
+}
+
+enum {
+    STRIPS = CUDA_MATTE_AREA_X / STRIP,
+    ROWS = CUDA_MATTE_AREA_Y / STRIPS, /* of a thread */
+    ROWS_AHEAD = 4,                    /* whose luma is read together */
+    CLASS_ROWS = CUDA_MATTE_CLASS_Y / TILE_Y,
+    STAGED_MAX = 2304 /* cells of a block of pixels that are copied to its shared memory */
+};
+
+/* The cells under a block of pixels. */
+struct cell_window {
+    int left, top, width, height;
+};
+
+__device__ cell_window window_of(const cuda_matte_job &job)
+{
+    const area at = area_of(job, CUDA_MATTE_AREA_Y, 0, 0);
+    const int  left = job.x.from & -STRIP, columns = (job.x.until + STRIP - 1) & -STRIP;
+    const int  x = at.x - left, y = (at.y - job.y.from);
+    const int  last_x =
+        (at.x + CUDA_MATTE_AREA_X < columns ? at.x + CUDA_MATTE_AREA_X : columns) - left - 1;
+    const int last_y =
+        (at.y + CUDA_MATTE_AREA_Y < job.y.until ? at.y + CUDA_MATTE_AREA_Y : job.y.until) -
+        job.y.from - 1;
+    const two_cells first[2] = {unpack_tap(read_only(job.tap_x + x)),
+                                unpack_tap(read_only(job.tap_y + y))};
+    const two_cells last[2] = {unpack_tap(read_only(job.tap_x + last_x)),
+                               unpack_tap(read_only(job.tap_y + last_y))};
+    return cell_window{(int)first[0].a, (int)first[1].a, (int)(last[0].b - first[0].a) + 1,
+                       (int)(last[1].b - first[1].a) + 1};
+}
+
+template <typename CELL>
+__device__ void stage_cells(const cuda_matte_job &job, uint32_t pitch, const cell_window &in,
+                            CELL *room)
+{
+    for (int y = threadIdx.y; y < in.height; y += STRIPS)
+        for (int x = threadIdx.x; x < in.width; x += STRIPS) {
+            const int      column = in.left + x;
+            const uint32_t at = (uint32_t)(in.top + y) * pitch + (uint32_t)column;
+            read_cell(job, at, column + 1 < job.x.cells ? at + 1 : at, &room[y * in.width + x]);
+        }
+}
+
+/* The rows of a thread; cell_of(x, y): of the grid. */
+template <typename CELL, bool TURNED, typename CELL_OF>
+__device__ void fill_rows(const cuda_matte_params &p, const cuda_matte_job &job, int x, int y,
+                          CELL_OF cell_of)
+{
+    const bool               guided = sizeof(CELL) == sizeof(guided_cell);
+    const quad               q[2] = {quad_of(job.x, x), quad_of(job.x, x + PIXELS)};
+    const uint32_t          *tap_x = job.tap_x + (x - (job.x.from & -STRIP));
+    const uint32_t          *tap_y = job.tap_y + (y - job.y.from);
+    const int                count = job.y.until - y < ROWS ? job.y.until - y : ROWS;
+    const bool               wide_out = job.wide_out;
+    const size_t             out_pitch = job.out_pitch;
+    uint8_t                 *out = job.out + (size_t)y * out_pitch + x;
+    two_cells                across[STRIP];
+    uint32_t                 luma[ROWS_AHEAD][2] = {}, down[ROWS];
+    two_rows<wide_row<CELL>> w;
+#pragma unroll
+    for (int i = 0; i < STRIP; i++)
+        across[i] = unpack_tap(read_only(tap_x + i));
 #pragma unroll
     for (int j = 0; j < ROWS; j++)
         down[j] = read_only(tap_y + (j < count ? j : 0));
-    if (GUIDED) {
-#pragma unroll
-        for (int j = 0; j < ROWS; j++)
-            if (j < count)
-                luma[j] = luma_of_quad<TURNED>(job.frame, job.wide_frame, q, at.y + j);
-    }
 #pragma unroll
     for (int j = 0; j < ROWS; j++) {
         if (j >= count)
             break;
-        const two_cells tap = unpack_tap(down[j]);
-        w.move_to(tap.a, tap.b,
-                  [&](uint32_t row, WIDE &wide) { wide.fill(cells, row * pitch, taps); });
-        uint32_t bytes = 0;
+        if (guided && j % ROWS_AHEAD == 0) {
 #pragma unroll
-        for (int i = 0; i < PIXELS; i++)
-            bytes |= pixel_of(w, i, tap.part, (int)(luma[j] >> 8 * i & 0xff), p.stretch) << 8 * i;
-        store_quad(out, wide_out, q, bytes);
+            for (int k = 0; k < ROWS_AHEAD; k++)
+                for (int i = 0; i < 2; i++)
+                    if (j + k < count)
+                        luma[k][i] =
+                            luma_of_quad<TURNED>(job.frame, job.wide_frame, q[i], y + j + k);
+        }
+        const two_cells tap = unpack_tap(down[j]);
+        w.move_to(tap.a, tap.b, [&](uint32_t row, wide_row<CELL> &wide) {
+#pragma unroll
+            for (int i = 0; i < STRIP; i++)
+                wide.set(i, cell_of(across[i].a, row), across[i].part);
+        });
+        uint32_t v[STRIP];
+#pragma unroll
+        for (int i = 0; i < STRIP; i++)
+            v[i] = pixel_of(w, i, tap.part,
+                            (int)(luma[j % ROWS_AHEAD][i / PIXELS] >> 8 * (i % PIXELS) & 0xff),
+                            p.stretch);
+        const eight_bytes bytes = {
+            {bytes_of(v[0], v[1], v[2], v[3]), bytes_of(v[4], v[5], v[6], v[7])}};
+        store_strip(out, wide_out, q, bytes);
         out += out_pitch;
     }
+}
+
+/* A block's cells go to its shared memory first; where there are too many, as of a map finer than
+ * the frame, they are read where they are. */
+template <typename CELL, bool TURNED>
+__global__ void __launch_bounds__(STRIPS *STRIPS, sizeof(CELL) > sizeof(level_cell) ? 2 : 3)
+    fill_pixels(const __grid_constant__ cuda_matte_params p)
+{
+    __shared__ CELL       room[STAGED_MAX];
+    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    const uint32_t        pitch = (uint32_t)p.spec.width;
+    if (job.x.cells == 0)
+        return;
+    if (job.summary && blockIdx.x == 0 && thread_of_block() == 0)
+        write_summary(job);
+    const area at = area_of(job, CUDA_MATTE_AREA_Y, STRIP, ROWS);
+    if (at.y - (int)threadIdx.y * ROWS >= job.y.until) /* for all of the block */
+        return;
+    const cell_window in = window_of(job);
+    const bool        staged = in.width * in.height <= STAGED_MAX;
+    if (staged)
+        stage_cells(job, pitch, in, room);
+    __syncthreads();
+    if (at.x >= job.x.until || at.y >= job.y.until)
+        return;
+    if (staged)
+        fill_rows<CELL, TURNED>(p, job, at.x, at.y, [&](uint32_t x, uint32_t row) {
+            return room[((int)row - in.top) * in.width + (int)x - in.left];
+        });
+    else
+        fill_rows<CELL, TURNED>(p, job, at.x, at.y, [&](uint32_t x, uint32_t row) {
+            const uint32_t from = row * pitch + x;
+            CELL           c;
+            read_cell(job, from, (int)x + 1 < job.x.cells ? from + 1 : from, &c);
+            return c;
+        });
 }
 
 /* ---- classes ---- */
@@ -1308,12 +1420,12 @@ __global__ void __launch_bounds__(THREADS, 3)
     const cuda_matte_job &job = p.jobs[blockIdx.y];
     if (job.x.cells == 0)
         return;
-    const area at = area_of(job, CLASS_ROWS);
+    const area at = area_of(job, CUDA_MATTE_CLASS_Y, PIXELS, CLASS_ROWS);
     if (at.x >= job.x.until || at.y >= job.y.until)
         return;
     const bool       alone = p.spec.form == SAC_MATTE_SHARE || p.spec.form == SAC_MATTE_LOGIT;
     const quad       q = quad_of(job.x, at.x);
-    const quad_taps  taps = taps_of(job.tap_x + (at.x - (job.x.from & -PIXELS)));
+    const quad_taps  taps = taps_of(job.tap_x + (at.x - (job.x.from & -STRIP)));
     const numbers<T> in = numbers_of<T>(p, job);
     const uint32_t   cell = (uint32_t)in.cell;
     const int        count = job.y.until - at.y < CLASS_ROWS ? job.y.until - at.y : CLASS_ROWS;
@@ -1363,12 +1475,12 @@ __global__ void __launch_bounds__(THREADS) fill_labels(const __grid_constant__ c
     const cuda_matte_job &job = p.jobs[blockIdx.y];
     if (job.x.cells == 0)
         return;
-    const area at = area_of(job, CLASS_ROWS);
+    const area at = area_of(job, CUDA_MATTE_CLASS_Y, PIXELS, CLASS_ROWS);
     if (at.x >= job.x.until || at.y >= job.y.until)
         return;
     const quad       q = quad_of(job.x, at.x);
     const numbers<T> in = numbers_of<T>(p, job);
-    const uint32_t  *tap_x = job.tap_x + (at.x - (job.x.from & -PIXELS));
+    const uint32_t  *tap_x = job.tap_x + (at.x - (job.x.from & -STRIP));
     const int        end = job.y.until - at.y < CLASS_ROWS ? job.y.until : at.y + CLASS_ROWS;
     for (int y = at.y; y < end; y++) {
         const int row = (int)job.tap_y[y - job.y.from];
@@ -1445,14 +1557,13 @@ void launch_motion(const cuda_matte_params &p, cudaStream_t stream)
         CUDA_LAUNCH(take_over, tiles(p, 0, TILE_Y), block, stream, p, first);
 }
 
-template <typename WIDE, bool GUIDED>
-void launch_pixels(const cuda_matte_params &p, cudaStream_t stream)
+template <typename CELL> void launch_pixels(const cuda_matte_params &p, cudaStream_t stream)
 {
-    const dim3 grid(p.tiles_max, p.n), block(TILE_X, TILE_Y);
+    const dim3 grid(p.tiles_max, p.n), block(STRIPS, STRIPS);
     if (p.turned)
-        CUDA_LAUNCH((fill_pixels<WIDE, GUIDED, true>), grid, block, stream, p);
+        CUDA_LAUNCH((fill_pixels<CELL, true>), grid, block, stream, p);
     else
-        CUDA_LAUNCH((fill_pixels<WIDE, GUIDED, false>), grid, block, stream, p);
+        CUDA_LAUNCH((fill_pixels<CELL, false>), grid, block, stream, p);
 }
 
 template <typename T> void launch_matte(const cuda_matte_params &p, cudaStream_t stream)
@@ -1469,9 +1580,9 @@ template <typename T> void launch_matte(const cuda_matte_params &p, cudaStream_t
     if (p.guide > 0) {
         CUDA_LAUNCH(fit_lines, tiles(p, 0, LINE_Y), block, stream, p);
         CUDA_LAUNCH(mean_lines, tiles(p, 0, LINE_Y), block, stream, p);
-        launch_pixels<wide_guided, true>(p, stream);
+        launch_pixels<guided_cell>(p, stream);
     } else {
-        launch_pixels<wide_level, false>(p, stream);
+        launch_pixels<level_cell>(p, stream);
     }
     if (p.kept)
         CUDA_LAUNCH(keep_planes, tiles(p, MARGIN, TILE_Y), block, stream, p);

@@ -73,6 +73,14 @@ static inline unsigned __vabsdiffu4(unsigned a, unsigned b)
         out |= (unsigned)abs((int)(a >> i & 0xff) - (int)(b >> i & 0xff)) << i;
     return out;
 }
+static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned from)
+{
+    const unsigned long long both = (unsigned long long)b << 32 | a;
+    unsigned                 out = 0;
+    for (int i = 0; i < 4; i++)
+        out |= (unsigned)(both >> (from >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+    return out;
+}
 static inline unsigned __vsadu4(unsigned a, unsigned b)
 {
     unsigned sum = 0;
