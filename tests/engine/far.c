@@ -11,6 +11,29 @@
 struct far_counts                 far_counts;
 const struct sac_kernel_provider *far_first;
 
+/* Threads of a pipeline share the device: one at a time. */
+static pthread_mutex_t lock;
+static pthread_once_t  lock_once = PTHREAD_ONCE_INIT;
+
+static void make_lock(void)
+{
+    pthread_mutexattr_t attr;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&lock, &attr);
+}
+
+static void enter(void)
+{
+    pthread_once(&lock_once, make_lock);
+    pthread_mutex_lock(&lock);
+}
+
+static void leave(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
 /* ---- memory: addresses in a guarded range stand for those in another ---- */
 
 static const size_t ROOM = (size_t)1 << 30;
@@ -36,12 +59,15 @@ static sac_result far_alloc(struct sac_device *dev, size_t bytes, void **out)
 {
     (void)dev;
     bytes = (bytes + 4095) / 4096 * 4096;
-    if (far_counts.full || memory.used + bytes > ROOM)
-        return SAC_ERR_MEMORY;
-    *out = memory.guarded + memory.used;
-    memset(memory.real + memory.used, 0xa5, bytes);
-    memory.used += bytes;
-    return SAC_OK;
+    enter();
+    const bool full = far_counts.full || memory.used + bytes > ROOM;
+    if (!full) {
+        *out = memory.guarded + memory.used;
+        memset(memory.real + memory.used, 0xa5, bytes);
+        memory.used += bytes;
+    }
+    leave();
+    return full ? SAC_ERR_MEMORY : SAC_OK;
 }
 
 static void far_free(struct sac_device *dev, void *p)
@@ -62,7 +88,7 @@ static void far_host_free(struct sac_device *dev, void *p)
     sac_free(p);
 }
 
-/* ---- work: one list for all streams, done up to where somebody waits ---- */
+/* ---- work: a list for each stream, done up to where somebody waits and no further ---- */
 
 struct far_work {
     void (*run)(struct far_work *w);
@@ -75,52 +101,104 @@ struct far_work {
     int                to, from;
     /* kernels */
     void *state, *in[8], *out[8];
+    /* another stream's list, up to `bytes` of its work */
+    struct line *line;
 };
 
-static struct far_work *list;
-static size_t           list_count, list_cap, list_done;
+/* Streams' lists stay to the program's end, as events may still name them. */
+struct line {
+    struct far_work *work;
+    size_t           count, cap, done;
+};
 
 struct sac_device_stream {
     struct sac_device *dev;
     bool               capturing;
     struct far_work   *captured;
     size_t             count, cap;
+    struct line       *line;
 };
 struct sac_event {
-    size_t  after;
-    int64_t at_ns; /* when the stream came to it, as do_event counts */
+    struct line *line; /* NULL: never recorded */
+    size_t       after;
+    int          looks; /* at one that is not reached: the device gets there while others work */
+    int64_t      at_ns; /* when the stream came to it, as do_event counts */
 };
 struct sac_device_graph {
     struct far_work *work;
     size_t           count;
 };
 
-static void queue(struct sac_device_stream *stream, const struct far_work *w)
+enum { LINES_MAX = 1 << 16 };
+static struct line own_line, *lines[LINES_MAX]; /* the device's own stream's; the others */
+static size_t      line_count;
+
+static struct line *line_of(struct sac_device_stream *stream)
 {
-    struct far_work **items = stream && stream->capturing ? &stream->captured : &list;
-    size_t           *count = stream && stream->capturing ? &stream->count : &list_count;
-    size_t           *cap = stream && stream->capturing ? &stream->cap : &list_cap;
-    assert_true(sac_grow((void **)items, cap, *count + 1, sizeof *w));
-    (*items)[(*count)++] = *w;
+    return stream ? stream->line : &own_line;
 }
 
-static void run_until(size_t end)
+static void queue(struct sac_device_stream *stream, const struct far_work *w)
 {
-    while (list_done < end) {
-        struct far_work w = list[list_done++];
+    enter();
+    const bool        captures = stream && stream->capturing;
+    struct line      *line = line_of(stream);
+    struct far_work **items = captures ? &stream->captured : &line->work;
+    size_t           *count = captures ? &stream->count : &line->count;
+    size_t           *cap = captures ? &stream->cap : &line->cap;
+    assert_true(sac_grow((void **)items, cap, *count + 1, sizeof *w));
+    (*items)[(*count)++] = *w;
+    leave();
+}
+
+static void run_until(struct line *line, size_t end)
+{
+    enter();
+    while (line->done < end) {
+        struct far_work w = line->work[line->done++];
         w.run(&w);
     }
+    leave();
+}
+
+static void run_all(void)
+{
+    enter();
+    run_until(&own_line, own_line.count);
+    for (size_t i = 0; i < line_count; i++)
+        run_until(lines[i], lines[i]->count);
+    leave();
+}
+
+static void do_wait(struct far_work *w)
+{
+    run_until(w->line, w->bytes);
+}
+
+/* What is queued on the stream from now on begins after the first `end` of the line. */
+static void queue_wait(struct sac_device_stream *stream, struct line *line, size_t end)
+{
+    if (line && line != line_of(stream))
+        queue(stream, &(struct far_work){.run = do_wait, .line = line, .bytes = end});
 }
 
 static sac_result far_stream_create(struct sac_device *dev, struct sac_device_stream **out)
 {
+    enter();
     *out = sac_new(struct sac_device_stream);
     (*out)->dev = dev;
+    assert_true(line_count < LINES_MAX);
+    (*out)->line = lines[line_count++] = sac_new(struct line);
+    leave();
     return SAC_OK;
 }
 
 static void far_stream_destroy(struct sac_device_stream **stream)
 {
+    struct line *line = (*stream)->line;
+    run_until(line, line->count);
+    sac_free(line->work);
+    *line = (struct line){.count = line->count, .cap = line->count, .done = line->done};
     sac_free((*stream)->captured);
     sac_free(*stream);
     *stream = NULL;
@@ -128,16 +206,18 @@ static void far_stream_destroy(struct sac_device_stream **stream)
 
 static sac_result far_stream_wait(struct sac_device_stream *stream)
 {
-    assert_non_null(stream);
-    assert_false(stream->capturing);
-    run_until(list_count);
+    assert_false(stream && stream->capturing);
+    run_until(line_of(stream), line_of(stream)->count);
     return SAC_OK;
 }
 
 static sac_result far_stream_after(struct sac_device *dev, struct sac_device_stream *stream,
                                    struct sac_device_stream *other)
 {
-    (void)dev, (void)stream, (void)other; /* one list: it is so */
+    (void)dev;
+    enter();
+    queue_wait(stream, line_of(other), line_of(other)->count);
+    leave();
     return SAC_OK;
 }
 
@@ -150,7 +230,7 @@ static sac_result far_event_create(struct sac_device *dev, bool timed, struct sa
 
 static void far_event_destroy(struct sac_event **event)
 {
-    run_until(list_count); /* what is queued may still come to it */
+    run_all(); /* what is queued may still come to it */
     sac_free(*event);
     *event = NULL;
 }
@@ -164,8 +244,12 @@ static void do_event(struct far_work *w)
 
 static sac_result far_event_record(struct sac_event *event, struct sac_device_stream *stream)
 {
+    enter();
     queue(stream, &(struct far_work){.run = do_event, .state = event});
-    event->after = list_count;
+    event->line = line_of(stream);
+    event->after = event->line->count;
+    event->looks = 0;
+    leave();
     return SAC_OK;
 }
 
@@ -177,19 +261,30 @@ static sac_result far_event_elapsed(struct sac_event *begin, struct sac_event *e
 
 static sac_result far_event_wait(struct sac_event *event)
 {
-    run_until(event->after);
+    enter();
+    if (event->line)
+        run_until(event->line, event->after);
+    leave();
     return SAC_OK;
 }
 
 static bool far_event_reached(struct sac_event *event)
 {
-    return list_done >= event->after;
+    enter();
+    bool reached = !event->line || event->line->done >= event->after;
+    if (!reached && far_counts.goes_on && ++event->looks > 3)
+        far_event_wait(event);
+    leave();
+    return reached;
 }
 
 static sac_result far_stream_wait_event(struct sac_device *dev, struct sac_device_stream *stream,
                                         struct sac_event *event)
 {
-    (void)dev, (void)stream, (void)event;
+    (void)dev;
+    enter();
+    queue_wait(stream, event->line, event->after);
+    leave();
     return SAC_OK;
 }
 
@@ -210,7 +305,7 @@ static sac_result far_copy(struct sac_device *dev, struct sac_device_stream *str
     assert_true(is_far(src) == (kind != SAC_COPY_HOST_TO_DEVICE));
     queue(stream, &(struct far_work){.run = do_copy, .dst = dst, .src = src, .bytes = bytes});
     if (!stream)
-        run_until(list_count);
+        run_until(&own_line, own_line.count);
     return SAC_OK;
 }
 
@@ -269,7 +364,7 @@ static sac_result far_graph_launch(struct sac_device *dev, struct sac_device_str
 static void far_graph_destroy(struct sac_device *dev, struct sac_device_graph **g)
 {
     (void)dev;
-    run_until(list_count); /* a real one waits for its last launch too */
+    run_all(); /* a real one waits for its last launch too */
     sac_free((*g)->work);
     sac_free(*g);
     *g = NULL;
@@ -454,7 +549,7 @@ static sac_result far_run(struct sac_device *dev, void *state, void *const *in, 
 
 static void far_release(void *state)
 {
-    run_until(list_count);
+    run_all();
     sac_free(state);
 }
 
@@ -496,6 +591,38 @@ void far_queue(struct sac_device_stream *stream, far_run_fn *run, const void *st
     calls = c;
     queue(stream, &(struct far_work){.run = do_call, .state = c});
 }
+
+/* ---- pictures ---- */
+
+struct picture {
+    far_picture_fn *run;
+    sac_device     *cpu;
+    void           *arg;
+};
+
+static void do_picture(struct far_work *w)
+{
+    struct picture *p = w->state;
+    p->run(p->cpu, p->arg);
+    sac_free(p->arg);
+    sac_free(p);
+}
+
+void far_queue_picture(sac_device *dev, struct sac_device_stream *stream, far_picture_fn *run,
+                       void *arg)
+{
+    struct picture *p = sac_new(struct picture);
+    assert_false(stream && stream->capturing);
+    *p = (struct picture){run, dev->state, arg};
+    queue(stream, &(struct far_work){.run = do_picture, .state = p});
+}
+
+void *far_near(const void *far)
+{
+    return far ? near(far) : NULL;
+}
+
+/* ---- the provider ---- */
 
 static struct sac_kernel kernel = {
     .supports = far_supports, .prepare = far_prepare, .run = far_run, .release = far_release};
@@ -539,16 +666,20 @@ static sac_result far_device_open(struct sac_device *dev, int index)
     }
     snprintf(dev->name, sizeof dev->name, "far:0");
     snprintf(dev->description, sizeof dev->description, "a device for tests");
-    return SAC_OK;
+    if (!dev->ops->vision->convert)
+        return SAC_OK;
+    return sac_device_open(dev->ctx, "cpu", NULL, (sac_device **)&dev->state);
 }
 
 static void far_device_close(struct sac_device *dev)
 {
-    (void)dev;
+    sac_device *cpu = dev->state;
+    run_all();
+    sac_device_unref(&cpu);
     assert_int_equal(open_count, 0);
 }
 
-static const struct sac_vision_ops vision; /* networks alone run here */
+static const struct sac_vision_ops no_pictures; /* networks alone run here */
 
 static struct sac_device_ops ops = {.name = "far",
                                     .measures_kernels = true,
@@ -573,7 +704,7 @@ static struct sac_device_ops ops = {.name = "far",
                                     .event_reached = far_event_reached,
                                     .stream_wait_event = far_stream_wait_event,
                                     .copy = far_copy,
-                                    .vision = &vision,
+                                    .vision = &no_pictures,
                                     .providers = providers,
                                     .relayout = far_relayout,
                                     .capture_begin = far_capture_begin,
@@ -581,12 +712,18 @@ static struct sac_device_ops ops = {.name = "far",
                                     .graph_launch = far_graph_launch,
                                     .graph_destroy = far_graph_destroy};
 
-sac_result far_open(sac_context *ctx, const struct sac_device_params *params, sac_device **out)
+const struct sac_device_ops *far_ops(const struct sac_vision_ops *pictures)
 {
-    far_counts = (struct far_counts){0};
+    ops.vision = pictures ? pictures : &no_pictures;
     ops.provider_count = 0;
     if (far_first)
         providers[ops.provider_count++] = far_first;
     providers[ops.provider_count++] = &provider;
-    return sac_device_open_ops(ctx, &ops, 0, params, out);
+    return &ops;
+}
+
+sac_result far_open(sac_context *ctx, const struct sac_device_params *params, sac_device **out)
+{
+    far_counts = (struct far_counts){0};
+    return sac_device_open_ops(ctx, far_ops(NULL), 0, params, out);
 }
