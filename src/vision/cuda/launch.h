@@ -261,11 +261,11 @@ struct cuda_matte_params {
     int                      guide, hole, smooth;
     double                   variance;
     struct sac_matte_stretch stretch;
-    int                      table_max;                /* entries of a job's tables */
-    int                      cells_x_max, cells_y_max; /* of a job */
-    int                      tiles_max;                /* tiles of pixels of a job */
-    int                      depth_max;                /* -1: no shares are taken over */
-    bool                     kept;                     /* something is copied in the end */
+    int                      table_max;                  /* entries of a job's tables */
+    int                      cells_x_max, cells_y_max;   /* of a job */
+    int                      pixels_x_max, pixels_y_max; /* across from a multiple of eight on */
+    int                      depth_max;                  /* -1: no shares are taken over */
+    bool                     kept;                       /* something is copied in the end */
 };
 /* jobs [n], n <= CUDA_MATTE_JOBS_MAX, host memory. */
 cudaError_t cuda_launch_matte(const struct cuda_matte_params *params,

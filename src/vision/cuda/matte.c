@@ -219,13 +219,6 @@ static uintptr_t lay_out(struct matte_round *r, uintptr_t at)
 
 /* ---- a round ---- */
 
-static int areas_of(const struct cuda_matte_job *m, bool classes)
-{
-    const int rows = classes ? CUDA_MATTE_CLASS_Y : CUDA_MATTE_AREA_Y;
-    const int across = m->x.until - (m->x.from & -8), down = m->y.until - m->y.from;
-    return (across + CUDA_MATTE_AREA_X - 1) / CUDA_MATTE_AREA_X * ((down + rows - 1) / rows);
-}
-
 static void measure(struct matte_round *r)
 {
     struct cuda_matte_params *p = &r->params;
@@ -237,7 +230,8 @@ static void measure(struct matte_round *r)
         p->turned |= m->frame.turned;
         p->cells_x_max = SAC_MAX(p->cells_x_max, m->x.cells);
         p->cells_y_max = SAC_MAX(p->cells_y_max, m->y.cells);
-        p->tiles_max = SAC_MAX(p->tiles_max, areas_of(m, r->style->classes));
+        p->pixels_x_max = SAC_MAX(p->pixels_x_max, m->x.until - (m->x.from & -8));
+        p->pixels_y_max = SAC_MAX(p->pixels_y_max, m->y.until - m->y.from);
     }
 }
 

@@ -40,10 +40,9 @@ struct tile {
     int x, y;
 };
 
-__device__ tile tile_of(int columns, int height, int width = TILE_X)
+__device__ tile tile_of(int width, int height)
 {
-    const int across = (columns + width - 1) / width;
-    return tile{(int)blockIdx.x % across * width, (int)blockIdx.x / across * height};
+    return tile{(int)blockIdx.x * width, (int)blockIdx.y * height};
 }
 
 /* Tables and planes that no thread of the launch writes. */
@@ -516,11 +515,11 @@ template <typename T, bool TURNED>
 __global__ void __launch_bounds__(THREADS) fill_cells(const __grid_constant__ cuda_matte_params p)
 {
     __shared__ uint32_t   luma[QUADS][QUADS];
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells;
-    const tile            t = tile_of(width + 2 * MARGIN, QUADS, QUAD_TILE);
+    const tile            t = tile_of(QUAD_TILE, QUADS);
     const int             x = t.x + threadIdx.x * PIXELS - MARGIN, y = t.y + threadIdx.y - MARGIN;
-    if (width == 0 || t.y >= height + 2 * MARGIN)
+    if (width == 0 || t.x >= width + 2 * MARGIN || t.y >= height + 2 * MARGIN)
         return;
     const int lumas = y < height + MARGIN ? clamp_to(width + MARGIN - x, 0, PIXELS) : 0;
     luma[threadIdx.y][threadIdx.x] = fill_luma<TURNED>(p, job, x, y, lumas);
@@ -700,19 +699,19 @@ __global__ void __launch_bounds__(THREADS)
     search_blocks(const __grid_constant__ cuda_matte_params p)
 {
     __shared__ search_room rooms[WARPS];
-    const cuda_matte_job  &job = p.jobs[blockIdx.y];
+    const cuda_matte_job  &job = p.jobs[blockIdx.z];
     const int              lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-    const int              across = blocks_along(job.x.cells);
-    const int              block = blockIdx.x * WARPS + warp, pitch = p.luma_pitch;
+    const int              across = blocks_along(job.x.cells), pitch = p.luma_pitch;
+    const int              x = blockIdx.x * WARPS + warp, y = blockIdx.y;
     search_room           &r = rooms[warp];
-    if (!job.moves || block >= across * blocks_along(job.y.cells))
+    if (!job.moves || x >= across || y >= blocks_along(job.y.cells))
         return;
-    const ptrdiff_t at = (ptrdiff_t)(block / across * BLOCK) * pitch + block % across * BLOCK;
+    const ptrdiff_t at = (ptrdiff_t)(y * BLOCK) * pitch + x * BLOCK;
     const uint8_t  *now = job.luma + at, *before = job.luma_before + at;
     const int       still = still_difference(now, before, pitch, job.wide_luma, r, lane);
     sac_matte_move  move = {0, 0};
     if (still > SAC_MATTE_STILL) { /* for all lanes */
-        copy_halves(job, p.half_pitch, block % across, block / across, r, lane);
+        copy_halves(job, p.half_pitch, x, y, r, lane);
         __syncwarp();
         const sac_matte_move coarse = coarse_move(r, lane);
         copy_before(before, pitch, job.wide_luma, coarse, r, lane);
@@ -720,7 +719,7 @@ __global__ void __launch_bounds__(THREADS)
         move = fine_move(r, coarse, still, lane);
     }
     if (lane == 0)
-        job.move[block] = move;
+        job.move[y * across + x] = move;
 }
 
 /* ---- where cells were ---- */
@@ -777,11 +776,11 @@ __device__ bool same_move(sac_matte_move a, sac_matte_move b)
  * four cells of one. */
 __global__ void __launch_bounds__(THREADS) find_cells(const __grid_constant__ cuda_matte_params p)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells, pitch = p.luma_pitch;
     if (!job.moves)
         return;
-    const tile t = tile_of(width, QUADS, QUAD_TILE);
+    const tile t = tile_of(QUAD_TILE, QUADS);
     const int  x = t.x + threadIdx.x * PIXELS, y = t.y + threadIdx.y;
     if (x >= width || y >= height)
         return;
@@ -836,28 +835,32 @@ struct trace_step {
 };
 
 /* Back through the frames of one launch, up to where the former share does not matter; then forth.
- */
-__device__ int16_t trace_share(const cuda_matte_params &p, int number, int first, int x, int y)
+ * former, share: what job `number` has for cell x, y. */
+__device__ int16_t trace_share(const cuda_matte_params &p, int number, int first, int x, int y,
+                               uint32_t former, int16_t share)
 {
-    trace_step      step[CUDA_MATTE_CHAIN];
-    const ptrdiff_t pitch = p.spec.width;
-    int             count = 0;
-    int16_t         value = 0;
+    trace_step     step[CUDA_MATTE_CHAIN];
+    const uint32_t pitch = (uint32_t)p.spec.width;
+    int            count = 0;
+    int16_t        value = 0;
 #pragma unroll
     for (int i = 0; i < CUDA_MATTE_CHAIN; i++) {
         const cuda_matte_job &job = p.jobs[number];
-        const uint32_t        former = job.former[y * pitch + x];
         const bool            alone = job.image < 0;
-        step[i].share = alone ? 0 : job.raw[y * pitch + x];
-        step[i].kept =
-            alone ? SAC_MATTE_ONE : sac_matte_kept(step[i].share, (int)(former >> 16), p.smooth);
+        if (i > 0) {
+            const uint32_t at = (uint32_t)y * pitch + (uint32_t)x;
+            former = read_only(job.former + at);
+            share = alone ? 0 : read_only(job.raw + at);
+        }
+        step[i].share = share;
+        step[i].kept = alone ? SAC_MATTE_ONE : sac_matte_kept(share, (int)(former >> 16), p.smooth);
         count = i + 1;
         if (step[i].kept == 0)
             break;
         x = clamp_to(x + (int)(former & 0xff) - NOWHERE, 0, job.x.cells - 1);
         y = clamp_to(y + (int)(former >> 8 & 0xff) - NOWHERE, 0, job.y.cells - 1);
         if (job.depth == first) {
-            value = job.share_before[y * pitch + x];
+            value = read_only(job.share_before + ((uint32_t)y * pitch + (uint32_t)x));
             break;
         }
         number = job.before;
@@ -873,22 +876,31 @@ __device__ int16_t trace_share(const cuda_matte_params &p, int number, int first
 __global__ void __launch_bounds__(THREADS)
     take_over(const __grid_constant__ cuda_matte_params p, int first)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells;
     if (!job.moves || job.depth < first || job.depth >= first + CUDA_MATTE_CHAIN)
         return;
-    const tile t = tile_of(width, TILE_Y);
-    const int  x = t.x + threadIdx.x, y = t.y + threadIdx.y;
-    const bool in = x < width && y < height;
-    int16_t    share = 0;
-    if (t.y >= height)
+    const tile t = tile_of(QUAD_TILE, QUADS);
+    if (t.x >= width || t.y >= height)
         return;
-    if (in) {
-        share = trace_share(p, blockIdx.y, first, x, y);
-        job.share[(ptrdiff_t)y * p.spec.width + x] = share;
-    }
+    const int      x = t.x + threadIdx.x * PIXELS, y = t.y + threadIdx.y;
+    const int      count = y < height ? clamp_to(width - x, 0, PIXELS) : 0;
+    const uint32_t at = (uint32_t)y * (uint32_t)p.spec.width + (uint32_t)x;
+    int16_t        share[PIXELS] = {};
+    uint32_t       former[PIXELS] = {};
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        if (i < count) {
+            former[i] = read_only(job.former + at + i);
+            share[i] = job.image < 0 ? 0 : read_only(job.raw + at + i);
+        }
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        if (i < count)
+            share[i] = trace_share(p, blockIdx.z, first, x + i, y, former[i], share[i]);
+    store_shares(job.share + at, count, share);
     if (job.summary && job.image < 0)
-        add_to_summary(job, in ? 1 : 0, &share, x, y);
+        add_to_summary(job, count, share, x, y);
 }
 
 /* ---- holes ---- */
@@ -900,13 +912,11 @@ enum { HOLE = SAC_MATTE_HOLE_MAX, CLOSE_X = TILE_X + 2 * HOLE, CLOSE_Y = TILE_Y 
 __global__ void __launch_bounds__(THREADS) close_holes(const __grid_constant__ cuda_matte_params p)
 {
     __shared__ int16_t    share[CLOSE_Y][CLOSE_X], most[CLOSE_Y][CLOSE_X];
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells, hole = p.hole;
     const int             before = sac_matte_hole_before(hole), after = sac_matte_hole_after(hole);
-    if (width == 0)
-        return;
-    const tile t = tile_of(width, TILE_Y);
-    if (t.y >= height)
+    const tile            t = tile_of(TILE_X, TILE_Y);
+    if (t.x >= width || t.y >= height)
         return;
     const int left = t.x - hole, top = t.y - hole;
     for (int j = threadIdx.y; j < TILE_Y + 2 * hole; j += TILE_Y)
@@ -956,12 +966,10 @@ __global__ void __launch_bounds__(THREADS) fit_lines(const __grid_constant__ cud
 {
     __shared__ line_cell      cell[LINE_ROOM_Y][LINE_ROOM_X];
     __shared__ sac_matte_sums row[LINE_ROOM_Y][TILE_X];
-    const cuda_matte_job     &job = p.jobs[blockIdx.y];
+    const cuda_matte_job     &job = p.jobs[blockIdx.z];
     const int                 width = job.x.cells, height = job.y.cells, radius = p.guide;
-    if (width == 0)
-        return;
-    const tile t = tile_of(width, LINE_Y);
-    if (t.y >= height)
+    const tile                t = tile_of(TILE_X, LINE_Y);
+    if (t.x >= width || t.y >= height)
         return;
     for (int j = threadIdx.y; j < LINE_Y + 2 * radius; j += TILE_Y)
         for (int i = threadIdx.x; i < TILE_X + 2 * radius; i += TILE_X) {
@@ -1011,12 +1019,10 @@ __global__ void __launch_bounds__(THREADS) fit_lines(const __grid_constant__ cud
 __global__ void __launch_bounds__(THREADS) mean_lines(const __grid_constant__ cuda_matte_params p)
 {
     __shared__ cuda_matte_line cell[LINE_ROOM_Y][LINE_ROOM_X], row[LINE_ROOM_Y][TILE_X];
-    const cuda_matte_job      &job = p.jobs[blockIdx.y];
+    const cuda_matte_job      &job = p.jobs[blockIdx.z];
     const int                  width = job.x.cells, height = job.y.cells, radius = p.guide;
-    if (width == 0)
-        return;
-    const tile t = tile_of(width, LINE_Y);
-    if (t.y >= height)
+    const tile                 t = tile_of(TILE_X, LINE_Y);
+    if (t.x >= width || t.y >= height)
         return;
     for (int j = threadIdx.y; j < LINE_Y + 2 * radius; j += TILE_Y)
         for (int i = threadIdx.x; i < TILE_X + 2 * radius; i += TILE_X) {
@@ -1083,14 +1089,11 @@ __device__ uint32_t luma_of_quad(const sac_surface &s, bool wide, const quad &q,
         const uint32_t  a = two[0], b = two[1];
         return (a >> 8 & 0xff) | (a >> 16 & 0xff00) | (b << 8 & 0xff0000) | (b & 0xff000000);
     }
-    return read_as<TURNED>(s.format, [&](sac_reading r) {
-        uint32_t luma = 0;
-#pragma unroll
-        for (int i = 0; i < PIXELS; i++)
-            if (i >= q.first && i < q.end)
-                luma |= (uint32_t)sac_matte_luma(&s, r, q.x + i, y) << 8 * i;
-        return luma;
-    });
+    uint32_t luma = 0;
+#pragma unroll 1
+    for (int i = q.first; i < q.end; i++)
+        luma |= (uint32_t)sac_matte_luma(&s, sac_reading{s.format, TURNED}, q.x + i, y) << 8 * i;
+    return luma;
 }
 
 /* to: the first of the four. */
@@ -1181,10 +1184,9 @@ struct area {
 
 __device__ area area_of(const cuda_matte_job &job, int height, int pixels, int rows)
 {
-    const int left = job.x.from & -STRIP;
-    const int across = (job.x.until - left + CUDA_MATTE_AREA_X - 1) / CUDA_MATTE_AREA_X;
-    return area{left + ((int)blockIdx.x % across) * CUDA_MATTE_AREA_X + (int)threadIdx.x * pixels,
-                job.y.from + (int)blockIdx.x / across * height + (int)threadIdx.y * rows};
+    return area{(job.x.from & -STRIP) + (int)blockIdx.x * CUDA_MATTE_AREA_X +
+                    (int)threadIdx.x * pixels,
+                job.y.from + (int)blockIdx.y * height + (int)threadIdx.y * rows};
 }
 
 /* A cell with the way to the next one. */
@@ -1267,7 +1269,7 @@ __device__ void store_strip(uint8_t *to, bool wide, const quad q[2], const eight
 enum {
     STRIPS = CUDA_MATTE_AREA_X / STRIP,
     ROWS = CUDA_MATTE_AREA_Y / STRIPS, /* of a thread */
-    ROWS_AHEAD = 4,                    /* whose luma is read together */
+    TOGETHER = 4,                      /* of these, whose luma is read at once */
     CLASS_ROWS = CUDA_MATTE_CLASS_Y / TILE_Y,
     STAGED_MAX = 2304 /* cells of a block of pixels that are copied to its shared memory */
 };
@@ -1321,42 +1323,43 @@ __device__ void fill_rows(const cuda_matte_params &p, const cuda_matte_job &job,
     const size_t             out_pitch = job.out_pitch;
     uint8_t                 *out = job.out + (size_t)y * out_pitch + x;
     two_cells                across[STRIP];
-    uint32_t                 luma[ROWS_AHEAD][2] = {}, down[ROWS];
     two_rows<wide_row<CELL>> w;
 #pragma unroll
     for (int i = 0; i < STRIP; i++)
         across[i] = unpack_tap(read_only(tap_x + i));
+#pragma unroll 1
+    for (int from = 0; from < count; from += TOGETHER) {
+        uint32_t luma[TOGETHER][2] = {}, down[TOGETHER];
 #pragma unroll
-    for (int j = 0; j < ROWS; j++)
-        down[j] = read_only(tap_y + (j < count ? j : 0));
+        for (int j = 0; j < TOGETHER; j++)
+            down[j] = read_only(tap_y + (from + j < count ? from + j : from));
 #pragma unroll
-    for (int j = 0; j < ROWS; j++) {
-        if (j >= count)
-            break;
-        if (guided && j % ROWS_AHEAD == 0) {
+        for (int j = 0; j < TOGETHER; j++)
 #pragma unroll
-            for (int k = 0; k < ROWS_AHEAD; k++)
-                for (int i = 0; i < 2; i++)
-                    if (j + k < count)
-                        luma[k][i] =
-                            luma_of_quad<TURNED>(job.frame, job.wide_frame, q[i], y + j + k);
-        }
-        const two_cells tap = unpack_tap(down[j]);
-        w.move_to(tap.a, tap.b, [&](uint32_t row, wide_row<CELL> &wide) {
+            for (int i = 0; i < 2; i++)
+                if (guided && from + j < count)
+                    luma[j][i] =
+                        luma_of_quad<TURNED>(job.frame, job.wide_frame, q[i], y + from + j);
+#pragma unroll
+        for (int j = 0; j < TOGETHER; j++) {
+            if (from + j >= count)
+                break;
+            const two_cells tap = unpack_tap(down[j]);
+            w.move_to(tap.a, tap.b, [&](uint32_t row, wide_row<CELL> &wide) {
+#pragma unroll
+                for (int i = 0; i < STRIP; i++)
+                    wide.set(i, cell_of(across[i].a, row), across[i].part);
+            });
+            uint32_t v[STRIP];
 #pragma unroll
             for (int i = 0; i < STRIP; i++)
-                wide.set(i, cell_of(across[i].a, row), across[i].part);
-        });
-        uint32_t v[STRIP];
-#pragma unroll
-        for (int i = 0; i < STRIP; i++)
-            v[i] = pixel_of(w, i, tap.part,
-                            (int)(luma[j % ROWS_AHEAD][i / PIXELS] >> 8 * (i % PIXELS) & 0xff),
-                            p.stretch);
-        const eight_bytes bytes = {
-            {bytes_of(v[0], v[1], v[2], v[3]), bytes_of(v[4], v[5], v[6], v[7])}};
-        store_strip(out, wide_out, q, bytes);
-        out += out_pitch;
+                v[i] = pixel_of(w, i, tap.part,
+                                (int)(luma[j][i / PIXELS] >> 8 * (i % PIXELS) & 0xff), p.stretch);
+            const eight_bytes bytes = {
+                {bytes_of(v[0], v[1], v[2], v[3]), bytes_of(v[4], v[5], v[6], v[7])}};
+            store_strip(out, wide_out, q, bytes);
+            out += out_pitch;
+        }
     }
 }
 
@@ -1367,14 +1370,15 @@ __global__ void __launch_bounds__(STRIPS *STRIPS, sizeof(CELL) > sizeof(level_ce
     fill_pixels(const __grid_constant__ cuda_matte_params p)
 {
     __shared__ CELL       room[STAGED_MAX];
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     const uint32_t        pitch = (uint32_t)p.spec.width;
     if (job.x.cells == 0)
         return;
-    if (job.summary && blockIdx.x == 0 && thread_of_block() == 0)
+    if (job.summary && blockIdx.x == 0 && blockIdx.y == 0 && thread_of_block() == 0)
         write_summary(job);
     const area at = area_of(job, CUDA_MATTE_AREA_Y, STRIP, ROWS);
-    if (at.y - (int)threadIdx.y * ROWS >= job.y.until) /* for all of the block */
+    if (at.x - (int)threadIdx.x * STRIP >= job.x.until ||
+        at.y - (int)threadIdx.y * ROWS >= job.y.until) /* for all of the block */
         return;
     const cell_window in = window_of(job);
     const bool        staged = in.width * in.height <= STAGED_MAX;
@@ -1417,7 +1421,7 @@ template <typename T>
 __global__ void __launch_bounds__(THREADS, 3)
     fill_classes(const __grid_constant__ cuda_matte_params p)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     if (job.x.cells == 0)
         return;
     const area at = area_of(job, CUDA_MATTE_CLASS_Y, PIXELS, CLASS_ROWS);
@@ -1472,7 +1476,7 @@ __global__ void __launch_bounds__(THREADS, 3)
 template <typename T>
 __global__ void __launch_bounds__(THREADS) fill_labels(const __grid_constant__ cuda_matte_params p)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     if (job.x.cells == 0)
         return;
     const area at = area_of(job, CUDA_MATTE_CLASS_Y, PIXELS, CLASS_ROWS);
@@ -1497,11 +1501,11 @@ __global__ void __launch_bounds__(THREADS) fill_labels(const __grid_constant__ c
 /* Planes that were made elsewhere because their place was still read. */
 __global__ void __launch_bounds__(THREADS) keep_planes(const __grid_constant__ cuda_matte_params p)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells;
     if (!job.share_kept)
         return;
-    const tile t = tile_of(width + 2 * MARGIN, TILE_Y);
+    const tile t = tile_of(TILE_X, TILE_Y);
     const int  x = t.x + threadIdx.x - MARGIN, y = t.y + threadIdx.y - MARGIN;
     if (x >= width + MARGIN || y >= height + MARGIN)
         return;
@@ -1520,20 +1524,21 @@ int pieces(int of, int size)
     return (of + size - 1) / size;
 }
 
-/* The same for four cells a thread. */
-dim3 quads(const cuda_matte_params &p, int around)
+/* A block for each tile of cells of each job. */
+dim3 tiles(const cuda_matte_params &p, int around, int width, int height)
 {
-    return dim3(pieces(p.cells_x_max + 2 * around, QUAD_TILE) *
-                    pieces(p.cells_y_max + 2 * around, QUADS),
-                p.n);
+    return dim3(pieces(p.cells_x_max + 2 * around, width),
+                pieces(p.cells_y_max + 2 * around, height), p.n);
 }
 
-/* A block for each tile of cells of each job. */
-dim3 tiles(const cuda_matte_params &p, int around, int height)
+dim3 quads(const cuda_matte_params &p, int around)
 {
-    return dim3(pieces(p.cells_x_max + 2 * around, TILE_X) *
-                    pieces(p.cells_y_max + 2 * around, height),
-                p.n);
+    return tiles(p, around, QUAD_TILE, QUADS);
+}
+
+dim3 areas(const cuda_matte_params &p, int height)
+{
+    return dim3(pieces(p.pixels_x_max, CUDA_MATTE_AREA_X), pieces(p.pixels_y_max, height), p.n);
 }
 
 template <int N>
@@ -1549,17 +1554,17 @@ void launch_list(const cuda_matte_params &p, const cuda_matte_job *jobs, cudaStr
 
 void launch_motion(const cuda_matte_params &p, cudaStream_t stream)
 {
-    const int  blocks = pieces(p.cells_x_max, BLOCK) * pieces(p.cells_y_max, BLOCK);
-    const dim3 block(TILE_X, TILE_Y);
-    CUDA_LAUNCH(search_blocks, dim3(pieces(blocks, WARPS), p.n), THREADS, stream, p);
-    CUDA_LAUNCH(find_cells, quads(p, 0), dim3(QUADS, QUADS), stream, p);
+    const dim3 blocks(pieces(p.cells_x_max, BLOCK * WARPS), pieces(p.cells_y_max, BLOCK), p.n);
+    const dim3 block(QUADS, QUADS);
+    CUDA_LAUNCH(search_blocks, blocks, THREADS, stream, p);
+    CUDA_LAUNCH(find_cells, quads(p, 0), block, stream, p);
     for (int first = 0; first <= p.depth_max; first += CUDA_MATTE_CHAIN)
-        CUDA_LAUNCH(take_over, tiles(p, 0, TILE_Y), block, stream, p, first);
+        CUDA_LAUNCH(take_over, quads(p, 0), block, stream, p, first);
 }
 
 template <typename CELL> void launch_pixels(const cuda_matte_params &p, cudaStream_t stream)
 {
-    const dim3 grid(p.tiles_max, p.n), block(STRIPS, STRIPS);
+    const dim3 grid = areas(p, CUDA_MATTE_AREA_Y), block(STRIPS, STRIPS);
     if (p.turned)
         CUDA_LAUNCH((fill_pixels<CELL, true>), grid, block, stream, p);
     else
@@ -1576,21 +1581,21 @@ template <typename T> void launch_matte(const cuda_matte_params &p, cudaStream_t
     if (p.depth_max >= 0)
         launch_motion(p, stream);
     if (p.hole > 0)
-        CUDA_LAUNCH(close_holes, tiles(p, 0, TILE_Y), block, stream, p);
+        CUDA_LAUNCH(close_holes, tiles(p, 0, TILE_X, TILE_Y), block, stream, p);
     if (p.guide > 0) {
-        CUDA_LAUNCH(fit_lines, tiles(p, 0, LINE_Y), block, stream, p);
-        CUDA_LAUNCH(mean_lines, tiles(p, 0, LINE_Y), block, stream, p);
+        CUDA_LAUNCH(fit_lines, tiles(p, 0, TILE_X, LINE_Y), block, stream, p);
+        CUDA_LAUNCH(mean_lines, tiles(p, 0, TILE_X, LINE_Y), block, stream, p);
         launch_pixels<guided_cell>(p, stream);
     } else {
         launch_pixels<level_cell>(p, stream);
     }
     if (p.kept)
-        CUDA_LAUNCH(keep_planes, tiles(p, MARGIN, TILE_Y), block, stream, p);
+        CUDA_LAUNCH(keep_planes, tiles(p, MARGIN, TILE_X, TILE_Y), block, stream, p);
 }
 
 template <typename T> void launch(const cuda_matte_params &p, cudaStream_t stream)
 {
-    const dim3 grid(p.tiles_max, p.n), block(TILE_X, TILE_Y);
+    const dim3 grid = areas(p, CUDA_MATTE_CLASS_Y), block(TILE_X, TILE_Y);
     if (!p.classes)
         launch_matte<T>(p, stream);
     else if (p.spec.form == SAC_MATTE_LABEL)
@@ -1608,7 +1613,7 @@ extern "C" cudaError_t cuda_launch_matte(const struct cuda_matte_params *p,
         launch_list<CUDA_MATTE_JOBS_FEW>(*p, jobs, stream);
     else
         launch_list<CUDA_MATTE_JOBS_MAX>(*p, jobs, stream);
-    if (p->tiles_max == 0)
+    if (p->pixels_x_max == 0)
         return cudaGetLastError();
     switch (p->spec.value.dtype) {
     case SAC_F16: launch<half_bits>(*p, stream); break;

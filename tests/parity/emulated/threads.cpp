@@ -126,11 +126,12 @@ void run(dim3 grid, dim3 block, void (*fn)(void *), void *arg)
         abort();
     for (int i = 0; i < all.threads; i++)
         make_fiber(&all.of[i]);
-    for (unsigned y = 0; y < grid.y; y++)
-        for (unsigned x = 0; x < grid.x; x++) {
-            blockIdx = dim3(x, y, 0);
-            run_block();
-        }
+    for (unsigned z = 0; z < grid.z; z++)
+        for (unsigned y = 0; y < grid.y; y++)
+            for (unsigned x = 0; x < grid.x; x++) {
+                blockIdx = dim3(x, y, z);
+                run_block();
+            }
 }
 
 int lane()
