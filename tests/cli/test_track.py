@@ -375,6 +375,8 @@ def test_still_frames_are_predicted(saccade, clip, tmp_path):
     assert stats['frames'] == FRAMES and stats['savings']['still'] == FRAMES * 4 // 5
     assert stats['batches']['frames'] == FRAMES // 5
     assert f'skipped     {FRAMES * 4 // 5} still frames' in run.stderr
+    run = saccade('track', clip / 'img', '--detections', clip / 'det.txt', '--skip-still', 0.5, '--mot', tmp_path / 't.txt')
+    assert run.returncode == 0 and 'boxes come from a file' in run.stderr and 'skipped' not in run.stderr
 
 
 def test_a_walk_goes_on_over_still_frames(saccade, shared, tmp_path):
