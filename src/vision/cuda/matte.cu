@@ -905,53 +905,75 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- holes ---- */
 
-enum { HOLE = SAC_MATTE_HOLE_MAX, CLOSE_X = TILE_X + 2 * HOLE, CLOSE_Y = TILE_Y + 2 * HOLE };
+enum {
+    HOLE = SAC_MATTE_HOLE_MAX,
+    CLOSE_Y = 4 * TILE_Y, /* rows of a block: each thread has four cells */
+    CLOSE_ROOM_X = TILE_X + 2 * HOLE,
+    CLOSE_ROOM_Y = CLOSE_Y + 2 * HOLE
+};
 
-/* The greatest share of a window, then the smallest of these; what lies outside the grid is none of
- * them. */
+/* The greatest share of a window, then the smallest of these, each along rows and then columns;
+ * what lies outside the grid is none of them. */
 __global__ void __launch_bounds__(THREADS) close_holes(const __grid_constant__ cuda_matte_params p)
 {
-    __shared__ int16_t    share[CLOSE_Y][CLOSE_X], most[CLOSE_Y][CLOSE_X];
+    __shared__ int16_t    a[CLOSE_ROOM_Y][CLOSE_ROOM_X], b[CLOSE_ROOM_Y][CLOSE_ROOM_X];
     const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells, hole = p.hole;
     const int             before = sac_matte_hole_before(hole), after = sac_matte_hole_after(hole);
-    const tile            t = tile_of(TILE_X, TILE_Y);
+    const uint32_t        pitch = (uint32_t)p.spec.width;
+    const tile            t = tile_of(TILE_X, CLOSE_Y);
     if (t.x >= width || t.y >= height)
         return;
-    const int left = t.x - hole, top = t.y - hole;
-    for (int j = threadIdx.y; j < TILE_Y + 2 * hole; j += TILE_Y)
-        for (int i = threadIdx.x; i < TILE_X + 2 * hole; i += TILE_X) {
+    const int      left = t.x - hole, top = t.y - hole;
+    const int      columns = TILE_X + 2 * hole, rows = CLOSE_Y + 2 * hole;
+    const int16_t *share = job.share;
+    for (int j = threadIdx.y; j < rows; j += TILE_Y)
+        for (int i = threadIdx.x; i < columns; i += TILE_X) {
             const int  x = left + i, y = top + j;
             const bool in = x >= 0 && x < width && y >= 0 && y < height;
-            share[j][i] = in ? job.share[(ptrdiff_t)y * p.spec.width + x] : (int16_t)INT16_MIN;
+            a[j][i] = in ? share[(uint32_t)y * pitch + (uint32_t)x] : (int16_t)INT16_MIN;
         }
     __syncthreads();
-    for (int j = threadIdx.y + before; j < TILE_Y + 2 * hole - after; j += TILE_Y)
-        for (int i = threadIdx.x + before; i < TILE_X + 2 * hole - after; i += TILE_X) {
+    for (int j = threadIdx.y; j < rows; j += TILE_Y)
+        for (int i = threadIdx.x + before; i < columns - after; i += TILE_X) {
+            int best = a[j][i];
+            for (int u = -before; u <= after; u++)
+                best = a[j][i + u] > best ? a[j][i + u] : best;
+            b[j][i] = (int16_t)best;
+        }
+    __syncthreads();
+    for (int j = threadIdx.y + before; j < rows - after; j += TILE_Y)
+        for (int i = threadIdx.x + before; i < columns - after; i += TILE_X) {
             const int  x = left + i, y = top + j;
             const bool in = x >= 0 && x < width && y >= 0 && y < height;
-            int16_t    best = INT16_MIN;
+            int        best = b[j][i];
             for (int v = -before; v <= after; v++)
-                for (int u = -before; u <= after; u++)
-                    best = share[j + v][i + u] > best ? share[j + v][i + u] : best;
-            most[j][i] = in ? best : (int16_t)INT16_MAX;
+                best = b[j + v][i] > best ? b[j + v][i] : best;
+            a[j][i] = in ? (int16_t)best : (int16_t)INT16_MAX;
         }
     __syncthreads();
-    const int i = threadIdx.x + hole, j = threadIdx.y + hole;
-    if (left + i >= width || top + j >= height)
-        return;
-    int16_t best = INT16_MAX;
-    for (int v = -after; v <= before; v++)
+    const int i = threadIdx.x + hole;
+    for (int j = threadIdx.y + before; j < rows - after; j += TILE_Y) {
+        int best = a[j][i];
         for (int u = -after; u <= before; u++)
-            best = most[j + v][i + u] < best ? most[j + v][i + u] : best;
-    job.closed[(ptrdiff_t)(top + j) * p.spec.width + left + i] = best;
+            best = a[j][i + u] < best ? a[j][i + u] : best;
+        b[j][i] = (int16_t)best;
+    }
+    __syncthreads();
+    for (int j = threadIdx.y + hole; j < CLOSE_Y + hole; j += TILE_Y) {
+        int best = b[j][i];
+        for (int v = -after; v <= before; v++)
+            best = b[j + v][i] < best ? b[j + v][i] : best;
+        if (left + i < width && top + j < height)
+            job.closed[(uint32_t)(top + j) * pitch + (uint32_t)(left + i)] = (int16_t)best;
+    }
 }
 
 /* ---- lines ---- */
 
 enum {
     GUIDE = SAC_MATTE_GUIDE_MAX,
-    LINE_Y = 2 * TILE_Y, /* rows of a block: each thread has two cells */
+    LINE_Y = 4 * TILE_Y, /* the same */
     LINE_ROOM_X = TILE_X + 2 * GUIDE,
     LINE_ROOM_Y = LINE_Y + 2 * GUIDE
 };
@@ -1581,7 +1603,7 @@ template <typename T> void launch_matte(const cuda_matte_params &p, cudaStream_t
     if (p.depth_max >= 0)
         launch_motion(p, stream);
     if (p.hole > 0)
-        CUDA_LAUNCH(close_holes, tiles(p, 0, TILE_X, TILE_Y), block, stream, p);
+        CUDA_LAUNCH(close_holes, tiles(p, 0, TILE_X, CLOSE_Y), block, stream, p);
     if (p.guide > 0) {
         CUDA_LAUNCH(fit_lines, tiles(p, 0, TILE_X, LINE_Y), block, stream, p);
         CUDA_LAUNCH(mean_lines, tiles(p, 0, TILE_X, LINE_Y), block, stream, p);
