@@ -115,13 +115,13 @@ static sac_result prepare_canvas(struct video *v, sac_device *dev, const sac_sou
     sac_source_describe(src, &info);
     if (info.width <= 0 || info.height <= 0 || info.format == SAC_PIXEL_NONE)
         return SAC_OK;
+    const sac_frame           like = {.format = sac_canvas_format(info.format),
+                                      .width = info.width,
+                                      .height = info.height,
+                                      .matrix = info.matrix,
+                                      .range = info.range};
     const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_DRAW);
-    sac_result                res = sac_canvas_prepare(&v->canvas, dev,
-                                                       &(sac_frame){.format = sac_canvas_format(info.format),
-                                                                    .width = info.width,
-                                                                    .height = info.height,
-                                                                    .matrix = info.matrix,
-                                                                    .range = info.range});
+    sac_result                res = sac_canvas_prepare(&v->canvas, dev, &like);
     sac_memory_use_set(before);
     return res;
 }
