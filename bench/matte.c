@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mattes from a network's output, on any device: milliseconds a frame when many batches are queued.
- * Frames are more than a GPU's caches hold, and each shows the picture a little further.
+ * Frames are more than a GPU's caches hold. In the middle the picture moves from frame to frame, by
+ * default over a quarter of its width, as where people move before a camera that stands.
  *
  *     bench_matte [--device cuda] [--frame 1920x1080] [--format nv12|p010|i420|rgb24]
  *                 [--map 512x512] [--classes 2] [--dtype f16|f32] [--batch 8] [--streams 1]
  *                 [--guide N] [--smooth F] [--hole N] [--as-classes] [--move PIXELS]
- *                 [--seconds 1]
+ *                 [--moving PERCENT] [--seconds 1]
  *
  * The frames of a batch are consecutive ones of its streams. One line of JSON. */
 #include <string.h>
@@ -27,7 +28,7 @@ struct settings {
     const char           *device;
     enum sac_pixel_format format;
     int                   width, height, map_width, map_height;
-    int                   classes, batch, streams, guide, hole, move;
+    int                   classes, batch, streams, guide, hole, move, moving;
     float                 smooth;
     bool                  half, as_classes;
     double                seconds;
@@ -76,7 +77,8 @@ static bool take_number(struct settings *s, const char *name, const char *value)
         const char *name;
         int        *to;
     } numbers[] = {{"--classes", &s->classes}, {"--batch", &s->batch}, {"--streams", &s->streams},
-                   {"--guide", &s->guide},     {"--hole", &s->hole},   {"--move", &s->move}};
+                   {"--guide", &s->guide},     {"--hole", &s->hole},   {"--move", &s->move},
+                   {"--moving", &s->moving}};
     for (size_t i = 0; i < SAC_COUNT(numbers); i++)
         if (strcmp(name, numbers[i].name) == 0) {
             *numbers[i].to = atoi(value);
@@ -119,6 +121,7 @@ static struct settings settings_of(int argc, char **argv)
                          .batch = 8,
                          .streams = 1,
                          .move = 2,
+                         .moving = 25,
                          .half = true,
                          .seconds = 1};
     for (int i = 1; i < argc; i++) {
@@ -131,6 +134,8 @@ static struct settings settings_of(int argc, char **argv)
         take_option(&s, argv[i], argv[i + 1]);
         i++;
     }
+    if (s.moving < 0 || s.moving > 100)
+        stop("--moving has 0 to 100 percent", NULL);
     if (s.batch < 1 || s.batch > BATCH_MAX || s.streams < 1 || s.streams > s.batch || s.move < 0)
         stop("a batch has 1 to 64 frames, of at most as many streams", NULL);
     return s;
@@ -155,16 +160,17 @@ static uint8_t *canvas_of(int width, int height)
     return canvas;
 }
 
-static void show(sac_frame *f, const uint8_t *canvas, int canvas_width, int shift)
+static void show(sac_frame *f, const uint8_t *canvas, int canvas_width, int shift, int moving)
 {
+    const int                     first = f->width * (100 - moving) / 200, end = f->width - first;
     const struct sac_format_info *info = sac_format_info_of(f->format);
     const int                     step = info->step[0] * info->number_bytes;
     for (int y = 0; y < f->height; y++) {
-        const uint8_t *from = canvas + (size_t)y * (size_t)canvas_width + (size_t)shift;
+        const uint8_t *from = canvas + (size_t)y * (size_t)canvas_width;
         uint8_t       *row = f->plane[0] + (size_t)y * f->pitch_bytes[0];
         for (int x = 0; x < f->width; x++)
             for (int c = 0; c < step; c++)
-                row[x * step + c] = from[x];
+                row[x * step + c] = from[x >= first && x < end ? x + shift : x];
     }
 }
 
@@ -182,7 +188,7 @@ static void make_frames(struct work *w)
     uint8_t *const canvas = canvas_of(across, s->height);
     must(sac_frame_create(w->cpu, &desc, &here));
     for (int i = 0; i < w->pool; i++) {
-        show(here, canvas, across, s->move * i);
+        show(here, canvas, across, s->move * i, s->moving);
         must(sac_frame_create(w->dev, &desc, &w->frame[i]));
         must(sac_frame_copy(here, w->frame[i]));
         must(sac_frame_create(w->dev, &grey, &w->out[i]));
@@ -355,13 +361,15 @@ int main(int argc, char **argv)
     const double seconds = measure(&w, &queueing, &repeats);
     printf("{\"bench\":\"matte\",\"device\":\"%s\",\"frame\":\"%dx%d\",\"format\":\"%s\","
            "\"map\":\"%dx%d\",\"classes\":%d,\"dtype\":\"%s\",\"batch\":%d,\"streams\":%d,"
-           "\"guide\":%d,\"smooth\":%g,\"hole\":%d,\"as_classes\":%s,\"move\":%d,\"pool\":%d,"
+           "\"guide\":%d,\"smooth\":%g,\"hole\":%d,\"as_classes\":%s,\"move\":%d,\"moving\":%d,"
+           "\"pool\":%d,"
            "\"repeats\":%d,\"ms_per_frame\":%.6f,\"queueing_ms_per_frame\":%.6f,"
            "\"frames_per_second\":%.1f}\n",
            sac_device_description(w.dev), s->width, s->height, sac_pixel_format_name(s->format),
            s->map_width, s->map_height, s->classes, s->half ? "f16" : "f32", s->batch, s->streams,
-           s->guide, (double)s->smooth, s->hole, s->as_classes ? "true" : "false", s->move, w.pool,
-           repeats, seconds * 1e3 / s->batch, queueing * 1e3 / s->batch, s->batch / seconds);
+           s->guide, (double)s->smooth, s->hole, s->as_classes ? "true" : "false", s->move,
+           s->moving, w.pool, repeats, seconds * 1e3 / s->batch, queueing * 1e3 / s->batch,
+           s->batch / seconds);
     finish(&w);
     sac_context_destroy(&ctx);
     return 0;
