@@ -101,7 +101,8 @@ enum sac_copy_reason {
     SAC_COPY_FRAME_UPLOAD,   /* a frame in host memory, to the device */
     SAC_COPY_FRAME_DOWNLOAD, /* a frame, to the host */
     SAC_COPY_FRAME_CONVERT,  /* a frame converted from a format that no stage takes */
-    SAC_COPY_OVERLAY,        /* overlay-download: an annotated frame for an encoder on the host */
+    SAC_COPY_OVERLAY,        /* overlay-download: an annotated or composed frame, or a matte, for an
+                                encoder on the host */
     SAC_COPY_DRAW, /* overlay-copy: a frame to draw on, as its decoder still reads the original */
     SAC_COPY_CROP, /* crop-download: the part of a frame inside a box, for a picture file */
     SAC_COPY_TENSOR_USER,     /* tensors that the caller uploads or downloads */

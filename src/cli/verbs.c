@@ -38,7 +38,7 @@ const struct verb verbs[] = {
      "motion. --as says what is written. The model that comes with saccade, person_seg, knows "
      "persons; --model takes other networks: class maps (DeepLabV3, SegFormer, LR-ASPP, BiSeNet), "
      "mattes (MODNet) and recurrent ones. INPUT and outputs are those of track; audio and times "
-     "are kept. It runs on the CPU so far.",
+     "are kept.",
      "saccade segment in.mp4 -o out.mp4\n"
      "saccade segment in.mp4 -o mask.mkv --as mask --encoder ffv1\n"
      "saccade segment in.mp4 -o out.mp4 --as cutout --background beach.jpg\n"

@@ -7,11 +7,15 @@
 
 int gpu_tensor_main(int argc, char **argv);
 int push_main(int argc, char **argv);
+int segment_main(int argc, char **argv);
 #define main gpu_tensor_main
 #include "examples/gpu_tensor.c"
 #undef main
 #define main push_main
 #include "examples/push.c"
+#undef main
+#define main segment_main
+#include "examples/segment.c"
 #undef main
 
 /* Skips without a GPU. */
@@ -105,11 +109,29 @@ static void a_programs_own_pixels_are_tracked(void **state)
     assert_true(atoi(at + strlen(last)) >= 3); /* of the seven people */
 }
 
+static void people_are_measured(void **state)
+{
+    (void)state;
+    char        text[4096], clip[256], first[32];
+    const char *argv[] = {"segment", clip, "person_seg", NULL};
+    need_gpu();
+    snprintf(clip, sizeof clip, "%s", clip_path("people_h264.mp4"));
+    run(segment_main, 3, argv, text, sizeof text);
+    for (int i = 0; i < 30; i++) {
+        snprintf(first, sizeof first, "%d: ", i);
+        const char *at = strstr(text, first);
+        assert_non_null(at);
+        const double share = atof(at + strlen(first));
+        assert_true(share > 0.3 && share < 30);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_reach_a_network_without_crossing),
         cmocka_unit_test(a_programs_own_pixels_are_tracked),
+        cmocka_unit_test(people_are_measured),
     };
     return cmocka_run_group_tests_name("pipeline/examples_gpu", tests, folder_create,
                                        folder_remove);
