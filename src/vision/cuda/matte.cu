@@ -973,20 +973,40 @@ __global__ void __launch_bounds__(THREADS) close_holes(const __grid_constant__ c
 
 enum {
     GUIDE = SAC_MATTE_GUIDE_MAX,
-    LINE_Y = 4 * TILE_Y, /* the same */
+    LINES = 4, /* cells of a thread, one below the other */
+    LINE_Y = LINES * TILE_Y,
     LINE_ROOM_X = TILE_X + 2 * GUIDE,
     LINE_ROOM_Y = LINE_Y + 2 * GUIDE
 };
 
-/* Luma and share of a cell. */
-struct line_cell {
-    int16_t luma, share;
-};
+/* Luma and share of a cell in one word. */
+__device__ uint32_t pack_cell(uint8_t luma, int16_t share)
+{
+    return (uint32_t)luma | (uint32_t)(uint16_t)share << 16;
+}
 
-/* The line of each cell's window: sums along rows first, then of these. */
+__device__ void add_cell(sac_matte_sums *s, uint32_t cell)
+{
+    const int luma = (int)(cell & 0xffff), share = (int)(cell >> 16);
+    s->luma += luma;
+    s->share += share;
+    s->luma2 += luma * luma;
+    s->both += luma * share;
+}
+
+/* sign: 1 or -1. */
+__device__ void add_sums(sac_matte_sums *s, const sac_matte_sums &row, int sign)
+{
+    s->luma += sign * row.luma;
+    s->share += sign * row.share;
+    s->luma2 += sign * row.luma2;
+    s->both += sign * row.both;
+}
+
+/* The line of each cell's window: sums along rows first, then of these, from cell to cell. */
 __global__ void __launch_bounds__(THREADS) fit_lines(const __grid_constant__ cuda_matte_params p)
 {
-    __shared__ line_cell      cell[LINE_ROOM_Y][LINE_ROOM_X];
+    __shared__ uint32_t       cell[LINE_ROOM_Y][LINE_ROOM_X];
     __shared__ sac_matte_sums row[LINE_ROOM_Y][TILE_X];
     const cuda_matte_job     &job = p.jobs[blockIdx.z];
     const int                 width = job.x.cells, height = job.y.cells, radius = p.guide;
@@ -995,45 +1015,35 @@ __global__ void __launch_bounds__(THREADS) fit_lines(const __grid_constant__ cud
         return;
     for (int j = threadIdx.y; j < LINE_Y + 2 * radius; j += TILE_Y)
         for (int i = threadIdx.x; i < TILE_X + 2 * radius; i += TILE_X) {
-            const int x = t.x - radius + i, y = t.y - radius + j;
-            line_cell c = {0, 0};
-            if (x >= 0 && x < width && y >= 0 && y < height) {
-                c.luma = job.luma[(ptrdiff_t)y * p.luma_pitch + x];
-                c.share = job.closed[(ptrdiff_t)y * p.spec.width + x];
-            }
-            cell[j][i] = c;
+            const int  x = t.x - radius + i, y = t.y - radius + j;
+            const bool in = x >= 0 && x < width && y >= 0 && y < height;
+            cell[j][i] = in ? pack_cell(job.luma[(ptrdiff_t)y * p.luma_pitch + x],
+                                        job.closed[(ptrdiff_t)y * p.spec.width + x])
+                            : 0;
         }
     __syncthreads();
     for (int j = threadIdx.y; j < LINE_Y + 2 * radius; j += TILE_Y) {
         sac_matte_sums s = {0, 0, 0, 0};
-        for (int i = 0; i <= 2 * radius; i++) {
-            const line_cell c = cell[j][threadIdx.x + i];
-            s.luma += c.luma;
-            s.share += c.share;
-            s.luma2 += c.luma * c.luma;
-            s.both += c.luma * c.share;
-        }
+        for (int i = 0; i <= 2 * radius; i++)
+            add_cell(&s, cell[j][threadIdx.x + i]);
         row[j][threadIdx.x] = s;
     }
     __syncthreads();
-    const int x = t.x + threadIdx.x;
-    for (int j = threadIdx.y; j < LINE_Y; j += TILE_Y) {
+    const int      x = t.x + threadIdx.x, first = threadIdx.y * LINES;
+    const int      across = sac_matte_window(x, width, radius);
+    sac_matte_sums s = {0, 0, 0, 0};
+    for (int i = 0; i < 2 * radius; i++)
+        add_sums(&s, row[first + i][threadIdx.x], 1);
+    for (int j = first; j < first + LINES; j++) {
         const int y = t.y + j;
         if (x >= width || y >= height)
             return;
-        sac_matte_sums s = {0, 0, 0, 0};
-        for (int i = 0; i <= 2 * radius; i++) {
-            const sac_matte_sums &r = row[j + i][threadIdx.x];
-            s.luma += r.luma;
-            s.share += r.share;
-            s.luma2 += r.luma2;
-            s.both += r.both;
-        }
-        const double n =
-            (double)(sac_matte_window(x, width, radius) * sac_matte_window(y, height, radius));
+        add_sums(&s, row[j + 2 * radius][threadIdx.x], 1);
+        const double    n = (double)(across * sac_matte_window(y, height, radius));
         cuda_matte_line line;
         sac_matte_line(&s, n, sac_matte_noise(p.variance, n), &line.slope, &line.base);
         job.line[(ptrdiff_t)y * p.spec.width + x] = line;
+        add_sums(&s, row[j][threadIdx.x], -1);
     }
 }
 
@@ -1064,20 +1074,25 @@ __global__ void __launch_bounds__(THREADS) mean_lines(const __grid_constant__ cu
         row[j][threadIdx.x] = s;
     }
     __syncthreads();
-    const int x = t.x + threadIdx.x;
-    for (int j = threadIdx.y; j < LINE_Y; j += TILE_Y) {
+    const int       x = t.x + threadIdx.x, first = threadIdx.y * LINES;
+    const int       across = sac_matte_window(x, width, radius);
+    cuda_matte_line s = {0, 0};
+    for (int i = 0; i < 2 * radius; i++) {
+        s.slope += row[first + i][threadIdx.x].slope;
+        s.base += row[first + i][threadIdx.x].base;
+    }
+    for (int j = first; j < first + LINES; j++) {
         const int y = t.y + j;
         if (x >= width || y >= height)
             return;
-        cuda_matte_line s = {0, 0};
-        for (int i = 0; i <= 2 * radius; i++) {
-            s.slope += row[j + i][threadIdx.x].slope;
-            s.base += row[j + i][threadIdx.x].base;
-        }
-        const float     inverse = sac_matte_inverse(sac_matte_window(x, width, radius) *
-                                                    sac_matte_window(y, height, radius));
-        cuda_matte_mean mean = {sac_matte_slope(s.slope, inverse), sac_matte_base(s.base, inverse)};
+        s.slope += row[j + 2 * radius][threadIdx.x].slope;
+        s.base += row[j + 2 * radius][threadIdx.x].base;
+        const float inverse = sac_matte_inverse(across * sac_matte_window(y, height, radius));
+        const cuda_matte_mean mean = {sac_matte_slope(s.slope, inverse),
+                                      sac_matte_base(s.base, inverse)};
         job.mean[(ptrdiff_t)y * p.spec.width + x] = mean;
+        s.slope -= row[j][threadIdx.x].slope;
+        s.base -= row[j][threadIdx.x].base;
     }
 }
 
