@@ -355,8 +355,8 @@ sac_result sac_segmenter_create(sac_device *dev, const char *model_path,
     if (res != SAC_OK)
         return res;
     if (!dev->ops->vision->matte)
-        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
-                        "%s cannot make mattes; use --device cpu", dev->name);
+        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s cannot make mattes; use --device cpu",
+                        dev->name);
     struct sac_segmenter *seg = sac_new(struct sac_segmenter);
     if (!seg)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for a segmenter");
