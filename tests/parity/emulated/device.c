@@ -79,6 +79,7 @@ sac_result cuda_scratch_take(struct sac_device *dev, struct sac_device_stream *s
     (void)dev, (void)stream;
     *out = scratch = malloc(bytes);
     assert_non_null(scratch);
+    memset(scratch, 0xa7, bytes); /* what an operation left there before is nothing */
     return SAC_OK;
 }
 
