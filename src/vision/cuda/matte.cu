@@ -365,20 +365,36 @@ __device__ void shares_of(const sac_matte_spec &s, const numbers<T> &in, int x, 
                                              : sac_matte_share(v[i]);
 }
 
-/* Shares of a row's cells. */
-__device__ void store_shares(int16_t *to, int count, const int16_t share[PIXELS])
+/* Numbers of a row's cells, at once where they lie so. */
+template <typename T> struct alignas(PIXELS * sizeof(T)) four_numbers {
+    T of[PIXELS];
+};
+
+template <typename T> __device__ void store_four(T *to, int count, const T from[PIXELS])
 {
-    struct alignas(PIXELS * sizeof(int16_t)) together {
-        int16_t of[PIXELS];
-    };
-    if (count == PIXELS && (uintptr_t)to % sizeof(together) == 0) {
-        *(together *)(void *)to = together{{share[0], share[1], share[2], share[3]}};
+    if (count == PIXELS && (uintptr_t)to % sizeof(four_numbers<T>) == 0) {
+        *(four_numbers<T> *)(void *)to = four_numbers<T>{{from[0], from[1], from[2], from[3]}};
         return;
     }
 #pragma unroll
     for (int i = 0; i < PIXELS; i++)
         if (i < count)
-            to[i] = share[i];
+            to[i] = from[i];
+}
+
+template <typename T> __device__ void load_four(const T *from, int count, T to[PIXELS])
+{
+    if (count == PIXELS && (uintptr_t)from % sizeof(four_numbers<T>) == 0) {
+        const four_numbers<T> v = *(const four_numbers<T> *)(const void *)from;
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            to[i] = v.of[i];
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        if (i < count)
+            to[i] = from[i];
 }
 
 /* ---- luma ---- */
@@ -528,7 +544,7 @@ __global__ void __launch_bounds__(THREADS) fill_cells(const __grid_constant__ cu
     int16_t    share[PIXELS] = {};
     if (count > 0) {
         shares_of(p.spec, numbers_of<T>(p, job), x, y, count, share);
-        store_shares(job.raw + (ptrdiff_t)y * p.spec.width + x, count, share);
+        store_four(job.raw + (ptrdiff_t)y * p.spec.width + x, count, share);
     }
     if (job.half) {
         __syncthreads();
@@ -818,11 +834,8 @@ __global__ void __launch_bounds__(THREADS) find_cells(const __grid_constant__ cu
             }
         }
     }
-    uint32_t *to = job.former + (ptrdiff_t)y * p.spec.width + x;
-#pragma unroll
-    for (int k = 0; k < PIXELS; k++)
-        if (x + k < width)
-            to[k] = former[k];
+    store_four(job.former + (ptrdiff_t)y * p.spec.width + x, clamp_to(width - x, 0, PIXELS),
+               former);
 }
 
 /* ---- what stays of former shares ---- */
@@ -888,17 +901,14 @@ __global__ void __launch_bounds__(THREADS)
     const uint32_t at = (uint32_t)y * (uint32_t)p.spec.width + (uint32_t)x;
     int16_t        share[PIXELS] = {};
     uint32_t       former[PIXELS] = {};
-#pragma unroll
-    for (int i = 0; i < PIXELS; i++)
-        if (i < count) {
-            former[i] = read_only(job.former + at + i);
-            share[i] = job.image < 0 ? 0 : read_only(job.raw + at + i);
-        }
+    load_four(job.former + at, count, former);
+    if (job.image >= 0)
+        load_four(job.raw + at, count, share);
 #pragma unroll
     for (int i = 0; i < PIXELS; i++)
         if (i < count)
             share[i] = trace_share(p, blockIdx.z, first, x + i, y, former[i], share[i]);
-    store_shares(job.share + at, count, share);
+    store_four(job.share + at, count, share);
     if (job.summary && job.image < 0)
         add_to_summary(job, count, share, x, y);
 }
