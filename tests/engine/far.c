@@ -45,7 +45,10 @@ static struct {
 static void *near(const void *far)
 {
     const uintptr_t at = (uintptr_t)far - (uintptr_t)memory.guarded;
-    if (at >= memory.used)
+    enter();
+    const bool own = at < memory.used;
+    leave();
+    if (!own)
         fail_msg("the device was given an address that is not its own: %p", far);
     return memory.real + at;
 }
@@ -161,12 +164,20 @@ static void run_until(struct line *line, size_t end)
     leave();
 }
 
+/* All that is queued by now. */
+static void run_line(struct line *line)
+{
+    enter();
+    run_until(line, line->count);
+    leave();
+}
+
 static void run_all(void)
 {
     enter();
-    run_until(&own_line, own_line.count);
+    run_line(&own_line);
     for (size_t i = 0; i < line_count; i++)
-        run_until(lines[i], lines[i]->count);
+        run_line(lines[i]);
     leave();
 }
 
@@ -196,9 +207,11 @@ static sac_result far_stream_create(struct sac_device *dev, struct sac_device_st
 static void far_stream_destroy(struct sac_device_stream **stream)
 {
     struct line *line = (*stream)->line;
-    run_until(line, line->count);
+    enter();
+    run_line(line);
     sac_free(line->work);
     *line = (struct line){.count = line->count, .cap = line->count, .done = line->done};
+    leave();
     sac_free((*stream)->captured);
     sac_free(*stream);
     *stream = NULL;
@@ -207,7 +220,7 @@ static void far_stream_destroy(struct sac_device_stream **stream)
 static sac_result far_stream_wait(struct sac_device_stream *stream)
 {
     assert_false(stream && stream->capturing);
-    run_until(line_of(stream), line_of(stream)->count);
+    run_line(line_of(stream));
     return SAC_OK;
 }
 
@@ -306,7 +319,7 @@ static sac_result far_copy(struct sac_device *dev, struct sac_device_stream *str
     queue(stream, &(struct far_work){.run = do_copy, .dst = dst, .src = src, .bytes = bytes});
     /* Downloads hurry: what should have been waited for then still has the memory's old bytes. */
     if (!stream || (far_counts.goes_on && kind == SAC_COPY_DEVICE_TO_HOST))
-        run_until(line_of(stream), line_of(stream)->count);
+        run_line(line_of(stream));
     return SAC_OK;
 }
 
