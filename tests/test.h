@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include <saccade/context.h>
@@ -50,5 +51,15 @@ static inline sac_context *test_context(void)
             fail_msg("%s: %s, expected %s", #call, sac_result_name(assert_res_), \
                      sac_result_name(code));                                     \
     } while (0)
+
+/* A failure whose sentence has these words in it. */
+static inline void assert_why(sac_result res, sac_result expected, const char *words)
+{
+    char why[512];
+    assert_int_equal(res, expected);
+    sac_context_last_error(test_context(), why, sizeof why);
+    if (!strstr(why, words))
+        fail_msg("'%s' does not say '%s'", why, words);
+}
 
 #endif

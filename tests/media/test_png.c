@@ -155,15 +155,6 @@ static void the_same_pixels_give_the_same_bytes(void **state)
     sac_device_unref(&apart);
 }
 
-static void assert_why(sac_result res, sac_result expected, const char *words)
-{
-    char why[512];
-    assert_int_equal(res, expected);
-    sac_context_last_error(test_context(), why, sizeof why);
-    if (!strstr(why, words))
-        fail_msg("'%s' does not say '%s'", why, words);
-}
-
 static void a_file_is_whole_or_not_there(void **state)
 {
     (void)state;

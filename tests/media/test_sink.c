@@ -297,15 +297,6 @@ static void nothing_is_left_without_finish(void **state)
     sac_source_close(&src);
 }
 
-static void assert_why(sac_result res, sac_result expected, const char *words)
-{
-    char why[512];
-    assert_int_equal(res, expected);
-    sac_context_last_error(test_context(), why, sizeof why);
-    if (!strstr(why, words))
-        fail_msg("'%s' does not say '%s'", why, words);
-}
-
 static void says_why_it_cannot_write(void **state)
 {
     (void)state;

@@ -601,15 +601,6 @@ static void scales_to_the_first_frame(void **state)
     decoded_free(&d);
 }
 
-static void assert_why(sac_result res, sac_result expected, const char *words)
-{
-    char why[512];
-    assert_int_equal(res, expected);
-    sac_context_last_error(test_context(), why, sizeof why);
-    if (!strstr(why, words))
-        fail_msg("'%s' does not say '%s'", why, words);
-}
-
 static void says_what_writes_alpha(void **state)
 {
     (void)state;
