@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/json_read.h"
+#include "base/search.h"
 #include "mask/mask.h"
 #include "mask/polygon.h"
 
@@ -287,8 +288,7 @@ static sac_result read_all(struct sac_mask_set *set)
     sac_result   res = read_document(set, coco);
     if (res == SAC_OK)
         res = list_images(set, coco);
-    if (res == SAC_OK && !coco->lists_images)
-        set->ops = &sac_mask_results;
+    set->results = !coco->lists_images;
     return res;
 }
 
@@ -352,18 +352,9 @@ static void close_coco(struct sac_mask_set *set)
 
 /* ---- one picture ---- */
 
-/* The place of the first annotation of an image, or of the one after it. */
-static size_t find_annotation(const struct coco *coco, int64_t image)
+static int64_t image_of(const void *annotations, size_t i)
 {
-    size_t low = 0, high = coco->annotation_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (coco->annotations[middle].image < image)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return ((const struct annotation *)annotations)[i].image;
 }
 
 /* A text, or a list of numbers. */
@@ -430,7 +421,7 @@ static sac_result load(struct sac_mask_set *set, size_t entry, int width, int he
     struct coco *coco = set->state;
     int64_t      id = set->entries[entry].number;
     double       own_width = 0, own_height = 0;
-    coco->first = find_annotation(coco, id);
+    coco->first = sac_lower_bound(coco->annotations, coco->annotation_count, id, image_of);
     coco->last = coco->first;
     while (coco->last < coco->annotation_count && coco->annotations[coco->last].image == id)
         coco->last++;
@@ -569,17 +560,4 @@ const struct sac_mask_set_ops sac_mask_coco = {
     .classes = classes,
     .class_name = class_name,
     .class_of_name = class_of_name,
-};
-
-const struct sac_mask_set_ops sac_mask_results = {
-    .claims = claims,
-    .open = open_coco,
-    .load = load,
-    .close = close_coco,
-    .has = has,
-    .draw = draw,
-    .classes = classes,
-    .class_name = class_name,
-    .class_of_name = class_of_name,
-    .results = true,
 };

@@ -313,7 +313,7 @@ static sac_result pair_up(struct evaluation *eval)
     for (size_t i = 0; i < eval->gt.count && res == SAC_OK; i++)
         if (eval->mask_of[i] != SAC_MASK_NONE)
             paired++;
-        else if (eval->masks.ops->results)
+        else if (eval->masks.results)
             eval->mask_of[i] = eval->masks.count;
         else
             missing->masks++;

@@ -140,7 +140,7 @@ static sac_result find_base(struct flicker *f, int64_t smallest, int64_t largest
     *base = 0;
     if (smallest < 1)
         return SAC_OK;
-    if (f->masks->ops->results) {
+    if (f->masks->results) {
         *base = 1;
         return SAC_OK;
     }
@@ -166,10 +166,10 @@ static sac_result run(struct flicker *f, size_t first, size_t last, int64_t *no_
         while (first < last && entries[first].number < n + base)
             first++; /* a number twice */
         bool has = first < last && entries[first].number == n + base;
-        if (first == last && !f->masks->ops->results)
+        if (first == last && !f->masks->results)
             break;
         res = sac_frames_get(&f->frames, n);
-        if (res == SAC_OK && (has || f->masks->ops->results))
+        if (res == SAC_OK && (has || f->masks->results))
             res = step(f, has ? first : f->masks->count);
         else
             f->before.filled = false;

@@ -54,7 +54,8 @@ struct sac_mask_set {
     size_t                         loaded;                 /* the entry of picture */
     bool                           nothing;                /* picture is an empty mask */
     bool                           seen[SAC_MASK_NUMBERS]; /* of all pictures so far */
-    void                          *state;                  /* of ops */
+    bool                           results; /* pictures without an entry are empty masks */
+    void                          *state;   /* of ops */
 };
 
 struct sac_mask_set_ops {
@@ -70,10 +71,8 @@ struct sac_mask_set_ops {
     size_t (*classes)(const struct sac_mask_set *set, const int64_t **ids);
     const char *(*class_name)(const struct sac_mask_set *set, int64_t class_id); /* NULL: none */
     int64_t (*class_of_name)(const struct sac_mask_set *set, const char *name);  /* -1: none */
-    bool results; /* pictures without an entry are empty */
 };
-extern const struct sac_mask_set_ops sac_mask_folder, sac_mask_coco, sac_mask_results,
-    sac_mask_video;
+extern const struct sac_mask_set_ops sac_mask_folder, sac_mask_coco, sac_mask_video;
 
 /* Set ctx, path, values and score_min first. */
 sac_result sac_mask_set_open(struct sac_mask_set *set);

@@ -95,7 +95,7 @@ sac_result sac_mask_pair(const struct sac_mask_set *a, const struct sac_mask_set
         if (res != SAC_OK || count > 0)
             return res;
     }
-    if (b->ops->results) /* a list of results without one result for these pictures */
+    if (b->results) /* a list of results without one result for these pictures */
         return SAC_OK;
     return SAC_FAIL(a->ctx, SAC_ERR_ARG,
                     "no picture of %s (%zu, the first is %s) has a name or number in %s (%zu, the "

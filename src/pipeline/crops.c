@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "media/media.h"
 #include "pipeline/output.h"
 #include "vision/fit.h"
@@ -118,18 +119,9 @@ static sac_result write_view(struct crops *c, struct view *v)
 
 /* ---- views ---- */
 
-/* The index of the id, or where it would be inserted. */
-static size_t lower_bound(const struct crops *c, int64_t id)
+static int64_t id_of(const void *views, size_t i)
 {
-    size_t low = 0, high = c->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (c->views[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return ((const struct view *)views)[i].id;
 }
 
 static sac_result forget_oldest(struct crops *c)
@@ -146,7 +138,7 @@ static sac_result forget_oldest(struct crops *c)
 
 static sac_result view_of(struct crops *c, int64_t id, struct view **out)
 {
-    size_t     at = lower_bound(c, id);
+    size_t     at = sac_lower_bound(c->views, c->count, id, id_of);
     sac_result res = SAC_OK;
     if (at == c->count || c->views[at].id != id) {
         if (c->count == VIEWS_MAX)
@@ -156,7 +148,7 @@ static sac_result view_of(struct crops *c, int64_t id, struct view **out)
                            c->count);
         if (res != SAC_OK)
             return res;
-        at = lower_bound(c, id);
+        at = sac_lower_bound(c->views, c->count, id, id_of);
         memmove(&c->views[at + 1], &c->views[at], (c->count - at) * sizeof *c->views);
         c->views[at] = (struct view){.id = id};
         c->count++;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "pipeline/overlay.h"
 
 /* Enough for a smooth curve; a longer trail has its points further apart in time. */
@@ -73,23 +74,14 @@ static void drop_old_trails(struct sac_overlay *o, int64_t before_us)
     o->trail_count = kept;
 }
 
-/* The index of the id, or where it would be inserted. */
-static size_t lower_bound(const struct sac_overlay *o, int64_t id)
+static int64_t id_of(const void *trails, size_t i)
 {
-    size_t low = 0, high = o->trail_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (o->trails[middle]->id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return ((const struct sac_trail *const *)trails)[i]->id;
 }
 
 static struct sac_trail *trail_of(struct sac_overlay *o, int64_t id)
 {
-    size_t at = lower_bound(o, id);
+    size_t at = sac_lower_bound(o->trails, o->trail_count, id, id_of);
     if (at < o->trail_count && o->trails[at]->id == id)
         return o->trails[at];
     if (o->trail_count == o->trail_made) {

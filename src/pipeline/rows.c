@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "pipeline/job.h"
 
 /* The folder of the file followed by `tail`, or NULL when there is no memory. */
@@ -60,18 +61,9 @@ void sac_rows_finish(struct sac_rows *rows)
     *rows = (struct sac_rows){0};
 }
 
-/* The first row of this frame or a later one. */
-static size_t lower_bound(const struct sac_mot_file *file, int64_t frame)
+static int64_t frame_of(const void *rows, size_t i)
 {
-    size_t low = 0, high = file->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (file->rows[middle].frame < frame)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return ((const struct sac_mot_row *)rows)[i].frame;
 }
 
 static struct sac_detection detection_of(const struct sac_mot_row *row)
@@ -90,7 +82,8 @@ sac_result sac_rows_get(const struct sac_rows *rows, sac_context *ctx, int64_t n
                         struct sac_detections *out)
 {
     const struct sac_mot_file *file = &rows->file;
-    size_t first = lower_bound(file, number + 1), end = lower_bound(file, number + 2);
+    const size_t first = sac_lower_bound(file->rows, file->count, number + 1, frame_of),
+                 end = sac_lower_bound(file->rows, file->count, number + 2, frame_of);
     out->count = 0;
     if (!sac_grow((void **)&out->items, &out->capacity, end - first, sizeof *out->items))
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for %zu detections", end - first);
