@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A segmenter: preprocess, network, head, and mattes in the pixels of the source. */
 #include <string.h>
-#include <strings.h>
 
 #include "device/format.h"
 #include "heads/segmenter.h"
@@ -216,93 +215,6 @@ static sac_result check_outputs(struct sac_segmenter *seg)
     return sac_segmenter_check_spec(seg, &spec);
 }
 
-/* ---- classes ---- */
-
-static sac_result want(struct sac_segmenter *seg, int class_id)
-{
-    if (class_id >= SAC_DETECT_CLASSES_MAX)
-        return SAC_FAIL(seg->dev->ctx, SAC_ERR_UNSUPPORTED,
-                        "%s: class %d cannot be chosen, only those below %d",
-                        sac_model_path(seg->model), class_id, (int)SAC_DETECT_CLASSES_MAX);
-    uint32_t      *word = &seg->spec.wanted[class_id / 32];
-    const uint32_t bit = 1u << (class_id % 32);
-    if (!(*word & bit))
-        seg->wanted[seg->wanted_count++] = class_id;
-    *word |= bit;
-    return SAC_OK;
-}
-
-/* But the background, which is the first; labels that nobody counts may be any. */
-static sac_result want_all(struct sac_segmenter *seg)
-{
-    const int  count = seg->contract.class_count;
-    sac_result res = SAC_OK;
-    for (int c = 1; c < (count ? count : SAC_DETECT_CLASSES_MAX) && res == SAC_OK; c++)
-        res = want(seg, c);
-    return res;
-}
-
-/* Persons, by what data sets call them; where there are none, all but the first class. */
-static sac_result want_auto(struct sac_segmenter *seg)
-{
-    static const char *const persons[] = {"person", "people", "human", "pedestrian", "rider"};
-    const int                count = seg->contract.class_count;
-    sac_result               res = SAC_OK;
-    for (size_t i = 0; i < SAC_COUNT(persons) && res == SAC_OK; i++)
-        for (int c = 0; c < count && res == SAC_OK; c++)
-            if (!strcasecmp(seg->contract.classes[c], persons[i]))
-                res = want(seg, c);
-    return res == SAC_OK && seg->wanted_count == 0 ? want_all(seg) : res;
-}
-
-static sac_result want_list(struct sac_segmenter *seg, const char *list)
-{
-    sac_context *ctx = seg->dev->ctx;
-    char        *copy = sac_strdup(list), *save = NULL;
-    sac_result   res = copy ? SAC_OK : SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for the classes");
-    for (char *name = copy ? strtok_r(copy, ",", &save) : NULL; name && res == SAC_OK;
-         name = strtok_r(NULL, ",", &save)) {
-        name += strspn(name, " "); /* "person, car" */
-        const int class_id = sac_contract_find_class(&seg->contract, name);
-        res = class_id < 0
-                  ? sac_contract_refuse_class(ctx, sac_model_path(seg->model), &seg->contract, name)
-                  : want(seg, class_id);
-    }
-    sac_free(copy);
-    if (res == SAC_OK && seg->instances.used && (seg->spec.wanted[0] & 1))
-        return SAC_FAIL(ctx, SAC_ERR_ARG,
-                        "%s: class 0 is the background, of which it gives no mask; classes count "
-                        "from 1",
-                        sac_model_path(seg->model));
-    return res;
-}
-
-/* Of a network with one number a pixel there is nothing to choose; its name may be said. */
-static sac_result check_one(struct sac_segmenter *seg, const char *list)
-{
-    const struct sac_model_contract *c = &seg->contract;
-    if (!list || !strcmp(list, "auto") || (c->class_count == 1 && !strcmp(list, c->classes[0])))
-        return SAC_OK;
-    return SAC_FAIL(seg->dev->ctx, SAC_ERR_ARG,
-                    "%s gives one number a pixel: there are no classes to choose, only 'auto'",
-                    sac_model_path(seg->model));
-}
-
-static sac_result choose_classes(struct sac_segmenter *seg, const char *list)
-{
-    const bool one =
-        !seg->instances.used && (!seg->head->class_count || !seg->head->class_count(&seg->view));
-    const int room = SAC_MAX(seg->contract.class_count, SAC_DETECT_CLASSES_MAX);
-    if (one && seg->spec.form != SAC_MATTE_LABEL)
-        return check_one(seg, list);
-    seg->wanted = sac_calloc((size_t)room, sizeof *seg->wanted);
-    if (!seg->wanted)
-        return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for the classes");
-    if (list && !strcmp(list, "all"))
-        return want_all(seg);
-    return list && strcmp(list, "auto") != 0 ? want_list(seg, list) : want_auto(seg);
-}
-
 /* ---- creation ---- */
 
 static sac_result set_up(struct sac_segmenter *seg, const struct sac_segmenter_params *p)
@@ -326,7 +238,7 @@ static sac_result set_up(struct sac_segmenter *seg, const struct sac_segmenter_p
     if (res == SAC_OK)
         res = check_outputs(seg);
     if (res == SAC_OK)
-        res = choose_classes(seg, p->classes);
+        res = sac_segmenter_choose_classes(seg, p->classes);
     if (res != SAC_OK)
         return res;
     const bool alone = seg->view.facts.single || sac_feed_has(&seg->view.feed, SAC_FEED_STATE);
@@ -438,32 +350,6 @@ void sac_segmenter_get_times(const sac_segmenter *seg, struct sac_run_times *out
     if (!seg || !out)
         return;
     *out = seg->times;
-}
-
-int sac_segmenter_class_count(const sac_segmenter *seg)
-{
-    if (!seg)
-        return 0;
-    return seg->wanted ? seg->contract.class_count : 0;
-}
-
-const char *sac_segmenter_class_name(const sac_segmenter *seg, int class_id)
-{
-    if (!seg)
-        return "unknown";
-    const bool known = class_id >= 0 && class_id < seg->contract.class_count;
-    return known ? seg->contract.classes[class_id] : "unknown";
-}
-
-int sac_segmenter_kept_classes(const sac_segmenter *seg)
-{
-    return seg->wanted ? seg->wanted_count : seg->contract.class_count;
-}
-
-void sac_segmenter_describe_classes(const sac_segmenter *seg, char *out, size_t size)
-{
-    sac_contract_describe_classes(&seg->contract, seg->wanted, sac_segmenter_kept_classes(seg), out,
-                                  size);
 }
 
 const char *sac_segmenter_head_name(const sac_segmenter *seg)

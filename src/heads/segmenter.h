@@ -116,9 +116,6 @@ sac_result sac_segmenter_check_params(sac_context *ctx, const struct sac_segment
 /* Whether frames of this size have two halves; format: SAC_PIXEL_NONE where it is not known. */
 sac_result sac_segmenter_check_eyes(sac_context *ctx, enum sac_stereo stereo,
                                     enum sac_pixel_format format, int width, int height);
-/* How many of its classes are the matte; the same as text, "person (1 of 21)". */
-int  sac_segmenter_kept_classes(const sac_segmenter *seg);
-void sac_segmenter_describe_classes(const sac_segmenter *seg, char *out, size_t size);
 /* Fill in what outputs of the view's shapes show, which are those of a run; false: they are not the
  * head's. */
 bool sac_segmenter_read_shapes(struct sac_segmenter *seg, const struct sac_head_view *view,
@@ -129,6 +126,14 @@ sac_result sac_segmenter_refuse_shapes(const struct sac_segmenter *seg,
 /* Whether the numbers of the output that is read are what a matte can be made of. */
 sac_result sac_segmenter_check_spec(const struct sac_segmenter  *seg,
                                     const struct sac_matte_spec *spec);
+
+/* segmenter_classes.c */
+/* Set spec.wanted and wanted. list: as in the parameters.
+ * Errors   SAC_ERR_ARG, SAC_ERR_UNSUPPORTED: a class that cannot be chosen; SAC_ERR_MEMORY. */
+sac_result sac_segmenter_choose_classes(struct sac_segmenter *seg, const char *list);
+/* How many of its classes are the matte; the same as text, "person (1 of 21)". */
+int  sac_segmenter_kept_classes(const sac_segmenter *seg);
+void sac_segmenter_describe_classes(const sac_segmenter *seg, char *out, size_t size);
 
 /* segmenter_instances.c: where instances.used */
 /* Before the first run; all: boxes of all classes, else those that spec.wanted says. */
