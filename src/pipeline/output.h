@@ -9,7 +9,8 @@
  *   jsonl.c      JSON lines: a header, then one object a frame (docs/tracks.schema.json)
  *   records.c    a record for each track in each frame: MOTChallenge, CSV, KITTI, COCO
  *                (docs/formats.md)
- *   mattes.c     of a run that segments: video; mattes_files.c: pictures, COCO's masks */
+ *   mattes.c     of a run that segments: video
+ *   matte_pictures.c, matte_records.c   of such a run: PNG files; COCO's masks */
 #ifndef SAC_PIPELINE_OUTPUT_H
 #define SAC_PIPELINE_OUTPUT_H
 
