@@ -20,7 +20,7 @@ static const int         rotation_values[] = {SAC_ROTATE_AUTO, SAC_ROTATE_NONE, 
                                               SAC_ROTATE_90,   SAC_ROTATE_180,  SAC_ROTATE_270};
 static const char *const mask_values[] = {"auto", "alpha", "objects", "classes", NULL};
 const char *const        option_trackers[] = {"sort", "bytetrack", "ocsort", "botsort", NULL};
-static const char *const segment_kinds[] = {"overlay", "mask", "cutout", "alpha", "alpha-packed",
+const char *const option_segment_kinds[] = {"overlay", "mask", "cutout", "alpha", "alpha-packed",
                                             "classes", "png",  "coco",   "none",  NULL};
 static const char *const segment_modes[] = {"throughput", "vr", NULL};
 static const char *const stereo_layouts[] = {"mono", "sbs", "tb", NULL};
@@ -44,8 +44,7 @@ const struct option options[] = {
     {"device", 'd', VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_TEXT,
      AT(run.job.device), "device", "NAME",
      "where models and image work run: auto (a GPU if it has all it needs, else the CPU), cpu, "
-     "cuda "
-     "or cuda:N"},
+     "cuda or cuda:N"},
     {"gpus", 0, VERB_VIDEO, SECTION_RUN, OPTION_TEXT, AT(gpus), "gpus", "LIST",
      "distribute the inputs over these GPUs, such as 0,1"},
     {"precision", 0, VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN,
@@ -54,9 +53,8 @@ const struct option options[] = {
      .choices = precisions},
     {"zero-copy", 0, VERB_VIDEO, SECTION_RUN, OPTION_TEXT, AT(zero_copy), "zero_copy", "MODE",
      "copies of frames and tensors between stages; off: frames that a GPU decodes are copied to "
-     "the "
-     "host and back, for comparison; on: copied only where it can't be avoided; strict: such "
-     "a copy makes the run fail, and the error names it",
+     "the host and back, for comparison; on: copied only where it can't be avoided; strict: such a "
+     "copy makes the run fail, and the error names it",
      .choices = zero_copy_modes},
     {"threads", 't', VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_INT,
      AT(run.job.device_params.threads), "threads", "N",
@@ -115,14 +113,13 @@ const struct option options[] = {
     {"rotate", 0, VERB_VIDEO, SECTION_IN, OPTION_CHOICE, AT(run.source.rotate), "input.rotate",
      "DEGREES",
      "rotate the frames clockwise; auto: as the file says (phones record how they were held), none "
-     "or "
-     "0: not at all",
+     "or 0: not at all",
      .choices = rotations, .values = rotation_values},
 
     {"decode", 0, VERB_VIDEO, SECTION_IN, OPTION_CHOICE, AT(run.source.decode), "decode.where",
      "WHERE",
-     "where video is decoded; device: on --device (images on the CPU); auto: the same, but the "
-     "CPU decodes what the GPU can't, which is logged; with --device auto, device means auto",
+     "where video is decoded; device: on --device (images on the CPU); auto: the same, but the CPU "
+     "decodes what the GPU can't, which is logged; with --device auto, device means auto",
      .choices = decode_modes, .values = decode_values},
     {"decode-threads", 0, VERB_VIDEO, SECTION_IN, OPTION_INT, AT(run.source.decode_threads),
      "decode.threads", "N", "threads of the video decoder; 0: as --threads, or all with a GPU", 0,
@@ -132,21 +129,16 @@ const struct option options[] = {
 
     {"output", 'o', VERB_VIDEO, SECTION_OUT, OPTION_TEXT, AT(run.video_out), "output.video", "FILE",
      "write the annotated video, or what --as says; the file extension chooses the container; "
-     "none: "
-     "no file, but segment composes the picture, to measure. In a "
-     "folder the file is "
-     "named after the input; several inputs need a folder, or a path with {name} or {folder} in "
-     "it"},
+     "none: no file, but segment composes the picture, to measure. In a folder the file is named "
+     "after the input; several inputs need a folder, or a path with {name} or {folder} in it"},
     {"jsonl", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(run.jsonl_out), "output.jsonl", "FILE",
      "write the tracks as JSON lines, a header and one object per frame; - is standard output. "
-     "Folders as with "
-     "--output. If no output is given: NAME.tracks.jsonl; none: no file"},
+     "Folders as with --output. If no output is given: NAME.tracks.jsonl; none: no file"},
     {"mot", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(run.mot_out), "output.mot", "FILE",
      "write the tracks as MOTChallenge lines; - is standard output. Folders as with --output"},
     {"csv", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(run.csv_out), "output.csv", "FILE",
      "write the tracks as CSV, one line per object and frame; - is standard output. Folders as "
-     "with "
-     "--output"},
+     "with --output"},
     {"kitti", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(run.kitti_out), "output.kitti", "FILE",
      "write the tracks as KITTI tracking labels; - is standard output. Folders as with --output"},
     {"coco", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(run.coco_out), "output.coco", "FILE",
@@ -197,8 +189,8 @@ const struct option options[] = {
      "from the model"},
     {"preprocess", 0, VERB_TRACK | VERB_INSPECT, SECTION_DETECTOR, OPTION_TEXT,
      AT(run.job.detector_params.preprocess), "detector.preprocess", "LIST",
-     "override the detector's preprocessing: bgr,mean=0,scale=1,letterbox=topleft,fill=114,"
-     "size=416x416"},
+     "override the detector's preprocessing: "
+     "bgr,mean=0,scale=1,letterbox=topleft,fill=114,size=416x416"},
     {"classes", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_TEXT, AT(run.job.detector_params.classes),
      "detector.classes", "LIST",
      "classes to keep: all, or names or numbers, comma-separated; auto: persons if the model has "
@@ -274,14 +266,12 @@ const struct option options[] = {
      "what --output shows: overlay (people tinted), mask (the matte in grey), cutout (people over "
      "--background), alpha (the frame with the matte as its alpha, in .webm, .mov or .mkv), "
      "alpha-packed (the matte inside the picture, as VR players take it: see --stereo, "
-     "--projection), "
-     "classes (each class tinted), png (a folder of grey pictures), coco (run-length masks in "
-     "COCO's JSON), none (nothing is written, to measure)",
-     .choices = segment_kinds},
+     "--projection), classes (each class tinted), png (a folder of grey pictures), coco "
+     "(run-length masks in COCO's JSON), none (nothing is written, to measure)",
+     .choices = option_segment_kinds},
     {"mode", 0, VERB_SEGMENT, SECTION_RUN, OPTION_CHOICE, AT(segment.mode), "segment.mode", "NAME",
      "throughput: many frames a second, in batches of one file's frames too; vr: each frame as "
-     "soon "
-     "as possible, for a headset: one at a time, nothing is decoded ahead",
+     "soon as possible, for a headset: one at a time, nothing is decoded ahead",
      .choices = segment_modes},
     {"background", 0, VERB_SEGMENT, SECTION_OUT, OPTION_TEXT, AT(background), "segment.background",
      "WHAT",
@@ -290,14 +280,13 @@ const struct option options[] = {
      .words = background_words},
     {"stereo", 0, VERB_SEGMENT, SECTION_OUT, OPTION_CHOICE, AT(segment.stereo), "segment.stereo",
      "LAYOUT",
-     "how the eyes lie in the frames: one, side by side, one above the other; the network sees "
-     "each by itself",
+     "how the eyes lie in the frames: mono (one), sbs (side by side), tb (left above right); the "
+     "network sees each by itself",
      .choices = stereo_layouts},
     {"projection", 0, VERB_SEGMENT, SECTION_OUT, OPTION_CHOICE, AT(segment.projection),
      "segment.projection", "NAME",
      "what an eye of an alpha-packed video sees: flat (the matte goes below the picture) or "
-     "fisheye "
-     "(into the corners)",
+     "fisheye (into the corners)",
      .choices = projections},
     {"tint", 0, VERB_SEGMENT, SECTION_OUT, OPTION_REAL, AT(segment.strength), "segment.tint",
      "SHARE", "how strongly an overlay is tinted", 0, 1},
@@ -319,7 +308,7 @@ const struct option options[] = {
      "all of it"},
     {"region-margin", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_REAL, AT(segment.region_margin),
      "segment.region_margin", "SHARE",
-     "around the people of --region, on each side, as a share of their extent", 0, 4},
+     "what --region adds around the people, on each side, as a share of their extent", 0, 4},
     {"region-every", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_INT, AT(segment.region_every),
      "segment.region_every", "N", "with --region, look at the whole frame once in N frames", 0,
      1000000},
@@ -330,7 +319,8 @@ const struct option options[] = {
      "people: a coarse look and a fine one"},
     {"small-confidence", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_REAL,
      AT(segment.small_confidence), "segment.small_confidence", "SHARE",
-     "how sure it must be; 1: of every cell of its map; 0: its matte is always taken", 0, 1},
+     "how sure --small-model must be; 1: of every cell of its map; 0: its matte is always taken", 0,
+     1},
     {"feather", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_REAL, AT(feather), "segment.feather",
      "SHARE", "softness of edges: 0 is a hard one, 1 the network's own", 0, 1},
 

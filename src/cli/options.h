@@ -63,7 +63,9 @@ struct option {
 extern const struct option options[];
 extern const size_t        option_count;
 
-extern const char *const option_trackers[]; /* the kinds' names; ends with NULL */
+/* The kinds' names, which are the library's; they end with NULL. */
+extern const char *const option_trackers[];
+extern const char *const option_segment_kinds[]; /* and "none" behind them */
 
 const char *option_section_title(enum option_section section);
 

@@ -37,14 +37,15 @@ const struct verb verbs[] = {
      "them at edges such as hair. It follows the edges of the picture, and from frame to frame its "
      "motion. --as says what is written. The model that comes with saccade, person_seg, knows "
      "persons; --model takes other networks: class maps (DeepLabV3, SegFormer, LR-ASPP, BiSeNet), "
-     "mattes (MODNet) and recurrent ones. INPUT and outputs are those of track; audio and times "
-     "are kept.",
+     "mattes (MODNet), recurrent ones, and instance networks (YOLO11-seg). INPUT is that of track; "
+     "audio and times are kept.",
      "saccade segment in.mp4 -o out.mp4\n"
      "saccade segment in.mp4 -o mask.mkv --as mask --encoder ffv1\n"
      "saccade segment in.mp4 -o out.mp4 --as cutout --background beach.jpg\n"
      "saccade segment in.mp4 -o out.mp4 --as cutout --background blur\n"
      "saccade segment in.mp4 -o out.mov --as alpha\n"
      "saccade segment in.mp4 -o out.mp4 --as classes --model deeplabv3.onnx\n"
+     "saccade segment in.mp4 -o out.mp4 --as alpha-packed --stereo sbs\n"
      "saccade segment in.mp4 --as none --verbose\n",
      1, ARGUMENTS_MAX, verb_segment},
     {"infer", VERB_INFER, "MODEL", "run a model on NumPy files",
@@ -56,8 +57,8 @@ const struct verb verbs[] = {
      1, 1, verb_infer},
     {"inspect", VERB_INSPECT, "FILE", "describe a video or a model",
      "For a video: container, codec, size, colour, frame rate, duration. For an ONNX model: "
-     "inputs, "
-     "outputs, operators and the kernel that runs each, parameters, arithmetic, the recognised "
+     "inputs, outputs, operators and the kernel that runs each, parameters, arithmetic, the "
+     "recognised "
      "head, and the preprocessing, each value with its source. A model that comes with saccade "
      "may be given by its name.",
      "saccade inspect in.mp4\n"

@@ -186,7 +186,11 @@ static void the_table_is_consistent(void **state)
             assert_true(a->offset != b->offset);
         }
     }
-    /* the tracker's names are the library's */
+    /* names of trackers and of kinds of mattes are the library's */
+    for (int i = 0; i < SAC_SEGMENT_AS_COUNT; i++)
+        assert_string_equal(sac_segment_as_name((enum sac_segment_as)i), option_segment_kinds[i]);
+    assert_string_equal(option_segment_kinds[SAC_SEGMENT_AS_COUNT], "none");
+    assert_null(option_segment_kinds[SAC_SEGMENT_AS_COUNT + 1]);
     for (size_t i = 0; option_trackers[i]; i++) {
         enum sac_tracker_kind kind;
         assert_int_equal(sac_tracker_kind_parse(option_trackers[i], &kind), SAC_OK);
