@@ -368,7 +368,7 @@ static void a_device_without_mattes_says_so(void **state)
     assert_sac_error(sac_segmenter_create(dev, path_of("maps_matte"), NULL, &seg),
                      SAC_ERR_UNSUPPORTED);
     sac_context_last_error(test_context(), why, sizeof why);
-    assert_string_equal(why, "cpu cannot make mattes yet; use --device cpu");
+    assert_string_equal(why, "cpu cannot make mattes; use --device cpu");
     sac_device_unref(&dev);
 }
 
