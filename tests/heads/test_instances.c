@@ -1,40 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Segmenters of instance networks, on the small ones of make_instances.py: a person, the lower half
  * of a dog behind it, what NMS drops and what is unlikely; nothing in the dark. */
-#include <stdio.h>
 #include <string.h>
 
-#include "heads/segmenter.h"
 #include "tests/gpu.h"
+#include "tests/heads/segmenters.h"
 #include "tests/vision/frames.h"
 
 enum { SIDE = 64 };
-
-static const char *path_of(const char *model)
-{
-    static char path[512];
-    snprintf(path, sizeof path, "%s/instances_%s.onnx", TEST_SOURCE_DIR, model);
-    return path;
-}
-
-/* As the network gives it: no smoothing, no edges, no feather. */
-static struct sac_segmenter_params plain(void)
-{
-    struct sac_segmenter_params p = sac_segmenter_params_default();
-    p.guide = p.hole = 0;
-    p.smooth = 0;
-    p.feather_low = 0;
-    p.feather_high = 1;
-    return p;
-}
-
-static sac_segmenter *open_segmenter(sac_device *dev, const char *model,
-                                     const struct sac_segmenter_params *params)
-{
-    sac_segmenter *seg = NULL;
-    assert_sac_ok(sac_segmenter_create(dev, path_of(model), params, &seg));
-    return seg;
-}
 
 static sac_frame *make_frame(sac_device *dev, int width, int height, int grey, int stream_id)
 {
@@ -45,23 +18,11 @@ static sac_frame *make_frame(sac_device *dev, int width, int height, int grey, i
     return f;
 }
 
-static int pixel(const sac_frame *matte, int x, int y)
-{
-    return matte->plane[0][(size_t)y * matte->pitch_bytes[0] + (size_t)x];
-}
-
-static sac_frame *run_one(sac_segmenter *seg, sac_frame *frame)
-{
-    sac_frame *matte = NULL;
-    assert_sac_ok(sac_segmenter_run(seg, &frame, 1, &matte));
-    return matte;
-}
-
-static const char *const families[][2] = {{"yolov8", "yolov8"},
-                                          {"unnamed", "yolov8"},
-                                          {"yolov5", "yolov5"},
-                                          {"end2end", "end2end"},
-                                          {"end2end_unnamed", "end2end"}};
+static const char *const families[][2] = {{"instances_yolov8", "yolov8"},
+                                          {"instances_unnamed", "yolov8"},
+                                          {"instances_yolov5", "yolov5"},
+                                          {"instances_end2end", "end2end"},
+                                          {"instances_end2end_unnamed", "end2end"}};
 
 /* Where is what, in pixels of the network's input. */
 static const struct spot {
@@ -85,7 +46,7 @@ static void check_spots(const char *model, const sac_frame *matte, bool person, 
     for (size_t i = 0; i < SAC_COUNT(spots); i++) {
         const struct spot *s = &spots[i];
         const bool         in = (person && s->person) || (dog && s->dog);
-        const int          v = pixel(matte, s->x, s->y);
+        const int          v = test_matte_pixel(matte, s->x, s->y);
         if (in ? v < 250 : v > 5)
             fail_msg("%s: %d at %s", model, v, s->what);
     }
@@ -101,10 +62,10 @@ static void mattes_are_those_of_the_wanted_boxes(void **state)
                                  *const numbers[] = {"1", "2", "2,1", NULL, "all"};
         const bool                      unnamed = strstr(families[i][0], "unnamed") != NULL;
         for (int k = 0; k < 5; k++) {
-            struct sac_segmenter_params p = plain();
+            struct sac_segmenter_params p = test_plain_params();
             p.classes = (unnamed ? numbers : names)[k];
-            sac_segmenter *seg = open_segmenter(dev, families[i][0], &p);
-            sac_frame     *matte = run_one(seg, frame);
+            sac_segmenter *seg = test_segmenter(dev, families[i][0], &p);
+            sac_frame     *matte = test_matte_of(seg, frame);
             assert_string_equal(sac_segmenter_head_name(seg), families[i][1]);
             /* without a list it is the person, or all where nothing has a name */
             check_spots(families[i][0], matte, k != 1,
@@ -125,16 +86,18 @@ static void maps_of_classes_begin_with_the_background(void **state)
     sac_device *dev = test_device();
     sac_frame  *frame = make_frame(dev, SIDE, SIDE, 255, 0);
     for (size_t i = 0; i < SAC_COUNT(families); i++) {
-        struct sac_segmenter_params p = plain();
+        struct sac_segmenter_params p = test_plain_params();
         char                        kept[64];
         p.class_map = 1;
-        sac_segmenter *seg = open_segmenter(dev, families[i][0], &p);
-        sac_frame     *map = run_one(seg, frame);
+        sac_segmenter *seg = test_segmenter(dev, families[i][0], &p);
+        sac_frame     *map = test_matte_of(seg, frame);
         for (size_t k = 0; k < SAC_COUNT(spots); k++)
-            if (pixel(map, spots[k].x, spots[k].y) != (spots[k].person ? 1 : spots[k].dog ? 2 : 0))
-                fail_msg("%s: class %d at %s", families[i][0], pixel(map, spots[k].x, spots[k].y),
-                         spots[k].what);
-        if (!strcmp(families[i][0], "yolov8")) {
+            if (test_matte_pixel(map, spots[k].x, spots[k].y) != (spots[k].person ? 1
+                                                                  : spots[k].dog  ? 2
+                                                                                  : 0))
+                fail_msg("%s: class %d at %s", families[i][0],
+                         test_matte_pixel(map, spots[k].x, spots[k].y), spots[k].what);
+        if (!strcmp(families[i][0], "instances_yolov8")) {
             assert_int_equal(sac_segmenter_class_count(seg), 3);
             assert_string_equal(sac_segmenter_class_name(seg, 0), "background");
             assert_string_equal(sac_segmenter_class_name(seg, 2), "dog");
@@ -146,10 +109,10 @@ static void maps_of_classes_begin_with_the_background(void **state)
         if (i != 0)
             continue;
         p.classes = "dog"; /* asked for, the others are not on the map */
-        seg = open_segmenter(dev, families[i][0], &p);
-        map = run_one(seg, frame);
-        assert_int_equal(pixel(map, 36, 52), 2);
-        assert_int_equal(pixel(map, 12, 12), 0);
+        seg = test_segmenter(dev, families[i][0], &p);
+        map = test_matte_of(seg, frame);
+        assert_int_equal(test_matte_pixel(map, 36, 52), 2);
+        assert_int_equal(test_matte_pixel(map, 12, 12), 0);
         sac_frame_unref(&map);
         sac_segmenter_destroy(&seg);
     }
@@ -165,20 +128,20 @@ static void frames_of_a_batch_keep_their_masks(void **state)
     enum { N = 6 };
     sac_device                 *dev = test_device();
     sac_frame                  *frames[N], *mattes[N];
-    struct sac_segmenter_params p = plain();
+    struct sac_segmenter_params p = test_plain_params();
     p.batch_max = 4;
     for (int i = 0; i < N; i++)
         frames[i] = make_frame(dev, i == 4 ? 128 : SIDE, SIDE, i % 3 == 1 ? 20 : 255, i);
     for (size_t k = 0; k < SAC_COUNT(families); k++) {
         if (strstr(families[k][0], "unnamed"))
             continue;
-        sac_segmenter *seg = open_segmenter(dev, families[k][0], &p);
+        sac_segmenter *seg = test_segmenter(dev, families[k][0], &p);
         assert_sac_ok(sac_segmenter_run(seg, frames, N, mattes));
         for (int i = 0; i < N; i++) {
             if (i % 3 == 1 && i != 4)
                 for (int y = 0; y < SIDE; y++)
                     for (int x = 0; x < SIDE; x++)
-                        assert_int_equal(pixel(mattes[i], x, y), 0);
+                        assert_int_equal(test_matte_pixel(mattes[i], x, y), 0);
             else if (i != 4)
                 check_spots(families[k][0], mattes[i], true, false);
         }
@@ -187,11 +150,11 @@ static void frames_of_a_batch_keep_their_masks(void **state)
             sac_frame_unref(&mattes[i]);
         sac_segmenter_destroy(&seg);
     }
-    sac_segmenter *seg = open_segmenter(dev, "yolov8", &p);
-    sac_frame     *wide = make_frame(dev, 2 * SIDE, SIDE, 255, 0), *matte = run_one(seg, wide);
+    sac_segmenter *seg = test_segmenter(dev, "instances_yolov8", &p);
+    sac_frame *wide = make_frame(dev, 2 * SIDE, SIDE, 255, 0), *matte = test_matte_of(seg, wide);
     /* half as large, 16 pixels below the top */
-    assert_true(pixel(matte, 40, 8) > 250 && pixel(matte, 10, 8) < 5 && pixel(matte, 90, 8) < 5 &&
-                pixel(matte, 70, 60) > 250);
+    assert_true(test_matte_pixel(matte, 40, 8) > 250 && test_matte_pixel(matte, 10, 8) < 5 &&
+                test_matte_pixel(matte, 90, 8) < 5 && test_matte_pixel(matte, 70, 60) > 250);
     sac_frame_unref(&matte);
     sac_frame_unref(&wide);
     sac_segmenter_destroy(&seg);
@@ -204,18 +167,18 @@ static void each_eye_has_masks_of_its_own(void **state)
 {
     (void)state;
     sac_device                 *dev = test_device();
-    struct sac_segmenter_params p = plain();
+    struct sac_segmenter_params p = test_plain_params();
     p.stereo = SAC_STEREO_SBS;
     p.batch_max = 2;
-    sac_segmenter *seg = open_segmenter(dev, "yolov8", &p);
+    sac_segmenter *seg = test_segmenter(dev, "instances_yolov8", &p);
     sac_frame     *frame = make_frame(dev, 2 * SIDE, SIDE, 255, 0);
     for (int y = 0; y < SIDE; y++) /* the right eye sees nothing */
         memset(frame->plane[0] + (size_t)y * frame->pitch_bytes[0] + 3 * SIDE, 10, 3 * SIDE);
-    sac_frame *matte = run_one(seg, frame);
+    sac_frame *matte = test_matte_of(seg, frame);
     check_spots("the left eye", matte, true, false);
     for (int y = 0; y < SIDE; y++)
         for (int x = SIDE; x < 2 * SIDE; x++)
-            assert_int_equal(pixel(matte, x, y), 0);
+            assert_int_equal(test_matte_pixel(matte, x, y), 0);
     sac_frame_unref(&matte);
     sac_frame_unref(&frame);
     sac_segmenter_destroy(&seg);
@@ -229,16 +192,16 @@ static void warming_up_takes_what_runs_need(void **state)
     sac_device                  *dev = test_device();
     const struct sac_device_ops *usual = dev->ops;
     struct sac_device_ops        ops = *usual;
-    struct sac_segmenter_params  p = plain();
+    struct sac_segmenter_params  p = test_plain_params();
     ops.warm_runs = 1;
     dev->ops = &ops;
     for (size_t i = 0; i < SAC_COUNT(families); i++) {
-        sac_segmenter *seg = open_segmenter(dev, families[i][0], &p);
+        sac_segmenter *seg = test_segmenter(dev, families[i][0], &p);
         sac_frame     *frame = make_frame(dev, SIDE, SIDE, 255, 0);
         assert_sac_ok(sac_segmenter_warm_up(seg));
         const struct sac_buffer *found = seg->instances.found, *map = seg->instances.map;
         assert_true(found && map);
-        sac_frame *matte = run_one(seg, frame);
+        sac_frame *matte = test_matte_of(seg, frame);
         assert_true(seg->instances.found == found && seg->instances.map == map);
         check_spots(families[i][0], matte, true, strstr(families[i][0], "unnamed") != NULL);
         sac_frame_unref(&matte);
@@ -277,7 +240,7 @@ static void run_mixed(sac_device *dev, sac_device *cpu, const char *model,
                       const struct sac_segmenter_params *p, sac_frame *mattes[MIXED])
 {
     sac_frame     *frames[MIXED], *theirs[MIXED];
-    sac_segmenter *seg = open_segmenter(dev, model, p);
+    sac_segmenter *seg = test_segmenter(dev, model, p);
     make_mixed(dev, cpu, frames);
     assert_sac_ok(sac_segmenter_run(seg, frames, MIXED, theirs));
     for (int i = 0; i < MIXED; i++) {
@@ -305,9 +268,9 @@ static void the_gpu_makes_the_mattes_of_the_cpu(void **state)
         for (int i = 0; i < MIXED; i++) {
             for (int y = 0; y < want[i]->height; y++)
                 for (int x = 0; x < want[i]->width; x++)
-                    if (pixel(want[i], x, y) != pixel(got[i], x, y))
+                    if (test_matte_pixel(want[i], x, y) != test_matte_pixel(got[i], x, y))
                         fail_msg("%s, frame %d at %d, %d: %d, the CPU has %d", model, i, x, y,
-                                 pixel(got[i], x, y), pixel(want[i], x, y));
+                                 test_matte_pixel(got[i], x, y), test_matte_pixel(want[i], x, y));
             sac_frame_unref(&want[i]);
             sac_frame_unref(&got[i]);
         }
@@ -322,7 +285,7 @@ static void it_says_what_it_reads(void **state)
     sac_device *dev = test_device();
     for (size_t i = 0; i < SAC_COUNT(families); i++) {
         struct sac_segmenter_info info;
-        sac_segmenter            *seg = open_segmenter(dev, families[i][0], NULL);
+        sac_segmenter            *seg = test_segmenter(dev, families[i][0], NULL);
         sac_segmenter_inspect(seg, &info);
         assert_string_equal(info.output, "output1");
         assert_string_equal(info.form, "boxes' coefficients");
@@ -343,7 +306,7 @@ static void boxes_alone_are_a_detectors(void **state)
     for (size_t i = 0; i < SAC_COUNT(families); i++) {
         struct sac_detections found = {0};
         sac_detector         *det = NULL;
-        assert_sac_ok(sac_detector_create(dev, path_of(families[i][0]), NULL, &det));
+        assert_sac_ok(sac_detector_create(dev, test_network(families[i][0]), NULL, &det));
         assert_sac_ok(sac_detector_run(det, &frame, 1, &found));
         assert_int_equal(found.count, 3); /* also what is unlikely */
         assert_true(found.items[0].x0 == 8 && found.items[0].y1 == 56 &&
@@ -363,23 +326,23 @@ static void what_lacks_something_is_told_so(void **state)
         sac_result  code;
         const char *why;
     } cases[] = {
-        {"orphans", NULL, NULL, SAC_ERR_UNSUPPORTED,
+        {"instances_orphans", NULL, NULL, SAC_ERR_UNSUPPORTED,
          "it is a detector (head 'yolov8') with mask coefficients, but no output has the "
          "prototypes "
          "that they weigh, [coefficients,h,w]: export it with both; saccade track uses its boxes"},
-        {"coarse", NULL, NULL, SAC_ERR_FORMAT,
+        {"instances_coarse", NULL, NULL, SAC_ERR_FORMAT,
          "and prototypes [coefficients,h,w] in the picture's proportions; the outputs of one "
          "picture of 64x64 are output0 [14,84], output1 [8,3,3]"},
-        {"unequal", NULL, NULL, SAC_ERR_FORMAT,
+        {"instances_unequal", NULL, NULL, SAC_ERR_FORMAT,
          "the outputs of one picture of 64x64 are output0 [10,16], output1 [8,16,16]"},
-        {"yolov8", "yolov5", NULL, SAC_ERR_FORMAT, "head 'yolov5' wants"},
-        {"yolov8", "yolox", NULL, SAC_ERR_ARG,
+        {"instances_yolov8", "yolov5", NULL, SAC_ERR_FORMAT, "head 'yolov5' wants"},
+        {"instances_yolov8", "yolox", NULL, SAC_ERR_ARG,
          "no head 'yolox' that gives mattes; have yolov5, yolov8, end2end, recurrent, matte, "
          "semantic"},
-        {"yolov8", "yolov8", "cat", SAC_ERR_ARG, "cat"},
-        {"yolov8", NULL, "background, dog", SAC_ERR_ARG,
+        {"instances_yolov8", "yolov8", "cat", SAC_ERR_ARG, "cat"},
+        {"instances_yolov8", NULL, "background, dog", SAC_ERR_ARG,
          "class 0 is the background, of which it gives no mask; classes count from 1"},
-        {"yolov8", "yolov8", NULL, SAC_OK, NULL},
+        {"instances_yolov8", "yolov8", NULL, SAC_OK, NULL},
     };
     sac_device *dev = test_device();
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {
@@ -388,7 +351,7 @@ static void what_lacks_something_is_told_so(void **state)
         char                        why[1024] = "";
         p.head = cases[i].head;
         p.classes = cases[i].classes;
-        const sac_result res = sac_segmenter_create(dev, path_of(cases[i].model), &p, &seg);
+        const sac_result res = sac_segmenter_create(dev, test_network(cases[i].model), &p, &seg);
         sac_context_last_error(test_context(), why, sizeof why);
         if (res != cases[i].code || (cases[i].why && !strstr(why, cases[i].why)))
             fail_msg("%s, case %zu: %s, '%s'", cases[i].model, i, sac_result_name(res), why);

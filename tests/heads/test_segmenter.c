@@ -9,37 +9,10 @@
 
 #include <saccade/source.h>
 
-#include "heads/segmenter.h"
-#include "tests/test.h"
+#include "tests/heads/segmenters.h"
 #include "tests/vision/frames.h"
 
 enum { SIDE = 64, FRAMES = 6 };
-
-static const char *path_of(const char *model)
-{
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s.onnx", TEST_SOURCE_DIR, model);
-    return path;
-}
-
-/* As the network gives it: no smoothing, no edges, no feather. */
-static struct sac_segmenter_params plain(void)
-{
-    struct sac_segmenter_params p = sac_segmenter_params_default();
-    p.guide = p.hole = 0;
-    p.smooth = 0;
-    p.feather_low = 0;
-    p.feather_high = 1;
-    return p;
-}
-
-static sac_segmenter *open_segmenter(sac_device *dev, const char *model,
-                                     const struct sac_segmenter_params *params)
-{
-    sac_segmenter *seg = NULL;
-    assert_sac_ok(sac_segmenter_create(dev, path_of(model), params, &seg));
-    return seg;
-}
 
 /* Grey, brighter than half on the right. */
 static sac_frame *make_frame(sac_device *dev, int width, int height, int stream_id)
@@ -51,18 +24,6 @@ static sac_frame *make_frame(sac_device *dev, int width, int height, int stream_
                    x < width / 2 ? 40 : 220, 3);
     f->stream_id = stream_id;
     return f;
-}
-
-static int pixel(const sac_frame *matte, int x, int y)
-{
-    return matte->plane[0][(size_t)y * matte->pitch_bytes[0] + (size_t)x];
-}
-
-static sac_frame *run_one(sac_segmenter *seg, sac_frame *frame)
-{
-    sac_frame *matte = NULL;
-    assert_sac_ok(sac_segmenter_run(seg, &frame, 1, &matte));
-    return matte;
 }
 
 /* ---- every family ---- */
@@ -84,14 +45,14 @@ static const struct family {
 
 static void check_family(sac_device *dev, const struct family *f)
 {
-    const struct sac_segmenter_params params = plain();
-    sac_segmenter                    *seg = open_segmenter(dev, f->model, &params);
+    const struct sac_segmenter_params params = test_plain_params();
+    sac_segmenter                    *seg = test_segmenter(dev, f->model, &params);
     sac_frame                        *frame = make_frame(dev, 200, 120, 3);
     char                              kept[64] = "";
     frame->pts_us = 40000;
     frame->duration_us = 20000;
     frame->number = 2;
-    sac_frame *matte = run_one(seg, frame);
+    sac_frame *matte = test_matte_of(seg, frame);
     assert_string_equal(sac_segmenter_head_name(seg), f->head);
     if (seg->spec.form != f->form || seg->spec.width != f->cells || seg->spec.height != f->cells)
         fail_msg("%s: form %d of %dx%d cells", f->model, (int)seg->spec.form, seg->spec.width,
@@ -105,9 +66,9 @@ static void check_family(sac_device *dev, const struct family *f)
     assert_true(matte->pts_us == 40000 && matte->duration_us == 20000 && matte->number == 2 &&
                 matte->stream_id == 3);
     for (int y = 5; y < 120; y += 20)
-        if (pixel(matte, 30, y) > 8 || pixel(matte, 170, y) < 247)
+        if (test_matte_pixel(matte, 30, y) > 8 || test_matte_pixel(matte, 170, y) < 247)
             fail_msg("%s: %d where it is dark, %d where it is bright", f->model,
-                     pixel(matte, 30, y), pixel(matte, 170, y));
+                     test_matte_pixel(matte, 30, y), test_matte_pixel(matte, 170, y));
     sac_frame_unref(&matte);
     sac_frame_unref(&frame);
     sac_segmenter_destroy(&seg);
@@ -125,29 +86,29 @@ static void every_family_marks_what_it_was_made_for(void **state)
 static void the_classes_can_be_chosen(void **state)
 {
     (void)state;
-    struct sac_segmenter_params p = plain();
+    struct sac_segmenter_params p = test_plain_params();
     sac_device                 *dev = test_device();
     sac_frame                  *frame = make_frame(dev, SIDE, SIDE, 0);
     p.classes = "0, cow";
-    sac_segmenter *seg = open_segmenter(dev, "maps_torchvision", &p);
-    sac_frame     *matte = run_one(seg, frame);
+    sac_segmenter *seg = test_segmenter(dev, "maps_torchvision", &p);
+    sac_frame     *matte = test_matte_of(seg, frame);
     assert_int_equal(sac_segmenter_kept_classes(seg), 2);
-    assert_true(pixel(matte, 10, 30) > 247 && pixel(matte, 50, 30) < 8);
+    assert_true(test_matte_pixel(matte, 10, 30) > 247 && test_matte_pixel(matte, 50, 30) < 8);
     sac_frame_unref(&matte);
     sac_segmenter_destroy(&seg);
     p.classes = "all"; /* but the background */
-    seg = open_segmenter(dev, "maps_torchvision", &p);
-    matte = run_one(seg, frame);
+    seg = test_segmenter(dev, "maps_torchvision", &p);
+    matte = test_matte_of(seg, frame);
     assert_int_equal(sac_segmenter_kept_classes(seg), 20);
-    assert_true(pixel(matte, 10, 30) < 8 && pixel(matte, 50, 30) > 247);
+    assert_true(test_matte_pixel(matte, 10, 30) < 8 && test_matte_pixel(matte, 50, 30) > 247);
     sac_frame_unref(&matte);
     sac_segmenter_destroy(&seg);
     p.classes = NULL;
     p.class_map = 1;
-    seg = open_segmenter(dev, "maps_torchvision", &p);
-    matte = run_one(seg, frame);
-    assert_int_equal(pixel(matte, 10, 30), 0);
-    assert_int_equal(pixel(matte, 50, 30), 15);
+    seg = test_segmenter(dev, "maps_torchvision", &p);
+    matte = test_matte_of(seg, frame);
+    assert_int_equal(test_matte_pixel(matte, 10, 30), 0);
+    assert_int_equal(test_matte_pixel(matte, 50, 30), 15);
     assert_string_equal(sac_segmenter_class_name(seg, 15), "person");
     assert_string_equal(sac_segmenter_class_name(seg, 21), "unknown");
     sac_frame_unref(&matte);
@@ -183,7 +144,7 @@ static void knows_whole_networks(void **state)
         assert_string_equal(info.output, cases[i].output);
         assert_true(info.width == cases[i].cells && info.height == cases[i].cells);
         assert_int_equal(seg->spec.form, cases[i].form);
-        sac_frame *frame = make_frame(dev, 96, 64, 0), *matte = run_one(seg, frame);
+        sac_frame *frame = make_frame(dev, 96, 64, 0), *matte = test_matte_of(seg, frame);
         sac_frame_unref(&matte);
         sac_frame_unref(&frame);
         sac_segmenter_destroy(&seg);
@@ -213,17 +174,17 @@ static void person_seg_marks_a_person(void **state)
     assert_sac_ok(sac_source_read_wait(src, &frame));
     assert_sac_ok(
         sac_segmenter_create(dev, TEST_SOURCE_DIR "/../../models/person_seg.onnx", NULL, &seg));
-    sac_frame *matte = run_one(seg, frame);
+    sac_frame *matte = test_matte_of(seg, frame);
     for (int y = 0; y < matte->height; y++)
         for (int x = 0; x < matte->width; x++) {
             const bool in = x >= 315 && x < 437 && y >= 5 && y < 340;
-            *(in ? &inside : &outside) += pixel(matte, x, y) / 255.0;
+            *(in ? &inside : &outside) += test_matte_pixel(matte, x, y) / 255.0;
         }
     const double box = 106.7 * 320.8;
     if (inside < 0.35 * box || inside > 0.8 * box || outside > 0.1 * inside)
         fail_msg("%.0f pixels in the box, %.0f outside", inside, outside);
-    assert_int_equal(pixel(matte, 375, 150), 255); /* the trunk */
-    assert_int_equal(pixel(matte, 100, 100), 0);
+    assert_int_equal(test_matte_pixel(matte, 375, 150), 255); /* the trunk */
+    assert_int_equal(test_matte_pixel(matte, 100, 100), 0);
     sac_frame_unref(&matte);
     sac_frame_unref(&frame);
     sac_source_close(&src);
@@ -286,7 +247,7 @@ static void says_what_a_network_is_instead(void **state)
         p.classes = cases[i].classes;
         p.preprocess = cases[i].preprocess;
         p.class_map = cases[i].class_map;
-        const sac_result res = sac_segmenter_create(dev, path_of(cases[i].model), &p, &seg);
+        const sac_result res = sac_segmenter_create(dev, test_network(cases[i].model), &p, &seg);
         sac_context_last_error(test_context(), why, sizeof why);
         if (res != cases[i].code || (cases[i].why && !strstr(why, cases[i].why)))
             fail_msg("%s, case %zu: %s, '%s'", cases[i].model, i, sac_result_name(res), why);
@@ -313,7 +274,7 @@ static void a_detector_says_what_a_segmenter_is(void **state)
         sac_detector              *det = NULL;
         char                       why[1024] = "", names[256];
         p.head = cases[i].head;
-        assert_sac_error(sac_detector_create(dev, path_of(cases[i].model), &p, &det),
+        assert_sac_error(sac_detector_create(dev, test_network(cases[i].model), &p, &det),
                          SAC_ERR_UNSUPPORTED);
         sac_context_last_error(test_context(), why, sizeof why);
         if (!strstr(why, cases[i].why))
@@ -345,7 +306,7 @@ static void numbers_are_checked(void **state)
         case 10: p.stereo = (enum sac_stereo)3; break;
         default: p.reserved[3] = 1; break;
         }
-        const sac_result res = sac_segmenter_create(dev, path_of("maps_matte"), &p, &seg);
+        const sac_result res = sac_segmenter_create(dev, test_network("maps_matte"), &p, &seg);
         if (res != SAC_ERR_ARG || seg)
             fail_msg("case %d: %s", i, sac_result_name(res));
     }
@@ -365,7 +326,7 @@ static void a_device_without_mattes_says_so(void **state)
     vision.matte = NULL;
     ops.vision = &vision;
     dev->ops = &ops;
-    assert_sac_error(sac_segmenter_create(dev, path_of("maps_matte"), NULL, &seg),
+    assert_sac_error(sac_segmenter_create(dev, test_network("maps_matte"), NULL, &seg),
                      SAC_ERR_UNSUPPORTED);
     sac_context_last_error(test_context(), why, sizeof why);
     assert_string_equal(why, "cpu cannot make mattes; use --device cpu");
@@ -416,12 +377,12 @@ static void batches_give_what_single_frames_give(void **state)
     make_frames(dev, frames);
     for (size_t m = 0; m < SAC_COUNT(models); m++) {
         p.batch_max = 1;
-        sac_segmenter *one = open_segmenter(dev, models[m], &p);
+        sac_segmenter *one = test_segmenter(dev, models[m], &p);
         p.batch_max = 4;
-        sac_segmenter *four = open_segmenter(dev, models[m], &p);
+        sac_segmenter *four = test_segmenter(dev, models[m], &p);
         assert_int_equal(four->batch, 4);
         for (int i = 0; i < FRAMES; i++)
-            want[i] = run_one(one, frames[i]);
+            want[i] = test_matte_of(one, frames[i]);
         assert_sac_ok(sac_segmenter_run(four, frames, FRAMES, got));
         for (int i = 0; i < FRAMES; i++)
             compare(want[i], got[i], i);
@@ -460,7 +421,7 @@ static void a_stream_is_smoothed_until_it_is_forgotten(void **state)
     p.smooth = 0.9f;
     p.feather_low = 0;
     p.feather_high = 1;
-    sac_segmenter *seg = open_segmenter(dev, "maps_matte", &p);
+    sac_segmenter *seg = test_segmenter(dev, "maps_matte", &p);
     sac_frame     *grey = test_frame(dev, SAC_PIXEL_GRAY8, SIDE, SIDE),
               *other = test_frame(dev, SAC_PIXEL_GRAY8, SIDE, SIDE);
     /* As bright to the eye of smoothing; the network is unsure of both. */
@@ -468,20 +429,21 @@ static void a_stream_is_smoothed_until_it_is_forgotten(void **state)
     memset(other->plane[0], 127, other->pitch_bytes[0] * SIDE);
     for (int y = 0; y < SIDE; y++)
         memset(grey->plane[0] + (size_t)y * grey->pitch_bytes[0], 124, SIDE);
-    sac_frame *first = run_one(seg, other), *before = NULL, *after = NULL, *anew = NULL;
+    sac_frame *first = test_matte_of(seg, other), *before = NULL, *after = NULL, *anew = NULL;
     sac_segmenter_forget(seg, 0);
-    before = run_one(seg, grey);
-    after = run_one(seg, other);
-    if (pixel(after, 32, 32) == pixel(first, 32, 32))
-        fail_msg("%d after %d: not smoothed", pixel(after, 32, 32), pixel(before, 32, 32));
+    before = test_matte_of(seg, grey);
+    after = test_matte_of(seg, other);
+    if (test_matte_pixel(after, 32, 32) == test_matte_pixel(first, 32, 32))
+        fail_msg("%d after %d: not smoothed", test_matte_pixel(after, 32, 32),
+                 test_matte_pixel(before, 32, 32));
     sac_segmenter_forget(seg, 0);
-    anew = run_one(seg, other);
+    anew = test_matte_of(seg, other);
     compare(first, anew, 0);
     sac_frame_unref(&anew);
-    anew = run_one(seg, grey);
+    anew = test_matte_of(seg, grey);
     sac_frame_unref(&anew);
     other->stream_id = 7; /* another stream's first frame */
-    anew = run_one(seg, other);
+    anew = test_matte_of(seg, other);
     compare(first, anew, 1);
     sac_frame_unref(&first);
     sac_frame_unref(&before);
@@ -497,11 +459,11 @@ static void so_many_streams_are_kept(void **state)
 {
     (void)state;
     sac_device    *dev = test_device();
-    sac_segmenter *seg = open_segmenter(dev, "maps_logit", NULL);
+    sac_segmenter *seg = test_segmenter(dev, "maps_logit", NULL);
     sac_frame     *frame = make_frame(dev, 16, 16, 0);
     for (int i = 0; i < SAC_SEGMENTER_STREAMS_MAX + 20; i++) {
         frame->stream_id = i;
-        sac_frame *matte = run_one(seg, frame);
+        sac_frame *matte = test_matte_of(seg, frame);
         sac_frame_unref(&matte);
     }
     assert_int_equal(seg->stream_count, SAC_SEGMENTER_STREAMS_MAX);
@@ -529,9 +491,9 @@ static void only_the_region_is_seen(void **state)
     (void)state;
     static const struct sac_rect regions[] = {
         {40, 16, 104, 80}, {0, 0, 64, 64}, {96.4f, 30.2f, 127.2f, 61.9f}, {40, -9, 300, 300}};
-    const struct sac_segmenter_params params = plain();
+    const struct sac_segmenter_params params = test_plain_params();
     sac_device                       *dev = test_device();
-    sac_segmenter                    *seg = open_segmenter(dev, "maps_matte", &params);
+    sac_segmenter                    *seg = test_segmenter(dev, "maps_matte", &params);
     sac_frame                        *frame = test_frame(dev, SAC_PIXEL_RGB24, 160, 120);
     for (size_t i = 0; i < SAC_COUNT(regions); i++) {
         const struct sac_rect r = {
@@ -547,19 +509,19 @@ static void only_the_region_is_seen(void **state)
                    3 * (size_t)part->width);
         frame->stream_id = 0;
         part->stream_id = 1;
-        sac_frame *want = run_one(seg, part);
+        sac_frame *want = test_matte_of(seg, part);
         sac_frame *got =
             run_ask(seg, (struct sac_segmenter_ask){.frame = frame, .region = regions[i]}, NULL);
         for (int y = 0; y < 120; y++)
             for (int x = 0; x < 160; x++) {
                 const bool in = x >= x0 && x < (int)r.x1 && y >= y0 && y < (int)r.y1;
-                const int  wanted = in ? pixel(want, x - x0, y - y0) : 0;
+                const int  wanted = in ? test_matte_pixel(want, x - x0, y - y0) : 0;
                 /* Where it is enlarged, the edge of the region is read beyond it. */
                 const bool edge =
                     in && (x < x0 + 2 || x + 2 >= (int)r.x1 || y < y0 + 2 || y + 2 >= (int)r.y1);
-                if (!edge && abs(pixel(got, x, y) - wanted) > in)
-                    fail_msg("region %zu at %d,%d: %d, expected %d", i, x, y, pixel(got, x, y),
-                             wanted);
+                if (!edge && abs(test_matte_pixel(got, x, y) - wanted) > in)
+                    fail_msg("region %zu at %d,%d: %d, expected %d", i, x, y,
+                             test_matte_pixel(got, x, y), wanted);
             }
         sac_frame_unref(&want);
         sac_frame_unref(&got);
@@ -577,7 +539,7 @@ static void another_region_begins_anew(void **state)
     const struct sac_rect       here = {8, 8, 40, 40}, there = {9, 8, 41, 40};
     struct sac_segmenter_params p = sac_segmenter_params_default();
     sac_device                 *dev = test_device();
-    sac_segmenter              *seg = open_segmenter(dev, "maps_matte", &p);
+    sac_segmenter              *seg = test_segmenter(dev, "maps_matte", &p);
     sac_frame                  *frame = make_frame(dev, SIDE, SIDE, 0);
     static const bool           follows[] = {false, true, false, true, false, false};
     for (int i = 0; i < 6; i++) {
@@ -610,9 +572,9 @@ static void kept_frames_are_not_run(void **state)
     sac_device                 *dev = test_device();
     struct sac_batch_times      times;
     p.batch_max = 1;
-    sac_segmenter *one = open_segmenter(dev, "maps_matte", &p);
+    sac_segmenter *one = test_segmenter(dev, "maps_matte", &p);
     p.batch_max = COUNT;
-    sac_segmenter           *all = open_segmenter(dev, "maps_matte", &p);
+    sac_segmenter           *all = test_segmenter(dev, "maps_matte", &p);
     sac_frame               *want[COUNT], *got[COUNT];
     struct sac_segmenter_ask asks[COUNT];
     for (int i = 0; i < COUNT; i++) {
@@ -665,14 +627,14 @@ static void some_frames_cannot_be_kept(void **state)
         struct sac_segmenter_params  p = sac_segmenter_params_default();
         struct sac_segmenter_summary summary = {0};
         p.class_map = cases[i].class_map;
-        sac_segmenter *seg = open_segmenter(dev, cases[i].model, &p);
+        sac_segmenter *seg = test_segmenter(dev, cases[i].model, &p);
         sac_segmenter_summarise(seg, true);
         sac_frame               *first = make_frame(dev, SIDE, SIDE, 0), *next;
         struct sac_segmenter_ask ask = {.frame = make_frame(dev, cases[i].width, SIDE, 0),
                                         .keep = true};
         if (cases[i].left > 0)
             ask.region = (struct sac_rect){cases[i].left, 0, SIDE, SIDE};
-        sac_frame *matte = run_one(seg, first);
+        sac_frame *matte = test_matte_of(seg, first);
         next = run_ask(seg, ask, &summary);
         if (summary.kept != cases[i].kept)
             fail_msg("case %zu is %skept", i, summary.kept ? "" : "not ");
@@ -697,9 +659,9 @@ static void summaries_tell_where_something_is(void **state)
         {{0, 0, 80, 120}, {0, 0, 0, 0}},
         {{150, 30, 200, 120}, {150, 30, 200, 120}},
     };
-    const struct sac_segmenter_params p = plain();
+    const struct sac_segmenter_params p = test_plain_params();
     sac_device                       *dev = test_device();
-    sac_segmenter                    *seg = open_segmenter(dev, "maps_inside", &p);
+    sac_segmenter                    *seg = test_segmenter(dev, "maps_inside", &p);
     sac_frame                        *frame = make_frame(dev, 200, 120, 0);
     sac_segmenter_summarise(seg, true);
     for (size_t i = 0; i < SAC_COUNT(cases); i++)
@@ -728,9 +690,9 @@ static void summaries_tell_where_something_is(void **state)
 /* The network counts the frames before; states that change places would show as another number. */
 static void check_states(sac_device *dev, const char *model, const char *preprocess)
 {
-    struct sac_segmenter_params p = plain();
+    struct sac_segmenter_params p = test_plain_params();
     p.preprocess = preprocess;
-    sac_segmenter *seg = open_segmenter(dev, model, &p);
+    sac_segmenter *seg = test_segmenter(dev, model, &p);
     assert_string_equal(sac_segmenter_head_name(seg), "recurrent");
     assert_int_equal(seg->batch, 1);
     struct sac_segmenter_info info;
@@ -754,8 +716,8 @@ static void check_states(sac_device *dev, const char *model, const char *preproc
             continue;
         }
         sac_frame *frame = make_frame(dev, cases[i].width, 64, cases[i].stream_id);
-        sac_frame *matte = run_one(seg, frame);
-        const int  bright = pixel(matte, cases[i].width * 3 / 4, 30);
+        sac_frame *matte = test_matte_of(seg, frame);
+        const int  bright = test_matte_pixel(matte, cases[i].width * 3 / 4, 30);
         if (abs(bright - 255 * cases[i].before / 10) > 2)
             fail_msg("%s, case %zu: %d, expected that of %d frames before", model, i, bright,
                      cases[i].before);
@@ -785,15 +747,15 @@ static void states_wait_for_a_frame_that_is_tried_again(void **state)
     (void)state;
     enum { WIDTH = 2000, HEIGHT = 1000, BEFORE = 3 };
     struct sac_device_params          limited = sac_device_params_default();
-    const struct sac_segmenter_params p = plain();
+    const struct sac_segmenter_params p = test_plain_params();
     sac_device                       *dev = NULL;
     sac_frame                        *matte = NULL, *held[64] = {NULL};
     limited.memory_limit_bytes = 64 << 20;
     assert_sac_ok(sac_device_open(test_context(), "cpu", &limited, &dev));
-    sac_segmenter *seg = open_segmenter(dev, "maps_recurrent_fixed", &p);
+    sac_segmenter *seg = test_segmenter(dev, "maps_recurrent_fixed", &p);
     sac_frame     *frame = make_frame(dev, WIDTH, HEIGHT, 0);
     for (int i = 0; i < BEFORE; i++)
-        held[i] = run_one(seg, frame);
+        held[i] = test_matte_of(seg, frame);
     for (size_t i = BEFORE; i < SAC_COUNT(held); i++)
         if (sac_frame_create(dev, held[0], &held[i]) != SAC_OK)
             break;
@@ -802,9 +764,10 @@ static void states_wait_for_a_frame_that_is_tried_again(void **state)
         assert_sac_error(sac_segmenter_run(seg, &frame, 1, &matte), SAC_ERR_LIMIT);
     for (size_t i = 0; i < SAC_COUNT(held); i++)
         sac_frame_unref(&held[i]);
-    matte = run_one(seg, frame);
-    if (abs(pixel(matte, WIDTH * 3 / 4, 30) - 255 * BEFORE / 10) > 2)
-        fail_msg("%d, expected that of %d frames before", pixel(matte, WIDTH * 3 / 4, 30), BEFORE);
+    matte = test_matte_of(seg, frame);
+    if (abs(test_matte_pixel(matte, WIDTH * 3 / 4, 30) - 255 * BEFORE / 10) > 2)
+        fail_msg("%d, expected that of %d frames before",
+                 test_matte_pixel(matte, WIDTH * 3 / 4, 30), BEFORE);
     sac_frame_unref(&matte);
     sac_frame_unref(&frame);
     sac_segmenter_destroy(&seg);
@@ -816,11 +779,11 @@ static void states_are_the_tensors_that_it_gave(void **state)
 {
     (void)state;
     sac_device    *dev = test_device();
-    sac_segmenter *seg = open_segmenter(dev, "maps_recurrent_fixed", NULL);
+    sac_segmenter *seg = test_segmenter(dev, "maps_recurrent_fixed", NULL);
     sac_frame     *frame = make_frame(dev, SIDE, SIDE, 0);
     const void    *at[6];
     for (int i = 0; i < 6; i++) {
-        sac_frame *matte = run_one(seg, frame);
+        sac_frame *matte = test_matte_of(seg, frame);
         sac_frame_unref(&matte);
         at[i] = sac_tensor_data(seg->streams[0].eye[0].given[0]);
     }
@@ -834,7 +797,7 @@ static void wrong_calls_are_refused(void **state)
 {
     (void)state;
     sac_device    *dev = test_device(), *other = test_device();
-    sac_segmenter *seg = open_segmenter(dev, "maps_matte", NULL);
+    sac_segmenter *seg = test_segmenter(dev, "maps_matte", NULL);
     sac_frame *mine = make_frame(dev, SIDE, SIDE, 0), *theirs = make_frame(other, SIDE, SIDE, 0);
     sac_frame *frames[2] = {mine, theirs}, *mattes[2];
     assert_sac_error(sac_segmenter_run(seg, frames, 2, mattes), SAC_ERR_ARG);

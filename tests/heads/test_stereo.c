@@ -4,21 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heads/segmenter.h"
 #include "tests/gpu.h"
+#include "tests/heads/segmenters.h"
 #include "tests/vision/frames.h"
 
 enum { EYE_WIDTH = 88, EYE_HEIGHT = 60, COUNT = 5 };
-
-static sac_segmenter *open_segmenter(sac_device *dev, const char *model,
-                                     const struct sac_segmenter_params *params)
-{
-    char           path[512];
-    sac_segmenter *seg = NULL;
-    snprintf(path, sizeof path, "%s/%s.onnx", TEST_SOURCE_DIR, model);
-    assert_sac_ok(sac_segmenter_create(dev, path, params, &seg));
-    return seg;
-}
 
 /* ---- frames ---- */
 
@@ -124,10 +114,10 @@ static void check_stereo(sac_device *dev, const char *model, enum sac_stereo ste
     struct sac_segmenter_summary of[COUNT][2], of_both[COUNT];
     struct sac_batch_times       times;
     char                         what[128];
-    sac_segmenter               *mono = open_segmenter(dev, model, &p);
+    sac_segmenter               *mono = test_segmenter(dev, model, &p);
     p.batch_max = 4; /* images: two frames, or one where the network takes one image */
     p.stereo = stereo;
-    sac_segmenter *seg = open_segmenter(dev, model, &p);
+    sac_segmenter *seg = test_segmenter(dev, model, &p);
     const bool     recurrent = sac_feed_has(&seg->view.feed, SAC_FEED_STATE);
     assert_int_equal(seg->batch, recurrent ? 1 : 2);
     sac_segmenter_summarise(mono, true);
@@ -223,7 +213,7 @@ static void frames_without_two_halves_are_refused(void **state)
         char                        why[512] = "";
         p.stereo = cases[i].stereo;
         p.batch_max = 1;
-        sac_segmenter *seg = open_segmenter(dev, "maps_matte", &p);
+        sac_segmenter *seg = test_segmenter(dev, "maps_matte", &p);
         assert_true(seg->batch == 1 && seg->buckets.list[seg->buckets.count - 1].size == 2);
         sac_frame *frame = test_frame(dev, cases[i].format, cases[i].width, cases[i].height);
         sac_frame *matte = NULL;
