@@ -34,13 +34,24 @@ static int tell_counterpart(struct fault *fault, const char *name, const struct 
                        *advice ? ", " : "", advice);
 }
 
+/* Most name options of track, of which segment has some. */
+static bool is_of_verb(const struct counterpart *other, unsigned verb)
+{
+    char name[64];
+    if (!other->option)
+        return (verb & VERB_VIDEO) != 0;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(other->option, " "), other->option);
+    const char *positive = strncmp(name, "no-", 3) == 0 ? name + 3 : name;
+    return (verb & VERB_VIDEO) && option_find(positive, verb);
+}
+
 static int unknown_option(struct command_line *line, const char *arg)
 {
     struct sac_nearest best = {0};
     char               name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, "="), arg);
     const struct counterpart *other = counterpart_find(name + strspn(name, "-"));
-    if (other && line->verb & VERB_VIDEO)
+    if (other && is_of_verb(other, line->verb))
         return tell_counterpart(line->fault, name, other);
     for (size_t i = 0; i < option_count; i++)
         if (options[i].verbs & line->verb)

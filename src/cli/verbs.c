@@ -58,9 +58,8 @@ const struct verb verbs[] = {
     {"inspect", VERB_INSPECT, "FILE", "describe a video or a model",
      "For a video: container, codec, size, colour, frame rate, duration. For an ONNX model: "
      "inputs, outputs, operators and the kernel that runs each, parameters, arithmetic, the "
-     "recognised "
-     "head, and the preprocessing, each value with its source. A model that comes with saccade "
-     "may be given by its name.",
+     "recognised head, and the preprocessing, each value with its source. A model that comes with "
+     "saccade may be given by its name.",
      "saccade inspect in.mp4\n"
      "saccade inspect person_det\n"
      "saccade inspect yolox.onnx --json\n",

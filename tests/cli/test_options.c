@@ -138,6 +138,9 @@ static void mistakes_name_the_thing_and_the_remedy(void **state)
     refuses(VERB_TRACK, "--brightness", "unknown option '--brightness'; --help lists them");
     refuses(VERB_TRACK, "--no-crf", "unknown option '--no-crf'; did you mean '--crf'?");
     refuses(VERB_TRACK, "--gt x", "unknown option '--gt'; --help lists them"); /* eval's */
+    refuses(VERB_TRACK, "--weights x", "unknown option '--weights'; here it is '--detector MODEL'");
+    refuses(VERB_SEGMENT, "--weights x", "unknown option '--weights'; --help lists them");
+    refuses(VERB_SEGMENT, "--out x", "unknown option '--out'; here it is '--output FILE'");
     refuses(VERB_TRACK, "-x", "unknown option '-x'; --help lists them");
     refuses(VERB_TRACK, "--crf", "--crf needs a value: --crf N");
     refuses(VERB_TRACK, "--crf 99", "--crf: 99 is out of range; it takes 0 to 51");
