@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What computes on pictures and boxes: from frames to a network's input, from one format into
- * another, drawing, from a detector's output to boxes, embeddings, camera motion. One constant
- * table per device, which dev->ops->vision points to. Arguments are checked once, by the functions
- * here and in detect.h and embed.h, so each device may trust its input.
+ * another, drawing, from a detector's output to boxes, from a map to mattes, composites,
+ * embeddings, camera motion. One constant table per device, which dev->ops->vision points to.
+ * Arguments are checked once, by the functions here and in the entries' headers, so each device may
+ * trust its input.
  *
  * The arithmetic stands in headers that the host and the CUDA kernels share (sample.h, paint.h,
- * detect.h, appearance.h, camera.h, difference.h): all devices compute by it, and the results are
- * equal to the last bit. The CPU's table (cpu/) is the plain reference for all the others. */
+ * detect.h, appearance.h, camera.h, matte.h, instances.h, composite.h, difference.h): all devices
+ * compute by it, and the results are equal to the last bit. The CPU's table (cpu/) is the plain
+ * reference for all the others. */
 #ifndef SAC_VISION_VISION_H
 #define SAC_VISION_VISION_H
 
