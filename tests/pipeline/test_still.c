@@ -6,7 +6,8 @@
 #include <saccade/models.h>
 #include <saccade/pipeline.h>
 
-#include "base/base.h"
+#include "pipeline/books.h"
+#include "pipeline/tasks/still.h"
 #include "tests/gpu.h"
 
 enum { WIDTH = 96, HEIGHT = 64, FRAMES_MAX = 24 };
@@ -153,6 +154,36 @@ static void each_stream_has_its_own(void **state)
     expect((struct run){.pictures = two, .count = 8, .level = 0.01f, .skip_max = 8}, 4);
 }
 
+/* A batch for which there is no memory is halved where the next one is not. */
+static void parts_of_batches_are_decided_to_their_end(void **state)
+{
+    (void)state;
+    enum { FRAMES = 8 };
+    struct sac_books books = {0};
+    struct sac_job   job = {
+          .ctx = test_context(), .books = &books, .params = {.skip_still = 0.01f, .skip_max = 4}};
+    struct sac_still *still = NULL;
+    struct sac_item   items[FRAMES] = {{0}}, *list[FRAMES];
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &job.dev));
+    for (int i = 0; i < FRAMES; i++) {
+        const sac_frame desc = {.format = SAC_PIXEL_GRAY8, .width = WIDTH, .height = HEIGHT};
+        assert_sac_ok(sac_frame_create(job.dev, &desc, &items[i].frame));
+        memset(items[i].frame->plane[0], 90, items[i].frame->pitch_bytes[0] * HEIGHT);
+        list[i] = &items[i];
+    }
+    assert_sac_ok(sac_still_create(&job, &still));
+    assert_sac_ok(sac_still_decide(still, list, 3));
+    assert_sac_ok(sac_still_decide(still, list + 2, 2)); /* one of each */
+    assert_sac_ok(sac_still_decide(still, list + 4, 4));
+    for (int i = 0; i < FRAMES; i++) {
+        assert_true(items[i].decided);
+        assert_int_equal(items[i].still, i % 5 != 0);
+        sac_frame_unref(&items[i].frame);
+    }
+    sac_still_destroy(&still);
+    sac_device_unref(&job.dev);
+}
+
 static void bad_levels_are_refused(void **state)
 {
     (void)state;
@@ -186,6 +217,7 @@ int main(void)
         cmocka_unit_test(a_row_has_an_end),
         cmocka_unit_test(what_changes_is_seen),
         cmocka_unit_test(each_stream_has_its_own),
+        cmocka_unit_test(parts_of_batches_are_decided_to_their_end),
         cmocka_unit_test(bad_levels_are_refused),
         cmocka_unit_test(on_a_gpu_it_is_the_same),
     };

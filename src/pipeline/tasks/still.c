@@ -270,7 +270,12 @@ static sac_result decide_all(struct sac_still *s, struct sac_item *const *items,
 
 sac_result sac_still_decide(struct sac_still *s, struct sac_item *const *items, int n)
 {
-    if (!s || n == 0 || items[0]->decided) /* a batch's items are decided together */
+    /* A batch is decided at once; a part of it that is tried again may reach past what was. */
+    while (s && n > 0 && items[0]->decided) {
+        items++;
+        n--;
+    }
+    if (!s || n == 0)
         return SAC_OK;
     const int64_t begun = sac_time_ns();
     pthread_mutex_lock(&s->lock);
