@@ -183,11 +183,11 @@ void sac_books_count_composite(struct sac_books *b, const struct sac_item *item)
     atomic_fetch_add(&b->composites_late, step > 0 && took > 2 * step);
 }
 
-void sac_books_count_region(struct sac_books *b, const sac_frame *frame,
+void sac_books_count_region(struct sac_books *b, const sac_frame *frame, int eyes,
                             const struct sac_rect *region)
 {
-    const double part = ((double)region->x1 - region->x0) * ((double)region->y1 - region->y0) /
-                        ((double)frame->width * frame->height);
+    const double part = eyes * ((double)region->x1 - region->x0) *
+                        ((double)region->y1 - region->y0) / ((double)frame->width * frame->height);
     if (!(part > 0))
         return;
     atomic_fetch_add(&b->regions, 1);

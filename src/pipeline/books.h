@@ -61,9 +61,9 @@ void sac_books_on_decoded(void *books, const sac_frame *frame, int64_t begun_ns,
 void sac_books_enter(struct sac_books *b, const struct sac_item *item);
 void sac_books_count_batch(struct sac_books *b, int frames, bool full);
 void sac_books_count_item(struct sac_books *b, struct sac_item *item);
-/* The network saw a region of a frame; an empty one is the whole frame and is not counted. Frames
- * that a small network was sure of; those that the large one saw too. */
-void sac_books_count_region(struct sac_books *b, const sac_frame *frame,
+/* The network saw a region of a frame, or of each of its eyes; an empty one is the whole frame and
+ * is not counted. Frames that a small network was sure of; those that the large one saw too. */
+void sac_books_count_region(struct sac_books *b, const sac_frame *frame, int eyes,
                             const struct sac_rect *region);
 void sac_books_count_early(struct sac_books *b, int small, int large);
 /* A sink thread has the item's composite complete. */

@@ -314,6 +314,20 @@ def test_a_region_follows_the_square(saccade, video, square, tmp_path):
         assert masks[i][5, 5] == 0 and masks[i][230, 310] <= 8
 
 
+def test_a_region_is_a_part_of_each_eye(saccade, video, square, tmp_path):
+    """Two eyes that see the same see as much of it as one."""
+    both = tmp_path / 'both.mkv'
+    subprocess.run(['ffmpeg', '-v', 'error', '-i', video, '-vf', 'split,hstack', '-c:v', 'ffv1', both], check=True)
+    shares = []
+    for clip, stereo in ((video, 'mono'), (both, 'sbs')):
+        segment(saccade, clip, '--model', square, '--as', 'none', '--region', '--stereo', stereo, '--max-batch', 1,
+                '--stats', tmp_path / 's.json')
+        savings = json.loads((tmp_path / 's.json').read_text())['savings']
+        assert savings['regions'] > FRAMES * 0.8
+        shares.append(savings['region_share'])
+    assert shares[0] == pytest.approx(shares[1], abs=0.02)
+
+
 def test_the_small_network_answers_where_it_is_sure(saccade, video, square, tmp_path):
     unsure = network(tmp_path / 'unsure.onnx', sure=0.3)
     for small, level, which in ((square, 0.8, 'small'), (unsure, 0.8, 'large'), (unsure, 0, 'small')):

@@ -327,7 +327,7 @@ static void keep(struct sac_segment_run *t, struct sac_item *item, int i)
         return;
     if (!t->small)
         sac_region_learn(t->region, item, own->region, came_to->found);
-    sac_books_count_region(t->base.job->books, item->frame, &own->region);
+    sac_books_count_region(t->base.job->books, item->frame, t->seg->eyes, &own->region);
 }
 
 static sac_result land(struct sac_task_run *run, int slot, struct sac_item *const *items, int n)
