@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "pipeline/inference.h"
+#include "pipeline/tasks/segment.h"
 #include "pipeline/tasks/track.h"
 #include "tests/gpu.h"
 #include "tests/pipeline/folder.h"
@@ -126,7 +127,8 @@ static void give_all_back(void)
 
 /* ---- frames through a job ---- */
 
-static int rig_batch = BATCH;
+static int                              rig_batch = BATCH;
+static const struct sac_segment_params *rig_segment; /* NULL: it tracks */
 
 static size_t tracker_count(const struct sac_job *job)
 {
@@ -158,8 +160,10 @@ static void open_rig_with(struct rig *rig, const char *device, const char *reid,
     params.batches_ahead = 2;
     params.inference_batch_max = params.detector_params.batch_max = rig_batch;
     params.timeout_ms = 100;
+    params.segment = rig_segment;
     params.device_params.memory_limit_bytes = limit_bytes = limit_of(device);
-    sac_result res = sac_job_create(rig->ctx, &sac_task_track, &params, 4 * BATCH, NULL, &rig->job);
+    const struct sac_task *task = rig_segment ? &sac_task_segment : &sac_task_track;
+    sac_result res = sac_job_create(rig->ctx, task, &params, 4 * BATCH, NULL, &rig->job);
     if (res == SAC_OK) {
         if (give) {
             warm_ops = *rig->job->dev->ops;
@@ -380,6 +384,27 @@ static void check_models(const char *device)
     unsetenv("SACCADE_CACHE");
 }
 
+/* The network that is opened at last tells where people are, as the first one would have. */
+static void regions_are_found_by_the_model_that_found_room(void **state)
+{
+    (void)state;
+    struct rig                rig;
+    struct sac_segment_params segment = sac_segment_params_default();
+    segment.model = "person_seg";
+    segment.region = 1;
+    given = 0;
+    setenv("SACCADE_CACHE", folder, 1);
+    rig_segment = &segment;
+    open_rig(&rig, "cpu", give_a_piece);
+    rig_segment = NULL;
+    const struct sac_segment_run *run = (const struct sac_segment_run *)rig.job->run;
+    assert_in_range(given, 1, PIECES_MAX);
+    assert_non_null(run->region);
+    assert_true(run->seg->summarises);
+    close_rig(&rig);
+    unsetenv("SACCADE_CACHE");
+}
+
 /* A stream's tracker, with its objects' embeddings on the device, when that is full; the CPU's
  * memory is taken for a device's. */
 static void check_tracker(const char *device)
@@ -470,6 +495,7 @@ int main(void)
         cmocka_unit_test(so_it_does_on_a_gpu),
         cmocka_unit_test(models_are_given_room),
         cmocka_unit_test(also_on_a_gpu),
+        cmocka_unit_test(regions_are_found_by_the_model_that_found_room),
         cmocka_unit_test(trackers_are_given_room),
         cmocka_unit_test(so_they_are_on_a_gpu),
     };

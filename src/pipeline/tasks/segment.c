@@ -109,11 +109,11 @@ static sac_result open_small(struct sac_segment_run *t)
 static sac_result open_region(struct sac_segment_run *t)
 {
     struct sac_job *job = t->base.job;
-    if (!job->segment->region || t->region)
+    if (!job->segment->region)
         return SAC_OK;
     if (!job->segment->segmenter.class_map) {
-        sac_segmenter_summarise(t->seg, true);
-        return sac_region_create(job, &t->region);
+        sac_segmenter_summarise(t->seg, true); /* opened again it is another one */
+        return t->region ? SAC_OK : sac_region_create(job, &t->region);
     }
     sac_log(job->ctx, SAC_LOG_WARN,
             "region: whole frames are seen, as a map of classes does not "
