@@ -264,6 +264,7 @@ static void models(void **state)
     sac_model_dump_steps(m, NULL, NULL);
     sac_model_profile(NULL, 1);
     assert_null(sac_head_recognise(NULL));
+    assert_null(sac_head_prototypes(NULL));
     REFUSED_SILENTLY(sac_model_contract_read(NULL, NULL, &contract));
     REFUSED(sac_model_contract_read(m, NULL, NULL));
     sac_model_contract_finish(NULL);
