@@ -43,7 +43,7 @@ struct sac_segmenter_params {
     float guide_noise; /* differences of luma (0..255) below it are no edge; 1..255, default 8 */
     float smooth;      /* 0..0.95: how much of the former frame's matte stays where the network is
                           unsure and the picture is the same, followed along its motion; default
-                          0.8 */
+                          0.95 */
     int      hole;     /* gaps inside a body up to so many cells are closed; 0..8, default 1 */
     float    feather_low, feather_high; /* shares that become 0 and 1; default 0.2, 0.8 */
     uint64_t reserved[12];              /* 0 */

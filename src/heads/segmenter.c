@@ -10,7 +10,7 @@ struct sac_segmenter_params sac_segmenter_params_default(void)
     return (struct sac_segmenter_params){.batch_max = 8,
                                          .guide = 2,
                                          .guide_noise = 8,
-                                         .smooth = 0.8f,
+                                         .smooth = 0.95f,
                                          .hole = 1,
                                          .feather_low = 0.2f,
                                          .feather_high = 0.8f};
