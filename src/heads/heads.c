@@ -134,7 +134,7 @@ void sac_head_why_not(const struct sac_head_view *view, bool mattes, char *out, 
                  shapes, names);
     else
         snprintf(out, size,
-                 "its outputs, of one picture %s, are not those of a known detector; --head takes "
+                 "its outputs, of one picture %s, are not those of a known network; --head takes "
                  "%s, or a "
                  "shared object of your own",
                  shapes, names);

@@ -2,8 +2,24 @@
 /* Networks for video that keep a state from frame to frame, RobustVideoMatting first (Lin et al.,
  * 2021): beside the picture they take what they gave with the frame before (r1i and r1o, ...), one
  * stream and one picture at a time. What is left of their outputs is read as of the other heads. */
+#include <string.h>
+
 #include "heads/heads.h"
 #include "vision/matte.h"
+
+/* RobustVideoMatting's exporter leaves the channels of its outputs open: they end in a Clip of a
+ * slice. Their names are its published interface. */
+static void close_channels(struct sac_model_port *output)
+{
+    static const struct {
+        const char *name;
+        int         channels;
+    } known[] = {{"fgr", 3}, {"pha", 1}};
+    for (size_t i = 0; i < SAC_COUNT(known); i++)
+        if (output->name && !strcmp(output->name, known[i].name) && output->desc.rank == 4 &&
+            output->desc.shape[1] == SAC_DIM_UNKNOWN)
+            output->desc.shape[1] = known[i].channels;
+}
 
 /* The view without the outputs that are states; at [i] is which of the outputs its output i is. */
 static struct sac_head_view without_states(const struct sac_head_view *v, int *at)
@@ -19,6 +35,7 @@ static struct sac_head_view without_states(const struct sac_head_view *v, int *a
             continue;
         const int n = other.output_count++;
         other.output[n] = v->output[i];
+        close_channels(&other.output[n]);
         other.facts.ending[n] = v->facts.ending[i];
         other.facts.whole |= (v->facts.whole >> i & 1) << n;
         other.facts.shares |= (v->facts.shares >> i & 1) << n;

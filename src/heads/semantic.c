@@ -11,9 +11,9 @@
 /* Beside other maps of as many classes, which only training uses, or of other things. */
 static const char *const        first_names[] = {"logits", "out", "seg", NULL},
                          *const training_names[] = {"aux", NULL},
-                         *const other_names[] = {"heat", "keypoint", "joint", "embed",
-                                                 "feat", "hidden",   "depth", "disp",
-                                                 "flow", "normal",   NULL};
+                         *const other_names[] = {"heat", "keypoint", "joint",   "embed",
+                                                 "feat", "hidden",   "depth",   "disp",
+                                                 "flow", "normal",   "queries", NULL};
 
 static bool is_label(const struct sac_head_view *v, int output)
 {
@@ -62,16 +62,15 @@ static int choose(const struct sac_head_view *v)
     return found;
 }
 
-/* Beside classes that are not called so stand maps of the same shape; boxes and queries belong to
- * other networks. */
+/* Beside classes that are not called so stand maps of the same shape, known or open; boxes and
+ * queries belong to other networks. */
 static bool fits_beside(const struct sac_head_view *v, int chosen, int other)
 {
     struct sac_head_map a, b;
     const bool          maps = sac_head_map_of(v, chosen, &a) && sac_head_map_of(v, other, &b);
     if (sac_head_is_called(v, chosen, first_names))
         return maps || v->output[other].desc.rank == 4;
-    return maps && a.width == b.width && a.height == b.height && a.width > 0 && a.height > 0 &&
-           a.numbers == b.numbers;
+    return maps && a.width == b.width && a.height == b.height && a.numbers == b.numbers;
 }
 
 static bool recognise(const struct sac_head_view *v)

@@ -146,7 +146,7 @@ def larger():
     net.save()
 
 
-def recurrent(name, first, second, fixed, metadata=PLAIN):
+def recurrent(name, first, second, fixed, metadata=PLAIN, published=False):
     """The matte is how many frames came before, in tenths, where the picture is bright. first, second: the names of
     the two states, which must not change places: the one counts in ones, the other in hundreds."""
     net = Net(name, batch=1 if fixed else "n", metadata=metadata)
@@ -174,11 +174,17 @@ def recurrent(name, first, second, fixed, metadata=PLAIN):
     net.node("Clip", ["sum", net.value("low", np.float32(0)), net.value("high", np.float32(1))], "share")
     net.node("Sigmoid", [net.bright(small, "logit")], "seen")
     net.node("Mul", ["share", "seen"], "product")
-    net.node("Clip", ["product", "low", "high"], "pha")
+    net.node("Clip", ["product", "low", "high"], "share_seen" if published else "pha")
     cells = [SIZE // 4, SIZE // 4]
-    if not fixed:
-        net.output("foreground", ["n", 3, SIZE, SIZE])
-    net.output("pha", [1 if fixed else "n", 1, *cells])
+    if published:  # as RobustVideoMatting's exporter leaves them: channels are open until the ratio is known
+        net.node("Div", ["scales", "scales"], "unit")
+        for source, output in (("image", "fgr"), ("share_seen", "pha")):
+            net.node("Resize", [source, "", "unit"], output, mode="nearest")
+            net.output(output, ["n", "Clip%s_dim_1" % output, "height", "width"])
+    else:
+        if not fixed:
+            net.output("foreground", ["n", 3, SIZE, SIZE])
+        net.output("pha", [1 if fixed else "n", 1, *cells])
     for k, kept in ((1, second[1]), (0, first[1])):
         net.output(kept, [1, 1, *cells] if fixed else ["n", "d%d" % k, *cells])
     net.save()
@@ -196,6 +202,7 @@ bytes_()
 depth()
 larger()
 recurrent("recurrent", ("r1i", "r1o"), ("r2i", "r2o"), False)
+recurrent("recurrent_published", ("r1i", "r1o"), ("r2i", "r2o"), False, published=True)
 recurrent("recurrent_fixed", ("h_in", "h_out"), ("c_in", "c_out"), True)
 recurrent("recurrent_named", ("first", "a"), ("second", "b"), True,
           {**PLAIN, "saccade.preprocess": PLAIN["saccade.preprocess"] + ",state=first:a,state=second:b"})

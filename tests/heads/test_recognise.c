@@ -238,6 +238,8 @@ static const struct known {
      1,
      {{{1, 3, 640, 640}, "output"}},
      .facts = {.ending = {{.kind = SAC_ENDS_LINEAR, .enlarged = true}}}},
+    /* of open size, without names: torchvision with its auxiliary classifier */
+    {"semantic", 0, 0, 21, 2, {{{-1, 21, -1, -1}, "536"}, {{-1, 21, -1, -1}, "550"}}, true},
     /* BiSeNet as it is trained; its names; without names, of one shape */
     {"semantic",
      640,
@@ -345,6 +347,12 @@ static const struct known {
     {NULL, 640, 0, 0, 2, {{{1, 19, 80, 80}, "a"}, {{1, 19, 40, 40}, "b"}}},
     {NULL, 368, 0, 0, 2, {{{1, 38, 46, 46}, "pafs"}, {{1, 19, 46, 46}, "parts"}}},
     {NULL, 512, 0, 0, 2, {{{1, 100, 134}, "class_queries"}, {{1, 100, 128, 128}, "masks_queries"}}},
+    {NULL,
+     256,
+     0,
+     0,
+     2,
+     {{{1, 20, 20}, "class_queries_logits"}, {{1, 20, 64, 64}, "masks_queries_logits"}}},
     {NULL, 0, 0, 0, 1, {{{-1, 257, 384}, "output"}}, true, {.ending = {{SAC_ENDS_LINEAR, 0}}}},
     {NULL, 0, 0, 0, 1, {{{-1, -1, -1}, "output"}}, true, {.ending = {{SAC_ENDS_LINEAR, 0}}}},
     {NULL, 640, 80, 0, 1, {{{1, 21, 640, 640}, "map"}}}, /* 80 names of 21 classes */

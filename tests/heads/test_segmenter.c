@@ -735,6 +735,7 @@ static void states_belong_to_their_stream(void **state)
     sac_device *dev = test_device();
     check_states(dev, "maps_recurrent", NULL);
     check_states(dev, "maps_recurrent", "state=r1i:r1o,state=r2i:r2o");
+    check_states(dev, "maps_recurrent_published", NULL);
     check_states(dev, "maps_recurrent_fixed", NULL);
     check_states(dev, "maps_recurrent_named", NULL);
     sac_device_unref(&dev);
