@@ -219,7 +219,7 @@ static void says_what_a_model_is_instead(void **state)
         {"embedding_nchw", NULL, "as embeddings and classifiers do, and no boxes"},
         {"tokens", NULL,
          "its outputs, of one picture last_hidden_state [257,16], are not those of a known "
-         "detector; "
+         "network; "
          "--head takes yolox, "},
         {"tokens", "detr", NULL}, /* what the user says */
         {"tokens", "yolov8", "head 'yolov8' wants [4 + classes"},
