@@ -224,13 +224,16 @@ struct cuda_matte_job {
     const int16_t *share_before;
     uint8_t       *luma; /* cell 0, 0 */
     const uint8_t *luma_before;
-    int16_t       *share_kept; /* where they are copied in the end; NULL: nowhere */
+    uint8_t       *half; /* luma of half size; NULL: nobody asks for it */
+    uint8_t       *half_before;
+    bool           halves_before; /* which is made here: the frame before is of an earlier batch */
+    int16_t       *share_kept;    /* where they are copied in the end; NULL: nowhere */
     uint8_t       *luma_kept;
     struct sac_matte_summary *summary; /* NULL: not asked */
     /* Scratch. */
     struct cuda_matte_sum  *sum;
     struct sac_matte_span  *span_x, *span_y;
-    uint32_t               *tap_x, *tap_y; /* pixels; along x from a multiple of four on */
+    uint32_t               *tap_x, *tap_y; /* pixels; along x from a multiple of eight on */
     struct sac_matte_move  *move;          /* blocks */
     uint32_t               *former; /* cells: where they were, and how well they were found */
     int16_t                *closed;
@@ -243,8 +246,9 @@ enum {
     CUDA_MATTE_CHAIN = 4,     /* frames of one stream in one launch */
     CUDA_MATTE_TILE_X = 32,   /* cells of a block */
     CUDA_MATTE_TILE_Y = 8,
+    CUDA_MATTE_QUADS = 16,   /* the same where a thread has four side by side, and rows */
     CUDA_MATTE_AREA_X = 128, /* pixels of a block */
-    CUDA_MATTE_AREA_Y = 64,
+    CUDA_MATTE_AREA_Y = 128,
     CUDA_MATTE_CLASS_Y = 32
 };
 struct cuda_matte_params {
@@ -252,16 +256,16 @@ struct cuda_matte_params {
     const void              *numbers; /* of the network */
     struct cuda_matte_job   *jobs;    /* [n], device memory, filled by the launch */
     int                      n;
-    int                      luma_pitch; /* of planes of luma */
+    int                      luma_pitch, half_pitch;
     bool                     classes, turned;
     int                      guide, hole, smooth;
     double                   variance;
     struct sac_matte_stretch stretch;
-    int                      table_max;                /* entries of a job's tables */
-    int                      cells_x_max, cells_y_max; /* of a job */
-    int                      tiles_max;                /* tiles of pixels of a job */
-    int                      depth_max;                /* -1: no shares are taken over */
-    bool                     kept;                     /* something is copied in the end */
+    int                      table_max;                  /* entries of a job's tables */
+    int                      cells_x_max, cells_y_max;   /* of a job */
+    int                      pixels_x_max, pixels_y_max; /* across from a multiple of eight on */
+    int                      depth_max;                  /* -1: no shares are taken over */
+    bool                     kept;                       /* something is copied in the end */
 };
 /* jobs [n], n <= CUDA_MATTE_JOBS_MAX, host memory. */
 cudaError_t cuda_launch_matte(const struct cuda_matte_params *params,

@@ -47,7 +47,7 @@ static sac_result job_init(struct matte_round *r, int i)
         .before = -1,
         .moves =
             !r->style->classes && job->state.has_before && (r->style->smooth > 0 || job->image < 0),
-        .wide_out = ((uintptr_t)job->out->plane[0] | job->out->pitch_bytes[0]) % 4 == 0,
+        .wide_out = ((uintptr_t)job->out->plane[0] | job->out->pitch_bytes[0]) % 8 == 0,
         .summary = job->summary,
     };
     sac_matte_axes_of(r->spec, job, &m->x, &m->y);
@@ -99,6 +99,15 @@ static bool is_read(const struct matte_round *r, int i)
     return false;
 }
 
+/* Whether its luma of half size is asked for: by its own search, or the next one's. */
+static bool is_halved(const struct matte_round *r, int i)
+{
+    bool asked = r->made[i].moves;
+    for (int k = i + 1; k < r->n && !asked; k++)
+        asked = r->made[k].moves && r->made[k].before == i;
+    return asked;
+}
+
 static void find_chain(struct matte_round *r, int i)
 {
     struct cuda_matte_job *m = &r->made[i];
@@ -120,7 +129,7 @@ static void *part(uintptr_t *at, size_t count, size_t size)
 /* Tables, of which the longest counts. */
 static int lay_out_tables(struct cuda_matte_job *m, bool classes, uintptr_t *at)
 {
-    const int across = ((m->x.until + 3) & -4) - (m->x.from & -4), down = m->y.until - m->y.from;
+    const int across = ((m->x.until + 7) & -8) - (m->x.from & -8), down = m->y.until - m->y.from;
     m->tap_x = part(at, (size_t)across, sizeof *m->tap_x);
     m->tap_y = part(at, (size_t)down, sizeof *m->tap_y);
     if (classes)
@@ -128,6 +137,19 @@ static int lay_out_tables(struct cuda_matte_job *m, bool classes, uintptr_t *at)
     m->span_x = part(at, (size_t)m->x.cells, sizeof *m->span_x);
     m->span_y = part(at, (size_t)m->y.cells, sizeof *m->span_y);
     return SAC_MAX(SAC_MAX(across, down), SAC_MAX(m->x.cells, m->y.cells));
+}
+
+static void lay_out_halves(struct matte_round *r, int i, uintptr_t *at)
+{
+    struct cuda_matte_job *m = &r->made[i];
+    const size_t           rows = ((size_t)r->spec->height + 2 * SAC_MATTE_MARGIN + 1) / 2;
+    const size_t           bytes = (size_t)r->params.half_pitch * rows;
+    m->half = is_halved(r, i) ? part(at, bytes, 1) : NULL;
+    m->halves_before = m->moves && m->before < 0;
+    if (m->halves_before)
+        m->half_before = part(at, bytes, 1);
+    else if (m->moves)
+        m->half_before = r->made[m->before].half;
 }
 
 /* Planes of shares and luma: in the stream's memory, or here where others read that or come
@@ -152,6 +174,7 @@ static void lay_out_planes(struct matte_round *r, int i, uintptr_t *at)
     m->raw = m->moves ? part(at, cells, sizeof *m->raw) : m->share;
     m->share_before = m->before < 0 ? memory.share[plane ^ 1] : r->made[m->before].share;
     m->luma_before = m->before < 0 ? memory.luma[plane ^ 1] : r->made[m->before].luma;
+    lay_out_halves(r, i, at);
     m->wide_luma =
         ((uintptr_t)m->luma | (uintptr_t)m->luma_before | (size_t)memory.luma_pitch) % 4 == 0;
     r->params.kept |= m->share_kept != NULL;
@@ -196,13 +219,6 @@ static uintptr_t lay_out(struct matte_round *r, uintptr_t at)
 
 /* ---- a round ---- */
 
-static int areas_of(const struct cuda_matte_job *m, bool classes)
-{
-    const int rows = classes ? CUDA_MATTE_CLASS_Y : CUDA_MATTE_AREA_Y;
-    const int across = m->x.until - (m->x.from & -4), down = m->y.until - m->y.from;
-    return (across + CUDA_MATTE_AREA_X - 1) / CUDA_MATTE_AREA_X * ((down + rows - 1) / rows);
-}
-
 static void measure(struct matte_round *r)
 {
     struct cuda_matte_params *p = &r->params;
@@ -214,7 +230,8 @@ static void measure(struct matte_round *r)
         p->turned |= m->frame.turned;
         p->cells_x_max = SAC_MAX(p->cells_x_max, m->x.cells);
         p->cells_y_max = SAC_MAX(p->cells_y_max, m->y.cells);
-        p->tiles_max = SAC_MAX(p->tiles_max, areas_of(m, r->style->classes));
+        p->pixels_x_max = SAC_MAX(p->pixels_x_max, m->x.until - (m->x.from & -8));
+        p->pixels_y_max = SAC_MAX(p->pixels_y_max, m->y.until - m->y.from);
     }
 }
 
@@ -226,6 +243,7 @@ static struct cuda_matte_params params_of(const struct sac_matte_spec  *spec,
                                   .numbers = tensors[spec->value.tensor],
                                   .n = n,
                                   .luma_pitch = spec->width + 2 * SAC_MATTE_MARGIN,
+                                  .half_pitch = (spec->width / 2 + SAC_MATTE_MARGIN + 4) & -4,
                                   .classes = style->classes,
                                   .table_max = 1,
                                   .depth_max = -1};

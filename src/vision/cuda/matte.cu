@@ -15,7 +15,10 @@ enum {
     TILE_Y = CUDA_MATTE_TILE_Y,
     THREADS = TILE_X * TILE_Y,
     MARGIN = SAC_MATTE_MARGIN,
-    PIXELS = 4 /* of a thread, side by side */
+    PIXELS = 4, /* of a thread, side by side; cells too */
+    QUADS = CUDA_MATTE_QUADS,
+    QUAD_TILE = QUADS * PIXELS, /* cells of a row of a block */
+    STRIP = 2 * PIXELS          /* pixels of a thread of a matte */
 };
 
 template <int N> struct job_list {
@@ -37,10 +40,65 @@ struct tile {
     int x, y;
 };
 
-__device__ tile tile_of(int columns, int height)
+__device__ tile tile_of(int width, int height)
 {
-    const int across = (columns + TILE_X - 1) / TILE_X;
-    return tile{(int)blockIdx.x % across * TILE_X, (int)blockIdx.x / across * height};
+    return tile{(int)blockIdx.x * width, (int)blockIdx.y * height};
+}
+
+/* Tables and planes that no thread of the launch writes. */
+template <typename T> __device__ T read_only(const T *at)
+{
+#ifdef __CUDA_ARCH__
+    return __ldg(at);
+#else
+    return *at;
+#endif
+}
+
+/* ---- four bytes at once ---- */
+
+/* From any address on; wide: it lies in rows that begin at multiples of four. Up to seven bytes
+ * behind the first are read. */
+__device__ uint32_t four_at(const uint8_t *at, bool wide)
+{
+    if (!wide)
+        return at[0] | at[1] << 8 | at[2] << 16 | (uint32_t)at[3] << 24;
+    const int       off = (int)((uintptr_t)at & 3);
+    const uint32_t *word = (const uint32_t *)(const void *)(at - off);
+    return __funnelshift_r(word[0], word[1], off * 8);
+}
+
+/* Four cells of a row from any one on. */
+__device__ uint32_t four_of(const uint32_t *row, int at)
+{
+    const uint32_t *word = row + at / 4;
+    return __funnelshift_r(word[0], word[1], at % 4 * 8);
+}
+
+/* Differences of four bytes, added to a sum. */
+__device__ uint32_t add_differences(uint32_t a, uint32_t b, uint32_t sum)
+{
+#ifdef __CUDA_ARCH__
+    uint32_t out;
+    asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(sum));
+    return out;
+#else
+    return sum + __vsadu4(a, b);
+#endif
+}
+
+/* Means of two by two of eight bytes of two rows: four bytes. */
+__device__ uint32_t halve_four(const uint32_t above[2], const uint32_t below[2])
+{
+    uint32_t out = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const uint32_t a = above[i / 2] >> i % 2 * 16, b = below[i / 2] >> i % 2 * 16;
+        const uint8_t  up[2] = {(uint8_t)a, (uint8_t)(a >> 8)},
+                      down[2] = {(uint8_t)b, (uint8_t)(b >> 8)};
+        out |= (uint32_t)sac_matte_halve(up, down) << 8 * i;
+    }
+    return out;
 }
 
 /* ---- tables ---- */
@@ -50,8 +108,9 @@ __device__ uint32_t pack_tap(const sac_matte_axis &a, int pixel, bool nearest)
 {
     if (nearest)
         return (uint32_t)sac_matte_cell(&a, pixel);
-    const sac_tap tap = sac_matte_tap(&a, pixel);
-    return (uint32_t)tap.a | (uint32_t)(tap.b - tap.a) << 12 | (uint32_t)tap.second << 13;
+    const sac_tap  tap = sac_matte_tap(&a, pixel);
+    const uint32_t second = tap.b > tap.a ? (uint32_t)tap.second : 0; /* else it weighs nothing */
+    return (uint32_t)tap.a | (uint32_t)(tap.b - tap.a) << 12 | second << 13;
 }
 static_assert((int)SAC_MATTE_SIZE_MAX <= 1 << 12, "a cell has 12 bits");
 
@@ -68,8 +127,8 @@ __device__ two_cells unpack_tap(uint32_t packed)
 
 __device__ void fill_tables(const cuda_matte_job &job, int i, bool nearest)
 {
-    const int left = job.x.from & -PIXELS, down = job.y.until - job.y.from;
-    if (left + i < ((job.x.until + PIXELS - 1) & -PIXELS))
+    const int left = job.x.from & -STRIP, down = job.y.until - job.y.from;
+    if (left + i < ((job.x.until + STRIP - 1) & -STRIP))
         job.tap_x[i] = pack_tap(job.x, clamp_to(left + i, job.x.from, job.x.until - 1), nearest);
     if (i < down)
         job.tap_y[i] = pack_tap(job.y, job.y.from + i, nearest);
@@ -99,22 +158,27 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- summaries ---- */
 
-/* A block's cells of one image; every thread calls it. */
-__device__ void add_to_summary(const cuda_matte_job &job, bool any, int16_t share, int x, int y)
+/* `count` cells of a thread, from x on, of one image; every thread of the block calls it. */
+__device__ void add_to_summary(const cuda_matte_job &job, int count, const int16_t *share, int x,
+                               int y)
 {
     __shared__ int box[4], unsure;
     const int      thread = thread_of_block();
+    int            missing = 0;
     if (thread == 0)
         box[0] = box[1] = box[2] = box[3] = unsure = 0;
     __syncthreads();
-    if (any)
-        atomicAdd(&unsure, sac_matte_unsure(share));
-    if (any && sac_matte_inside(share)) {
-        atomicMax(&box[0], x + 1);
+    for (int i = 0; i < count; i++) {
+        missing += sac_matte_unsure(share[i]);
+        if (!sac_matte_inside(share[i]))
+            continue;
+        atomicMax(&box[0], x + i + 1);
         atomicMax(&box[1], y + 1);
-        atomicMax(&box[2], job.x.cells - x);
+        atomicMax(&box[2], job.x.cells - x - i);
         atomicMax(&box[3], job.y.cells - y);
     }
+    if (missing)
+        atomicAdd(&unsure, missing);
     __syncthreads();
     if (thread != 0)
         return;
@@ -171,13 +235,31 @@ __device__ float number_of(int64_t v)
     return (float)v;
 }
 
-/* An image's numbers: that of class k and cell x, y of the grid. */
+/* An image's numbers, by class and cell of the grid. */
 template <typename T> struct numbers {
     const T         *first;
     int64_t          cell, row, number;
     __device__ float at(int k, int x, int y) const
     {
         return number_of(first[k * number + y * row + x * cell]);
+    }
+    /* Of cells x..x + 3, of which `count` are there; others as the first. */
+    __device__ void four(int k, int x, int y, int count, float out[PIXELS]) const
+    {
+        struct alignas(PIXELS * sizeof(T)) together {
+            T of[PIXELS];
+        };
+        const T *from = first + k * number + y * row + x * cell;
+        if (count == PIXELS && cell == 1 && (uintptr_t)from % sizeof(together) == 0) {
+            const together v = *(const together *)(const void *)from;
+#pragma unroll
+            for (int i = 0; i < PIXELS; i++)
+                out[i] = number_of(v.of[i]);
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            out[i] = number_of(from[(i < count ? i : 0) * cell]);
     }
 };
 
@@ -192,44 +274,127 @@ __device__ numbers<T> numbers_of(const cuda_matte_params &p, const cuda_matte_jo
 
 /* ---- shares ---- */
 
-template <typename T>
-__device__ int16_t softmax(const sac_matte_spec &s, const numbers<T> &in, int x, int y)
+/* The share of two classes by one exponential: the greater one's is 1, or 0 where it is no number
+ * or infinite. As softmax_of, to the last bit. */
+__device__ float part_of_two(float a, float b, bool wants_a, bool wants_b)
 {
-    float greatest = -INFINITY, total = 0, wanted = 0;
-#pragma unroll 4
-    for (int k = 0; k < s.classes; k++) {
-        const float v = in.at(k, x, y);
-        greatest = v > greatest ? v : greatest;
-    }
-#pragma unroll 4
-    for (int k = 0; k < s.classes; k++) {
-        const float e = sac_exp(in.at(k, x, y) - greatest);
-        total += e;
-        wanted = sac_matte_wanted(&s, k) ? wanted + e : wanted;
-    }
-    return sac_matte_share(sac_matte_part(wanted, total));
+    const float first = a > -INFINITY ? a : -INFINITY;
+    const bool  second = b > first;
+    const float greatest = second ? b : first;
+    const float less = sac_exp((second ? a : b) - greatest),
+                most = greatest - greatest == 0.0f ? 1.0f : 0.0f;
+    const float of_a = second ? less : most, of_b = second ? most : less;
+    const float wanted = (wants_a ? of_a : 0.0f) + (wants_b ? of_b : 0.0f);
+    return sac_matte_part(wanted, of_a + of_b);
 }
 
 template <typename T>
-__device__ int16_t sum_shares(const sac_matte_spec &s, const numbers<T> &in, int x, int y)
+__device__ void softmax_of(const sac_matte_spec &s, const numbers<T> &in, int x, int y, int count,
+                           float out[PIXELS])
 {
-    float wanted = 0;
-    for (int k = 0; k < s.classes; k++)
-        if (sac_matte_wanted(&s, k))
-            wanted += in.at(k, x, y);
-    return sac_matte_share(wanted);
+    float greatest[PIXELS], total[PIXELS], wanted[PIXELS], v[PIXELS];
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++) {
+        greatest[i] = -INFINITY;
+        total[i] = wanted[i] = 0.0f;
+    }
+#pragma unroll 4
+    for (int k = 0; k < s.classes; k++) {
+        in.four(k, x, y, count, v);
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            greatest[i] = v[i] > greatest[i] ? v[i] : greatest[i];
+    }
+#pragma unroll 1
+    for (int k = 0; k < s.classes; k++) {
+        const bool wants = sac_matte_wanted(&s, k);
+        in.four(k, x, y, count, v);
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++) {
+            const float e = sac_exp(v[i] - greatest[i]);
+            total[i] += e;
+            wanted[i] = wants ? wanted[i] + e : wanted[i];
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        out[i] = sac_matte_part(wanted[i], total[i]);
 }
 
 template <typename T>
-__device__ int16_t share_of(const sac_matte_spec &s, const numbers<T> &in, int x, int y)
+__device__ void sum_of(const sac_matte_spec &s, const numbers<T> &in, int x, int y, int count,
+                       float out[PIXELS])
 {
-    switch (s.form) {
-    case SAC_MATTE_CLASS_LOGITS: return softmax(s, in, x, y);
-    case SAC_MATTE_CLASS_SHARES: return sum_shares(s, in, x, y);
-    case SAC_MATTE_LOGIT: return sac_matte_share(sac_sigmoid(in.at(0, x, y)));
-    case SAC_MATTE_SHARE: return sac_matte_share(in.at(0, x, y));
-    default: return sac_matte_share_of_label(&s, in.at(0, x, y));
+    float v[PIXELS];
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        out[i] = 0.0f;
+    for (int k = 0; k < s.classes; k++) {
+        if (!sac_matte_wanted(&s, k))
+            continue;
+        in.four(k, x, y, count, v);
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            out[i] += v[i];
     }
+}
+
+template <typename T>
+__device__ void shares_of(const sac_matte_spec &s, const numbers<T> &in, int x, int y, int count,
+                          int16_t out[PIXELS])
+{
+    float v[PIXELS], other[PIXELS];
+    if (s.form == SAC_MATTE_CLASS_LOGITS && s.classes == 2) {
+        const bool wants[2] = {sac_matte_wanted(&s, 0), sac_matte_wanted(&s, 1)};
+        in.four(0, x, y, count, v);
+        in.four(1, x, y, count, other);
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            v[i] = part_of_two(v[i], other[i], wants[0], wants[1]);
+    } else if (s.form == SAC_MATTE_CLASS_LOGITS) {
+        softmax_of(s, in, x, y, count, v);
+    } else if (s.form == SAC_MATTE_CLASS_SHARES) {
+        sum_of(s, in, x, y, count, v);
+    } else {
+        in.four(0, x, y, count, v);
+    }
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        out[i] = s.form == SAC_MATTE_LABEL   ? sac_matte_share_of_label(&s, v[i])
+                 : s.form == SAC_MATTE_LOGIT ? sac_matte_share(sac_sigmoid(v[i]))
+                                             : sac_matte_share(v[i]);
+}
+
+/* Numbers of a row's cells, at once where they lie so. */
+template <typename T> struct alignas(PIXELS * sizeof(T)) four_numbers {
+    T of[PIXELS];
+};
+
+template <typename T> __device__ void store_four(T *to, int count, const T from[PIXELS])
+{
+    if (count == PIXELS && (uintptr_t)to % sizeof(four_numbers<T>) == 0) {
+        *(four_numbers<T> *)(void *)to = four_numbers<T>{{from[0], from[1], from[2], from[3]}};
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        if (i < count)
+            to[i] = from[i];
+}
+
+template <typename T> __device__ void load_four(const T *from, int count, T to[PIXELS])
+{
+    if (count == PIXELS && (uintptr_t)from % sizeof(four_numbers<T>) == 0) {
+        const four_numbers<T> v = *(const four_numbers<T> *)(const void *)from;
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            to[i] = v.of[i];
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        if (i < count)
+            to[i] = from[i];
 }
 
 /* ---- luma ---- */
@@ -247,11 +412,12 @@ __device__ auto read_as(enum sac_pixel_format format, BODY body)
     }
 }
 
-template <bool TURNED> __device__ uint8_t mean_of(const cuda_matte_job &job, int x, int y)
+template <bool TURNED>
+__device__ uint8_t mean_of(const cuda_matte_job &job, const sac_matte_span &sx,
+                           const sac_matte_span &sy)
 {
-    const sac_matte_span sx = job.span_x[x], sy = job.span_y[y];
-    const int            across = sac_matte_samples(&sx), down = sac_matte_samples(&sy);
-    const int32_t        sum = read_as<TURNED>(job.frame.format, [&](sac_reading r) {
+    const int     across = sac_matte_samples(&sx), down = sac_matte_samples(&sy);
+    const int32_t sum = read_as<TURNED>(job.frame.format, [&](sac_reading r) {
         int32_t all = 0;
         for (int j = 0; j < down; j++) {
             const int row = sac_matte_sample(&sy, j);
@@ -264,27 +430,130 @@ template <bool TURNED> __device__ uint8_t mean_of(const cuda_matte_job &job, int
     return sac_matte_mean(sum, sac_matte_inverse(across * down));
 }
 
+/* The sum of a cell's luma where its rows can be read word by word and all its pixels count. */
+__device__ int32_t sum_words(const cuda_matte_job &job, const sac_matte_span &sx,
+                             const sac_matte_span &sy)
+{
+    const bool     words = job.frame.format == SAC_PIXEL_P010;
+    const int      scale = words ? 2 : 1, from = sx.first * scale, until = from + sx.length * scale;
+    const uint32_t ones = words ? 0x01000100u : 0x01010101u; /* of 16 bits the upper byte counts */
+    const size_t   pitch = job.frame.pitch[0];
+    uint32_t       sum = 0;
+    for (int at = from & -4; at < until; at += 4) {
+        const int      low = from - at, high = at + 4 - until;
+        const uint8_t *row = job.frame.plane[0] + (size_t)sy.first * pitch + at;
+        uint32_t       mask = ones;
+        mask = low > 0 ? mask & ~0u << 8 * low : mask;
+        mask = high > 0 ? mask & ~0u >> 8 * high : mask;
+#pragma unroll 2
+        for (int j = 0; j < sy.length; j++, row += pitch)
+            sum = __dp4a(read_only((const uint32_t *)(const void *)row), mask, sum);
+    }
+    return (int32_t)sum;
+}
+
+/* Of a row's last pixels a word may reach past the frame. */
+__device__ bool has_words(const cuda_matte_job &job, const sac_matte_span &sx,
+                          const sac_matte_span &sy)
+{
+    const int scale = job.frame.format == SAC_PIXEL_P010 ? 2 : 1;
+    return job.wide_frame && sx.length <= SAC_MATTE_SAMPLES && sy.length <= SAC_MATTE_SAMPLES &&
+           (((sx.first + sx.length) * scale + 3) & -4) <= job.frame.width * scale;
+}
+
+template <bool TURNED> __device__ uint8_t luma_of(const cuda_matte_job &job, int x, int y)
+{
+    const sac_matte_span sx = job.span_x[clamp_to(x, 0, job.x.cells - 1)],
+                         sy = job.span_y[clamp_to(y, 0, job.y.cells - 1)];
+    if (TURNED || !has_words(job, sx, sy))
+        return mean_of<TURNED>(job, sx, sy);
+    return sac_matte_mean(sum_words(job, sx, sy), sac_matte_inverse(sx.length * sy.length));
+}
+
+/* Luma of four cells, of which `count` are there. */
+template <bool TURNED>
+__device__ uint32_t fill_luma(const cuda_matte_params &p, const cuda_matte_job &job, int x, int y,
+                              int count)
+{
+    uint8_t *to = job.luma + (ptrdiff_t)y * p.luma_pitch + x;
+    uint32_t four = 0;
+    for (int i = 0; i < count; i++)
+        four |= (uint32_t)luma_of<TURNED>(job, x + i, y) << 8 * i;
+    if (count == PIXELS && job.wide_luma) {
+        *(uint32_t *)(void *)to = four;
+        return four;
+    }
+    for (int i = 0; i < count; i++)
+        to[i] = (uint8_t)(four >> 8 * i);
+    return four;
+}
+
+/* Planes of half size begin with their margin's first cell. Of a block's cells a quarter is left:
+ * where thread i, j of them writes four; NULL: past the plane. */
+__device__ uint32_t *half_of_block(const cuda_matte_params &p, const cuda_matte_job &job,
+                                   uint8_t *half, const tile &t, int i, int j)
+{
+    const int x = t.x / 2 + i * PIXELS, y = t.y / 2 + j;
+    if (j >= QUADS / 2 || x >= p.half_pitch || y >= (job.y.cells + 2 * MARGIN) / 2)
+        return NULL;
+    return (uint32_t *)(void *)(half + (ptrdiff_t)y * p.half_pitch + x);
+}
+
+__device__ void fill_half(const cuda_matte_params &p, const cuda_matte_job &job, const tile &t,
+                          const uint32_t (*luma)[QUADS], int thread)
+{
+    const int i = thread % (QUADS / 2), j = thread / (QUADS / 2);
+    uint32_t *to = half_of_block(p, job, job.half, t, i, j);
+    if (to)
+        *to = halve_four(&luma[2 * j][2 * i], &luma[2 * j + 1][2 * i]);
+}
+
+/* The same of the frame before, which is of an earlier batch. No search reads the last cells of its
+ * margin. */
+__device__ void fill_half_before(const cuda_matte_params &p, const cuda_matte_job &job,
+                                 const tile &t, int thread)
+{
+    const int i = thread % (QUADS / 2), j = thread / (QUADS / 2);
+    const int x = t.x - MARGIN + 2 * PIXELS * i, y = t.y - MARGIN + 2 * j;
+    uint32_t *to = half_of_block(p, job, job.half_before, t, i, j);
+    if (!to || x >= job.x.cells + MARGIN - 1 || y + 1 >= job.y.cells + MARGIN - 1)
+        return;
+    const uint8_t *above = job.luma_before + (ptrdiff_t)y * p.luma_pitch + x,
+                  *below = above + p.luma_pitch;
+    const uint32_t rows[2][2] = {
+        {four_at(above, job.wide_luma), four_at(above + PIXELS, job.wide_luma)},
+        {four_at(below, job.wide_luma), four_at(below + PIXELS, job.wide_luma)}};
+    *to = halve_four(rows[0], rows[1]);
+}
+
 /* Shares of the grid, and luma with its margin, whose cells are those next to them. */
 template <typename T, bool TURNED>
 __global__ void __launch_bounds__(THREADS) fill_cells(const __grid_constant__ cuda_matte_params p)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    __shared__ uint32_t   luma[QUADS][QUADS];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells;
-    const tile            t = tile_of(width + 2 * MARGIN, TILE_Y);
-    const int             x = t.x + threadIdx.x - MARGIN, y = t.y + threadIdx.y - MARGIN;
-    if (width == 0 || t.y >= height + 2 * MARGIN)
+    const tile            t = tile_of(QUAD_TILE, QUADS);
+    const int             x = t.x + threadIdx.x * PIXELS - MARGIN, y = t.y + threadIdx.y - MARGIN;
+    if (width == 0 || t.x >= width + 2 * MARGIN || t.y >= height + 2 * MARGIN)
         return;
-    if (x < width + MARGIN && y < height + MARGIN)
-        job.luma[(ptrdiff_t)y * p.luma_pitch + x] =
-            mean_of<TURNED>(job, clamp_to(x, 0, width - 1), clamp_to(y, 0, height - 1));
-    const bool in = job.image >= 0 && x >= 0 && x < width && y >= 0 && y < height;
-    int16_t    share = 0;
-    if (in) {
-        share = share_of(p.spec, numbers_of<T>(p, job), x, y);
-        job.raw[(ptrdiff_t)y * p.spec.width + x] = share;
+    const int lumas = y < height + MARGIN ? clamp_to(width + MARGIN - x, 0, PIXELS) : 0;
+    luma[threadIdx.y][threadIdx.x] = fill_luma<TURNED>(p, job, x, y, lumas);
+    const bool in = job.image >= 0 && x >= 0 && y >= 0 && y < height;
+    const int  count = in ? clamp_to(width - x, 0, PIXELS) : 0;
+    int16_t    share[PIXELS] = {};
+    if (count > 0) {
+        shares_of(p.spec, numbers_of<T>(p, job), x, y, count, share);
+        store_four(job.raw + (ptrdiff_t)y * p.spec.width + x, count, share);
     }
+    if (job.half) {
+        __syncthreads();
+        fill_half(p, job, t, luma, thread_of_block());
+    }
+    if (job.halves_before)
+        fill_half_before(p, job, t, thread_of_block());
     if (job.summary && job.image >= 0)
-        add_to_summary(job, in, share, x, y);
+        add_to_summary(job, count, share, x, y);
 }
 
 /* ---- motion ---- */
@@ -294,68 +563,21 @@ enum {
     REACH = SAC_MATTE_REACH,
     FINE = SAC_MATTE_FINE,
     WARPS = THREADS / LANES,
-    BEFORE_MARGIN = 16, /* cells around a block that a search may read: twice REACH, and FINE */
-    BEFORE = BLOCK + 2 * BEFORE_MARGIN,
-    NOW_MARGIN = 4,
-    NOW = BLOCK + 2 * NOW_MARGIN,
     HALF_BEFORE = BLOCK + 2 * REACH,
     SIDE = 2 * REACH + 1, /* candidates, each way */
     FINE_SIDE = 2 * FINE + 1,
+    FINE_BEFORE = BLOCK + 2 * FINE,
     COLUMN = REACH + 1 /* candidates of a lane, one below the other: two lanes share a column */
 };
-static_assert((int)BEFORE_MARGIN >= 2 * REACH + FINE, "all places are at hand");
-static_assert(2 * HALF_BEFORE == BEFORE && 2 * BLOCK == NOW, "planes of half size");
+static_assert(MARGIN / 2 - BLOCK / 4 - REACH == 4 && MARGIN % 8 == 0,
+              "where a block is looked for begins at a multiple of four");
 
-/* A block's cells and those around it in the frame before, both also of half size. Rows are longer
- * by a word: a place that is no multiple of four reads past the last one, and banks differ. */
+/* What a warp looks at: a block, and where it may have been, also of half size. Rows are longer by
+ * a word: a place that is no multiple of four reads past the last one. */
 struct search_room {
-    uint32_t before[BEFORE][BEFORE / 4 + 1], now[NOW][NOW / 4];
-    uint32_t half_before[HALF_BEFORE][HALF_BEFORE / 4 + 1], half_now[BLOCK][BLOCK / 4];
+    uint32_t now[BLOCK][BLOCK / 4], before[FINE_BEFORE][FINE_BEFORE / 4 + 1];
+    uint32_t half_now[BLOCK][BLOCK / 4], half_before[HALF_BEFORE][HALF_BEFORE / 4 + 1];
 };
-
-/* Differences of four bytes, added to a sum. */
-__device__ uint32_t add_differences(uint32_t a, uint32_t b, uint32_t sum)
-{
-#ifdef __CUDA_ARCH__
-    uint32_t out;
-    asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(sum));
-    return out;
-#else
-    return sum + __vsadu4(a, b);
-#endif
-}
-
-/* Four cells of a row from any one on. */
-__device__ uint32_t four_of(const uint32_t *row, int at)
-{
-    const uint32_t *word = row + at / 4;
-    return __funnelshift_r(word[0], word[1], at % 4 * 8);
-}
-
-/* Cells left, top on, rows of `words` words. */
-__device__ void copy_window(const uint8_t *luma, int pitch, bool wide, int words, int rows,
-                            uint32_t *to, int to_pitch, int lane)
-{
-    for (int i = lane; i < words * rows; i += LANES) {
-        const uint8_t *from = luma + (ptrdiff_t)(i / words) * pitch + i % words * 4;
-        uint32_t      *word = &to[i / words * to_pitch + i % words];
-        if (wide)
-            *word = *(const uint32_t *)(const void *)from;
-        else
-            *word = from[0] | from[1] << 8 | from[2] << 16 | (uint32_t)from[3] << 24;
-    }
-}
-
-__device__ void halve_window(const uint32_t *from, int from_pitch, int side, uint32_t *to,
-                             int to_pitch, int lane)
-{
-    for (int i = lane; i < side * side; i += LANES) {
-        const int      x = i % side, y = i / side;
-        const uint8_t *above = (const uint8_t *)(from + 2 * y * from_pitch) + 2 * x;
-        const uint8_t *below = (const uint8_t *)(from + (2 * y + 1) * from_pitch) + 2 * x;
-        ((uint8_t *)(to + y * to_pitch))[x] = sac_matte_halve(above, below);
-    }
-}
 
 __device__ uint32_t least_of_warp(uint32_t v)
 {
@@ -366,17 +588,48 @@ __device__ uint32_t least_of_warp(uint32_t v)
     return v;
 }
 
-/* The sum of differences of a block to itself: every lane has it. */
-__device__ int still_difference(const uint8_t *now, const uint8_t *before, int pitch, int lane)
+/* The sum of differences of a block to itself: every lane has it. The block stays in the room. */
+__device__ int still_difference(const uint8_t *now, const uint8_t *before, int pitch, bool wide,
+                                search_room &r, int lane)
 {
     int sum = 0;
-    for (int i = lane; i < BLOCK * BLOCK; i += LANES) {
-        const ptrdiff_t at = (ptrdiff_t)(i / BLOCK) * pitch + i % BLOCK;
-        sum += now[at] > before[at] ? now[at] - before[at] : before[at] - now[at];
+    if (lane < BLOCK * BLOCK / 4) {
+        const ptrdiff_t at = (ptrdiff_t)(lane / 2) * pitch + lane % 2 * 4;
+        const uint32_t  four = four_at(now + at, wide);
+        r.now[lane / 2][lane % 2] = four;
+        sum = (int)add_differences(four, four_at(before + at, wide), 0);
     }
     for (int half = LANES / 2; half > 0; half /= 2)
         sum += __shfl_xor_sync(~0u, sum, half);
     return sum;
+}
+
+/* Block x, y of half size, and all around it in the frame before. */
+__device__ void copy_halves(const cuda_matte_job &job, int pitch, int x, int y, search_room &r,
+                            int lane)
+{
+    const int      left = x * BLOCK / 2 + 4, top = y * BLOCK / 2 + 4;
+    const uint8_t *from = job.half_before + (ptrdiff_t)top * pitch + left;
+    const uint8_t *now = job.half + (ptrdiff_t)(top + REACH) * pitch + left + REACH;
+    for (int i = lane; i < HALF_BEFORE * (HALF_BEFORE / 4); i += LANES) {
+        const int row = i / (HALF_BEFORE / 4), word = i % (HALF_BEFORE / 4);
+        r.half_before[row][word] =
+            *(const uint32_t *)(const void *)(from + (ptrdiff_t)row * pitch + word * 4);
+    }
+    if (lane < BLOCK * BLOCK / 4)
+        r.half_now[lane / 2][lane % 2] =
+            four_at(now + (ptrdiff_t)(lane / 2) * pitch + lane % 2 * 4, true);
+}
+
+/* The cells about where the coarse search leads. */
+__device__ void copy_before(const uint8_t *before, int pitch, bool wide, sac_matte_move coarse,
+                            search_room &r, int lane)
+{
+    const uint8_t *from = before + (ptrdiff_t)(2 * coarse.y - FINE) * pitch + 2 * coarse.x - FINE;
+    for (int i = lane; i < FINE_BEFORE * (FINE_BEFORE / 4); i += LANES) {
+        const int row = i / (FINE_BEFORE / 4), word = i % (FINE_BEFORE / 4);
+        r.before[row][word] = four_at(from + (ptrdiff_t)row * pitch + word * 4, wide);
+    }
 }
 
 /* Differences of a block of half size to seven places, one below the other. */
@@ -428,19 +681,18 @@ __device__ sac_matte_move coarse_move(const search_room &r, int lane)
 __device__ sac_matte_move fine_move(const search_room &r, sac_matte_move coarse, int still,
                                     int lane)
 {
-    const int x = 2 * coarse.x + lane % FINE_SIDE - FINE,
-              y = 2 * coarse.y + lane / FINE_SIDE - FINE;
-    uint32_t best = sac_matte_candidate(still, 0, 0, 0);
+    const int column = lane % FINE_SIDE, line = lane / FINE_SIDE;
+    uint32_t  best = sac_matte_candidate(still, 0, 0, 0);
     if (lane < FINE_SIDE * FINE_SIDE) {
         uint32_t off = 0;
 #pragma unroll
         for (int row = 0; row < BLOCK; row++) {
-            const uint32_t *before = r.before[BEFORE_MARGIN + y + row],
-                           *now = &r.now[NOW_MARGIN + row][NOW_MARGIN / 4];
-            off = add_differences(four_of(before, BEFORE_MARGIN + x), now[0], off);
-            off = add_differences(four_of(before, BEFORE_MARGIN + x + 4), now[1], off);
+            const uint32_t *before = r.before[line + row];
+            off = add_differences(four_of(before, column), r.now[row][0], off);
+            off = add_differences(four_of(before, column + 4), r.now[row][1], off);
         }
-        const uint32_t it = sac_matte_candidate((int)off, x, y, lane + 1);
+        const uint32_t it = sac_matte_candidate((int)off, 2 * coarse.x + column - FINE,
+                                                2 * coarse.y + line - FINE, lane + 1);
         best = it < best ? it : best;
     }
     best = least_of_warp(best);
@@ -463,31 +715,27 @@ __global__ void __launch_bounds__(THREADS)
     search_blocks(const __grid_constant__ cuda_matte_params p)
 {
     __shared__ search_room rooms[WARPS];
-    const cuda_matte_job  &job = p.jobs[blockIdx.y];
+    const cuda_matte_job  &job = p.jobs[blockIdx.z];
     const int              lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-    const int              across = blocks_along(job.x.cells);
-    const int              block = blockIdx.x * WARPS + warp, pitch = p.luma_pitch;
+    const int              across = blocks_along(job.x.cells), pitch = p.luma_pitch;
+    const int              x = blockIdx.x * WARPS + warp, y = blockIdx.y;
     search_room           &r = rooms[warp];
-    if (!job.moves || block >= across * blocks_along(job.y.cells))
+    if (!job.moves || x >= across || y >= blocks_along(job.y.cells))
         return;
-    const ptrdiff_t at = (ptrdiff_t)(block / across * BLOCK) * pitch + block % across * BLOCK;
+    const ptrdiff_t at = (ptrdiff_t)(y * BLOCK) * pitch + x * BLOCK;
     const uint8_t  *now = job.luma + at, *before = job.luma_before + at;
-    const int       still = still_difference(now, before, pitch, lane);
+    const int       still = still_difference(now, before, pitch, job.wide_luma, r, lane);
     sac_matte_move  move = {0, 0};
     if (still > SAC_MATTE_STILL) { /* for all lanes */
-        copy_window(before - BEFORE_MARGIN * (pitch + 1), pitch, job.wide_luma, BEFORE / 4, BEFORE,
-                    r.before[0], BEFORE / 4 + 1, lane);
-        copy_window(now - NOW_MARGIN * (pitch + 1), pitch, job.wide_luma, NOW / 4, NOW, r.now[0],
-                    NOW / 4, lane);
+        copy_halves(job, p.half_pitch, x, y, r, lane);
         __syncwarp();
-        halve_window(r.before[0], BEFORE / 4 + 1, HALF_BEFORE, r.half_before[0],
-                     HALF_BEFORE / 4 + 1, lane);
-        halve_window(r.now[0], NOW / 4, BLOCK, r.half_now[0], BLOCK / 4, lane);
+        const sac_matte_move coarse = coarse_move(r, lane);
+        copy_before(before, pitch, job.wide_luma, coarse, r, lane);
         __syncwarp();
-        move = fine_move(r, coarse_move(r, lane), still, lane);
+        move = fine_move(r, coarse, still, lane);
     }
     if (lane == 0)
-        job.move[block] = move;
+        job.move[y * across + x] = move;
 }
 
 /* ---- where cells were ---- */
@@ -501,18 +749,38 @@ __device__ uint32_t pack_former(sac_matte_move move, int residual)
            (uint32_t)(move.x + NOWHERE);
 }
 
-__device__ int residual_of(const cuda_matte_job &job, int pitch, int x, int y, sac_matte_move move)
+/* Bytes x - 1 to x + 6 of three rows about a cell. */
+struct surroundings {
+    uint32_t of[3][2];
+};
+
+__device__ surroundings surroundings_of(const uint8_t *cell, int pitch, bool wide)
 {
-    const ptrdiff_t at = (ptrdiff_t)(y - 1) * pitch + x - 1;
-    const uint8_t  *a = job.luma + at;
-    const uint8_t  *b = job.luma_before + at + (ptrdiff_t)move.y * pitch + move.x;
-    int             sum = 0;
+    surroundings   s;
+    const uint8_t *row = cell - pitch - 1;
 #pragma unroll
-    for (int j = 0; j < 3; j++, a += pitch, b += pitch)
+    for (int j = 0; j < 3; j++, row += pitch) {
+        s.of[j][0] = four_at(row, wide);
+        s.of[j][1] = four_at(row + 4, wide);
+    }
+    return s;
+}
+
+/* Sums of differences over the 3 x 3 cells about each of four. */
+__device__ void residuals_of(const surroundings &a, const surroundings &b, uint32_t out[PIXELS])
+{
 #pragma unroll
-        for (int i = 0; i < 3; i++)
-            sum += a[i] > b[i] ? a[i] - b[i] : b[i] - a[i];
-    return sum;
+    for (int i = 0; i < PIXELS; i++)
+        out[i] = 0;
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        const uint32_t left = __vabsdiffu4(a.of[j][0], b.of[j][0]),
+                       right = __vabsdiffu4(a.of[j][1], b.of[j][1]);
+        out[0] = __dp4a(left, 0x00010101u, out[0]);
+        out[1] = __dp4a(left, 0x01010100u, out[1]);
+        out[2] = __dp4a(left, 0x01010000u, __dp4a(right, 0x00000001u, out[2]));
+        out[3] = __dp4a(left, 0x01000000u, __dp4a(right, 0x00000101u, out[3]));
+    }
 }
 
 __device__ bool same_move(sac_matte_move a, sac_matte_move b)
@@ -520,25 +788,32 @@ __device__ bool same_move(sac_matte_move a, sac_matte_move b)
     return a.x == b.x && a.y == b.y;
 }
 
-/* Of staying and the moves of the blocks that the cell's quarter lies between, its own first. */
+/* Of staying and the moves of the blocks that a quarter of a block lies between, its own first:
+ * four cells of one. */
 __global__ void __launch_bounds__(THREADS) find_cells(const __grid_constant__ cuda_matte_params p)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
-    const int             width = job.x.cells, height = job.y.cells;
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
+    const int             width = job.x.cells, height = job.y.cells, pitch = p.luma_pitch;
     if (!job.moves)
         return;
-    const tile t = tile_of(width, TILE_Y);
-    const int  x = t.x + threadIdx.x, y = t.y + threadIdx.y;
+    const tile t = tile_of(QUAD_TILE, QUADS);
+    const int  x = t.x + threadIdx.x * PIXELS, y = t.y + threadIdx.y;
     if (x >= width || y >= height)
         return;
-    const int across = blocks_along(width), bx = x / BLOCK, by = y / BLOCK;
-    const int sx = clamp_to(bx + (x / (BLOCK / 2) & 1 ? 1 : -1), 0, across - 1);
-    const int sy = clamp_to(by + (y / (BLOCK / 2) & 1 ? 1 : -1), 0, blocks_along(height) - 1);
+    const bool wide = job.wide_luma;
+    const int  across = blocks_along(width), bx = x / BLOCK, by = y / BLOCK;
+    const int  sx = clamp_to(bx + (x / (BLOCK / 2) & 1 ? 1 : -1), 0, across - 1);
+    const int  sy = clamp_to(by + (y / (BLOCK / 2) & 1 ? 1 : -1), 0, blocks_along(height) - 1);
     const sac_matte_move none = {0, 0};
     const sac_matte_move moves[4] = {job.move[by * across + bx], job.move[by * across + sx],
                                      job.move[sy * across + bx], job.move[sy * across + sx]};
-    sac_matte_move       found = none;
-    int                  best = residual_of(job, p.luma_pitch, x, y, none);
+    const ptrdiff_t      at = (ptrdiff_t)y * pitch + x;
+    const surroundings   now = surroundings_of(job.luma + at, pitch, wide);
+    uint32_t             best[PIXELS], former[PIXELS];
+    residuals_of(now, surroundings_of(job.luma_before + at, pitch, wide), best);
+#pragma unroll
+    for (int k = 0; k < PIXELS; k++)
+        former[k] = pack_former(none, (int)best[k]);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         bool known = same_move(moves[i], none);
@@ -547,13 +822,20 @@ __global__ void __launch_bounds__(THREADS) find_cells(const __grid_constant__ cu
             known = known || same_move(moves[i], moves[k]);
         if (known)
             continue;
-        const int off = residual_of(job, p.luma_pitch, x, y, moves[i]) + SAC_MATTE_MOVE_COST;
-        if (off < best) {
-            best = off;
-            found = moves[i];
+        const ptrdiff_t to = at + (ptrdiff_t)moves[i].y * pitch + moves[i].x;
+        uint32_t        off[PIXELS];
+        residuals_of(now, surroundings_of(job.luma_before + to, pitch, wide), off);
+#pragma unroll
+        for (int k = 0; k < PIXELS; k++) {
+            off[k] += SAC_MATTE_MOVE_COST;
+            if (off[k] < best[k]) {
+                best[k] = off[k];
+                former[k] = pack_former(moves[i], (int)off[k]);
+            }
         }
     }
-    job.former[(ptrdiff_t)y * p.spec.width + x] = pack_former(found, best);
+    store_four(job.former + (ptrdiff_t)y * p.spec.width + x, clamp_to(width - x, 0, PIXELS),
+               former);
 }
 
 /* ---- what stays of former shares ---- */
@@ -566,28 +848,32 @@ struct trace_step {
 };
 
 /* Back through the frames of one launch, up to where the former share does not matter; then forth.
- */
-__device__ int16_t trace_share(const cuda_matte_params &p, int number, int first, int x, int y)
+ * former, share: what job `number` has for cell x, y. */
+__device__ int16_t trace_share(const cuda_matte_params &p, int number, int first, int x, int y,
+                               uint32_t former, int16_t share)
 {
-    trace_step      step[CUDA_MATTE_CHAIN];
-    const ptrdiff_t pitch = p.spec.width;
-    int             count = 0;
-    int16_t         value = 0;
+    trace_step     step[CUDA_MATTE_CHAIN];
+    const uint32_t pitch = (uint32_t)p.spec.width;
+    int            count = 0;
+    int16_t        value = 0;
 #pragma unroll
     for (int i = 0; i < CUDA_MATTE_CHAIN; i++) {
         const cuda_matte_job &job = p.jobs[number];
-        const uint32_t        former = job.former[y * pitch + x];
         const bool            alone = job.image < 0;
-        step[i].share = alone ? 0 : job.raw[y * pitch + x];
-        step[i].kept =
-            alone ? SAC_MATTE_ONE : sac_matte_kept(step[i].share, (int)(former >> 16), p.smooth);
+        if (i > 0) {
+            const uint32_t at = (uint32_t)y * pitch + (uint32_t)x;
+            former = read_only(job.former + at);
+            share = alone ? 0 : read_only(job.raw + at);
+        }
+        step[i].share = share;
+        step[i].kept = alone ? SAC_MATTE_ONE : sac_matte_kept(share, (int)(former >> 16), p.smooth);
         count = i + 1;
         if (step[i].kept == 0)
             break;
         x = clamp_to(x + (int)(former & 0xff) - NOWHERE, 0, job.x.cells - 1);
         y = clamp_to(y + (int)(former >> 8 & 0xff) - NOWHERE, 0, job.y.cells - 1);
         if (job.depth == first) {
-            value = job.share_before[y * pitch + x];
+            value = read_only(job.share_before + ((uint32_t)y * pitch + (uint32_t)x));
             break;
         }
         number = job.before;
@@ -603,137 +889,171 @@ __device__ int16_t trace_share(const cuda_matte_params &p, int number, int first
 __global__ void __launch_bounds__(THREADS)
     take_over(const __grid_constant__ cuda_matte_params p, int first)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells;
     if (!job.moves || job.depth < first || job.depth >= first + CUDA_MATTE_CHAIN)
         return;
-    const tile t = tile_of(width, TILE_Y);
-    const int  x = t.x + threadIdx.x, y = t.y + threadIdx.y;
-    const bool in = x < width && y < height;
-    int16_t    share = 0;
-    if (t.y >= height)
+    const tile t = tile_of(QUAD_TILE, QUADS);
+    if (t.x >= width || t.y >= height)
         return;
-    if (in) {
-        share = trace_share(p, blockIdx.y, first, x, y);
-        job.share[(ptrdiff_t)y * p.spec.width + x] = share;
-    }
+    const int      x = t.x + threadIdx.x * PIXELS, y = t.y + threadIdx.y;
+    const int      count = y < height ? clamp_to(width - x, 0, PIXELS) : 0;
+    const uint32_t at = (uint32_t)y * (uint32_t)p.spec.width + (uint32_t)x;
+    int16_t        share[PIXELS] = {};
+    uint32_t       former[PIXELS] = {};
+    load_four(job.former + at, count, former);
+    if (job.image >= 0)
+        load_four(job.raw + at, count, share);
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        if (i < count)
+            share[i] = trace_share(p, blockIdx.z, first, x + i, y, former[i], share[i]);
+    store_four(job.share + at, count, share);
     if (job.summary && job.image < 0)
-        add_to_summary(job, in, share, x, y);
+        add_to_summary(job, count, share, x, y);
 }
 
 /* ---- holes ---- */
 
-enum { HOLE = SAC_MATTE_HOLE_MAX, CLOSE_X = TILE_X + 2 * HOLE, CLOSE_Y = TILE_Y + 2 * HOLE };
+enum {
+    HOLE = SAC_MATTE_HOLE_MAX,
+    CLOSE_Y = 4 * TILE_Y, /* rows of a block: each thread has four cells */
+    CLOSE_ROOM_X = TILE_X + 2 * HOLE,
+    CLOSE_ROOM_Y = CLOSE_Y + 2 * HOLE
+};
 
-/* The greatest share of a window, then the smallest of these; what lies outside the grid is none of
- * them. */
+/* The greatest share of a window, then the smallest of these, each along rows and then columns;
+ * what lies outside the grid is none of them. */
 __global__ void __launch_bounds__(THREADS) close_holes(const __grid_constant__ cuda_matte_params p)
 {
-    __shared__ int16_t    share[CLOSE_Y][CLOSE_X], most[CLOSE_Y][CLOSE_X];
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    __shared__ int16_t    a[CLOSE_ROOM_Y][CLOSE_ROOM_X], b[CLOSE_ROOM_Y][CLOSE_ROOM_X];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells, hole = p.hole;
     const int             before = sac_matte_hole_before(hole), after = sac_matte_hole_after(hole);
-    if (width == 0)
+    const uint32_t        pitch = (uint32_t)p.spec.width;
+    const tile            t = tile_of(TILE_X, CLOSE_Y);
+    if (t.x >= width || t.y >= height)
         return;
-    const tile t = tile_of(width, TILE_Y);
-    if (t.y >= height)
-        return;
-    const int left = t.x - hole, top = t.y - hole;
-    for (int j = threadIdx.y; j < TILE_Y + 2 * hole; j += TILE_Y)
-        for (int i = threadIdx.x; i < TILE_X + 2 * hole; i += TILE_X) {
+    const int      left = t.x - hole, top = t.y - hole;
+    const int      columns = TILE_X + 2 * hole, rows = CLOSE_Y + 2 * hole;
+    const int16_t *share = job.share;
+    for (int j = threadIdx.y; j < rows; j += TILE_Y)
+        for (int i = threadIdx.x; i < columns; i += TILE_X) {
             const int  x = left + i, y = top + j;
             const bool in = x >= 0 && x < width && y >= 0 && y < height;
-            share[j][i] = in ? job.share[(ptrdiff_t)y * p.spec.width + x] : (int16_t)INT16_MIN;
+            a[j][i] = in ? share[(uint32_t)y * pitch + (uint32_t)x] : (int16_t)INT16_MIN;
         }
     __syncthreads();
-    for (int j = threadIdx.y + before; j < TILE_Y + 2 * hole - after; j += TILE_Y)
-        for (int i = threadIdx.x + before; i < TILE_X + 2 * hole - after; i += TILE_X) {
+    for (int j = threadIdx.y; j < rows; j += TILE_Y)
+        for (int i = threadIdx.x + before; i < columns - after; i += TILE_X) {
+            int best = a[j][i];
+            for (int u = -before; u <= after; u++)
+                best = a[j][i + u] > best ? a[j][i + u] : best;
+            b[j][i] = (int16_t)best;
+        }
+    __syncthreads();
+    for (int j = threadIdx.y + before; j < rows - after; j += TILE_Y)
+        for (int i = threadIdx.x + before; i < columns - after; i += TILE_X) {
             const int  x = left + i, y = top + j;
             const bool in = x >= 0 && x < width && y >= 0 && y < height;
-            int16_t    best = INT16_MIN;
+            int        best = b[j][i];
             for (int v = -before; v <= after; v++)
-                for (int u = -before; u <= after; u++)
-                    best = share[j + v][i + u] > best ? share[j + v][i + u] : best;
-            most[j][i] = in ? best : (int16_t)INT16_MAX;
+                best = b[j + v][i] > best ? b[j + v][i] : best;
+            a[j][i] = in ? (int16_t)best : (int16_t)INT16_MAX;
         }
     __syncthreads();
-    const int i = threadIdx.x + hole, j = threadIdx.y + hole;
-    if (left + i >= width || top + j >= height)
-        return;
-    int16_t best = INT16_MAX;
-    for (int v = -after; v <= before; v++)
+    const int i = threadIdx.x + hole;
+    for (int j = threadIdx.y + before; j < rows - after; j += TILE_Y) {
+        int best = a[j][i];
         for (int u = -after; u <= before; u++)
-            best = most[j + v][i + u] < best ? most[j + v][i + u] : best;
-    job.closed[(ptrdiff_t)(top + j) * p.spec.width + left + i] = best;
+            best = a[j][i + u] < best ? a[j][i + u] : best;
+        b[j][i] = (int16_t)best;
+    }
+    __syncthreads();
+    for (int j = threadIdx.y + hole; j < CLOSE_Y + hole; j += TILE_Y) {
+        int best = b[j][i];
+        for (int v = -after; v <= before; v++)
+            best = b[j + v][i] < best ? b[j + v][i] : best;
+        if (left + i < width && top + j < height)
+            job.closed[(uint32_t)(top + j) * pitch + (uint32_t)(left + i)] = (int16_t)best;
+    }
 }
 
 /* ---- lines ---- */
 
 enum {
     GUIDE = SAC_MATTE_GUIDE_MAX,
-    LINE_Y = 2 * TILE_Y, /* rows of a block: each thread has two cells */
+    LINES = 4, /* cells of a thread, one below the other */
+    LINE_Y = LINES * TILE_Y,
     LINE_ROOM_X = TILE_X + 2 * GUIDE,
     LINE_ROOM_Y = LINE_Y + 2 * GUIDE
 };
 
-/* Luma and share of a cell. */
-struct line_cell {
-    int16_t luma, share;
-};
+/* Luma and share of a cell in one word. */
+__device__ uint32_t pack_cell(uint8_t luma, int16_t share)
+{
+    return (uint32_t)luma | (uint32_t)(uint16_t)share << 16;
+}
 
-/* The line of each cell's window: sums along rows first, then of these. */
+__device__ void add_cell(sac_matte_sums *s, uint32_t cell)
+{
+    const int luma = (int)(cell & 0xffff), share = (int)(cell >> 16);
+    s->luma += luma;
+    s->share += share;
+    s->luma2 += luma * luma;
+    s->both += luma * share;
+}
+
+/* sign: 1 or -1. */
+__device__ void add_sums(sac_matte_sums *s, const sac_matte_sums &row, int sign)
+{
+    s->luma += sign * row.luma;
+    s->share += sign * row.share;
+    s->luma2 += sign * row.luma2;
+    s->both += sign * row.both;
+}
+
+/* The line of each cell's window: sums along rows first, then of these, from cell to cell. */
 __global__ void __launch_bounds__(THREADS) fit_lines(const __grid_constant__ cuda_matte_params p)
 {
-    __shared__ line_cell      cell[LINE_ROOM_Y][LINE_ROOM_X];
+    __shared__ uint32_t       cell[LINE_ROOM_Y][LINE_ROOM_X];
     __shared__ sac_matte_sums row[LINE_ROOM_Y][TILE_X];
-    const cuda_matte_job     &job = p.jobs[blockIdx.y];
+    const cuda_matte_job     &job = p.jobs[blockIdx.z];
     const int                 width = job.x.cells, height = job.y.cells, radius = p.guide;
-    if (width == 0)
-        return;
-    const tile t = tile_of(width, LINE_Y);
-    if (t.y >= height)
+    const tile                t = tile_of(TILE_X, LINE_Y);
+    if (t.x >= width || t.y >= height)
         return;
     for (int j = threadIdx.y; j < LINE_Y + 2 * radius; j += TILE_Y)
         for (int i = threadIdx.x; i < TILE_X + 2 * radius; i += TILE_X) {
-            const int x = t.x - radius + i, y = t.y - radius + j;
-            line_cell c = {0, 0};
-            if (x >= 0 && x < width && y >= 0 && y < height) {
-                c.luma = job.luma[(ptrdiff_t)y * p.luma_pitch + x];
-                c.share = job.closed[(ptrdiff_t)y * p.spec.width + x];
-            }
-            cell[j][i] = c;
+            const int  x = t.x - radius + i, y = t.y - radius + j;
+            const bool in = x >= 0 && x < width && y >= 0 && y < height;
+            cell[j][i] = in ? pack_cell(job.luma[(ptrdiff_t)y * p.luma_pitch + x],
+                                        job.closed[(ptrdiff_t)y * p.spec.width + x])
+                            : 0;
         }
     __syncthreads();
     for (int j = threadIdx.y; j < LINE_Y + 2 * radius; j += TILE_Y) {
         sac_matte_sums s = {0, 0, 0, 0};
-        for (int i = 0; i <= 2 * radius; i++) {
-            const line_cell c = cell[j][threadIdx.x + i];
-            s.luma += c.luma;
-            s.share += c.share;
-            s.luma2 += c.luma * c.luma;
-            s.both += c.luma * c.share;
-        }
+        for (int i = 0; i <= 2 * radius; i++)
+            add_cell(&s, cell[j][threadIdx.x + i]);
         row[j][threadIdx.x] = s;
     }
     __syncthreads();
-    const int x = t.x + threadIdx.x;
-    for (int j = threadIdx.y; j < LINE_Y; j += TILE_Y) {
+    const int      x = t.x + threadIdx.x, first = threadIdx.y * LINES;
+    const int      across = sac_matte_window(x, width, radius);
+    sac_matte_sums s = {0, 0, 0, 0};
+    for (int i = 0; i < 2 * radius; i++)
+        add_sums(&s, row[first + i][threadIdx.x], 1);
+    for (int j = first; j < first + LINES; j++) {
         const int y = t.y + j;
         if (x >= width || y >= height)
             return;
-        sac_matte_sums s = {0, 0, 0, 0};
-        for (int i = 0; i <= 2 * radius; i++) {
-            const sac_matte_sums &r = row[j + i][threadIdx.x];
-            s.luma += r.luma;
-            s.share += r.share;
-            s.luma2 += r.luma2;
-            s.both += r.both;
-        }
-        const double n =
-            (double)(sac_matte_window(x, width, radius) * sac_matte_window(y, height, radius));
+        add_sums(&s, row[j + 2 * radius][threadIdx.x], 1);
+        const double    n = (double)(across * sac_matte_window(y, height, radius));
         cuda_matte_line line;
         sac_matte_line(&s, n, sac_matte_noise(p.variance, n), &line.slope, &line.base);
         job.line[(ptrdiff_t)y * p.spec.width + x] = line;
+        add_sums(&s, row[j][threadIdx.x], -1);
     }
 }
 
@@ -741,12 +1061,10 @@ __global__ void __launch_bounds__(THREADS) fit_lines(const __grid_constant__ cud
 __global__ void __launch_bounds__(THREADS) mean_lines(const __grid_constant__ cuda_matte_params p)
 {
     __shared__ cuda_matte_line cell[LINE_ROOM_Y][LINE_ROOM_X], row[LINE_ROOM_Y][TILE_X];
-    const cuda_matte_job      &job = p.jobs[blockIdx.y];
+    const cuda_matte_job      &job = p.jobs[blockIdx.z];
     const int                  width = job.x.cells, height = job.y.cells, radius = p.guide;
-    if (width == 0)
-        return;
-    const tile t = tile_of(width, LINE_Y);
-    if (t.y >= height)
+    const tile                 t = tile_of(TILE_X, LINE_Y);
+    if (t.x >= width || t.y >= height)
         return;
     for (int j = threadIdx.y; j < LINE_Y + 2 * radius; j += TILE_Y)
         for (int i = threadIdx.x; i < TILE_X + 2 * radius; i += TILE_X) {
@@ -766,20 +1084,25 @@ __global__ void __launch_bounds__(THREADS) mean_lines(const __grid_constant__ cu
         row[j][threadIdx.x] = s;
     }
     __syncthreads();
-    const int x = t.x + threadIdx.x;
-    for (int j = threadIdx.y; j < LINE_Y; j += TILE_Y) {
+    const int       x = t.x + threadIdx.x, first = threadIdx.y * LINES;
+    const int       across = sac_matte_window(x, width, radius);
+    cuda_matte_line s = {0, 0};
+    for (int i = 0; i < 2 * radius; i++) {
+        s.slope += row[first + i][threadIdx.x].slope;
+        s.base += row[first + i][threadIdx.x].base;
+    }
+    for (int j = first; j < first + LINES; j++) {
         const int y = t.y + j;
         if (x >= width || y >= height)
             return;
-        cuda_matte_line s = {0, 0};
-        for (int i = 0; i <= 2 * radius; i++) {
-            s.slope += row[j + i][threadIdx.x].slope;
-            s.base += row[j + i][threadIdx.x].base;
-        }
-        const float     inverse = sac_matte_inverse(sac_matte_window(x, width, radius) *
-                                                    sac_matte_window(y, height, radius));
-        cuda_matte_mean mean = {sac_matte_slope(s.slope, inverse), sac_matte_base(s.base, inverse)};
+        s.slope += row[j + 2 * radius][threadIdx.x].slope;
+        s.base += row[j + 2 * radius][threadIdx.x].base;
+        const float inverse = sac_matte_inverse(across * sac_matte_window(y, height, radius));
+        const cuda_matte_mean mean = {sac_matte_slope(s.slope, inverse),
+                                      sac_matte_base(s.base, inverse)};
         job.mean[(ptrdiff_t)y * p.spec.width + x] = mean;
+        s.slope -= row[j][threadIdx.x].slope;
+        s.base -= row[j][threadIdx.x].base;
     }
 }
 
@@ -813,14 +1136,11 @@ __device__ uint32_t luma_of_quad(const sac_surface &s, bool wide, const quad &q,
         const uint32_t  a = two[0], b = two[1];
         return (a >> 8 & 0xff) | (a >> 16 & 0xff00) | (b << 8 & 0xff0000) | (b & 0xff000000);
     }
-    return read_as<TURNED>(s.format, [&](sac_reading r) {
-        uint32_t luma = 0;
-#pragma unroll
-        for (int i = 0; i < PIXELS; i++)
-            if (i >= q.first && i < q.end)
-                luma |= (uint32_t)sac_matte_luma(&s, r, q.x + i, y) << 8 * i;
-        return luma;
-    });
+    uint32_t luma = 0;
+#pragma unroll 1
+    for (int i = q.first; i < q.end; i++)
+        luma |= (uint32_t)sac_matte_luma(&s, sac_reading{s.format, TURNED}, q.x + i, y) << 8 * i;
+    return luma;
 }
 
 /* to: the first of the four. */
@@ -834,16 +1154,6 @@ __device__ void store_quad(uint8_t *to, bool wide, const quad &q, uint32_t bytes
     for (int i = 0; i < PIXELS; i++)
         if (i >= q.first && i < q.end)
             to[i] = (uint8_t)(bytes >> 8 * i);
-}
-
-/* Tables and planes that no thread of the launch writes. */
-template <typename T> __device__ T read_only(const T *at)
-{
-#ifdef __CUDA_ARCH__
-    return __ldg(at);
-#else
-    return *at;
-#endif
 }
 
 /* Where the four lie among cells. */
@@ -890,32 +1200,6 @@ __device__ uint32_t byte_of(float v)
 #endif
 }
 
-/* One row of cells as wide as four pixels; at: its first cell. */
-struct wide_guided {
-    float           slope[PIXELS], base[PIXELS];
-    __device__ void fill(const cuda_matte_mean *cells, uint32_t at, const quad_taps &t)
-    {
-#pragma unroll
-        for (int i = 0; i < PIXELS; i++) {
-            const cuda_matte_mean a = read_mean(cells + (at + t.of[i].a)),
-                                  b = read_mean(cells + (at + t.of[i].b));
-            slope[i] = sac_matte_between(a.slope, b.slope, t.of[i].part);
-            base[i] = sac_matte_between(a.base, b.base, t.of[i].part);
-        }
-    }
-};
-struct wide_level {
-    float           base[PIXELS];
-    __device__ void fill(const int16_t *cells, uint32_t at, const quad_taps &t)
-    {
-#pragma unroll
-        for (int i = 0; i < PIXELS; i++)
-            base[i] = sac_matte_between(float_of_share(read_only(cells + (at + t.of[i].a))),
-                                        float_of_share(read_only(cells + (at + t.of[i].b))),
-                                        t.of[i].part);
-    }
-};
-
 /* The two rows of cells that a row of pixels lies between; those of the row above are used again.
  */
 template <typename WIDE> struct two_rows {
@@ -940,7 +1224,60 @@ template <typename WIDE> struct two_rows {
     }
 };
 
-__device__ uint32_t pixel_of(const two_rows<wide_guided> &w, int i, float part, int luma,
+/* Where a block of pixels begins: a thread has some rows of four. */
+struct area {
+    int x, y;
+};
+
+__device__ area area_of(const cuda_matte_job &job, int height, int pixels, int rows)
+{
+    return area{(job.x.from & -STRIP) + (int)blockIdx.x * CUDA_MATTE_AREA_X +
+                    (int)threadIdx.x * pixels,
+                job.y.from + (int)blockIdx.y * height + (int)threadIdx.y * rows};
+}
+
+/* A cell with the way to the next one. */
+struct level_cell {
+    float base, base_step;
+};
+struct alignas(16) guided_cell {
+    float slope, slope_step, base, base_step;
+};
+
+__device__ void read_cell(const cuda_matte_job &job, uint32_t at, uint32_t next, level_cell *out)
+{
+    out->base = float_of_share(read_only(job.closed + at));
+    out->base_step = float_of_share(read_only(job.closed + next)) - out->base;
+}
+
+__device__ void read_cell(const cuda_matte_job &job, uint32_t at, uint32_t next, guided_cell *out)
+{
+    const cuda_matte_mean a = read_mean(job.mean + at), b = read_mean(job.mean + next);
+    out->slope = a.slope;
+    out->slope_step = b.slope - a.slope;
+    out->base = a.base;
+    out->base_step = b.base - a.base;
+}
+
+/* One row of cells as wide as a thread's pixels. */
+template <typename CELL> struct wide_row;
+template <> struct wide_row<level_cell> {
+    float           base[STRIP];
+    __device__ void set(int i, const level_cell &c, float part)
+    {
+        base[i] = c.base + c.base_step * part; /* sac_matte_between */
+    }
+};
+template <> struct wide_row<guided_cell> {
+    float           slope[STRIP], base[STRIP];
+    __device__ void set(int i, const guided_cell &c, float part)
+    {
+        slope[i] = c.slope + c.slope_step * part;
+        base[i] = c.base + c.base_step * part;
+    }
+};
+
+__device__ uint32_t pixel_of(const two_rows<wide_row<guided_cell>> &w, int i, float part, int luma,
                              const sac_matte_stretch &stretch)
 {
     return byte_of(sac_matte_number(sac_matte_between(w.wide[0].slope[i], w.wide[1].slope[i], part),
@@ -948,82 +1285,166 @@ __device__ uint32_t pixel_of(const two_rows<wide_guided> &w, int i, float part, 
                                     luma, stretch));
 }
 
-__device__ uint32_t pixel_of(const two_rows<wide_level> &w, int i, float part, int,
+/* Without a guide the slope is 0, and adds nothing. */
+__device__ uint32_t pixel_of(const two_rows<wide_row<level_cell>> &w, int i, float part, int,
                              const sac_matte_stretch &stretch)
 {
-    return byte_of(sac_matte_number(
-        0.0f, sac_matte_between(w.wide[0].base[i], w.wide[1].base[i], part), 0, stretch));
+    return byte_of((sac_matte_between(w.wide[0].base[i], w.wide[1].base[i], part) - stretch.low) *
+                   stretch.scale);
 }
 
-/* Where a block of pixels begins: a thread has some rows of four. */
-struct area {
-    int x, y;
+__device__ uint32_t bytes_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
+}
+
+struct alignas(8) eight_bytes {
+    uint32_t of[2];
 };
 
-__device__ area area_of(const cuda_matte_job &job, int rows)
+/* Two quads side by side. */
+__device__ void store_strip(uint8_t *to, bool wide, const quad q[2], const eight_bytes &bytes)
 {
-    const int left = job.x.from & -PIXELS;
-    const int across = (job.x.until - left + CUDA_MATTE_AREA_X - 1) / CUDA_MATTE_AREA_X;
-    return area{left + ((int)blockIdx.x % across) * CUDA_MATTE_AREA_X + (int)threadIdx.x * PIXELS,
-                job.y.from + ((int)blockIdx.x / across * TILE_Y + (int)threadIdx.y) * rows};
+    if (wide && q[0].whole() && q[1].whole()) {
+        *(eight_bytes *)(void *)to = bytes;
+        return;
+    }
+    store_quad(to, wide, q[0], bytes.of[0]);
+    store_quad(to + PIXELS, wide, q[1], bytes.of[1]);
 }
 
-__device__ const cuda_matte_mean *cells_of(const cuda_matte_job &job, const wide_guided *)
+enum {
+    STRIPS = CUDA_MATTE_AREA_X / STRIP,
+    ROWS = CUDA_MATTE_AREA_Y / STRIPS, /* of a thread */
+    TOGETHER = 4,                      /* of these, whose luma is read at once */
+    CLASS_ROWS = CUDA_MATTE_CLASS_Y / TILE_Y,
+    STAGED_MAX = 2304 /* cells of a block of pixels that are copied to its shared memory */
+};
+
+/* The cells under a block of pixels. */
+struct cell_window {
+    int left, top, width, height;
+};
+
+__device__ cell_window window_of(const cuda_matte_job &job)
 {
-    return job.mean;
-}
-__device__ const int16_t *cells_of(const cuda_matte_job &job, const wide_level *)
-{
-    return job.closed;
+    const area at = area_of(job, CUDA_MATTE_AREA_Y, 0, 0);
+    const int  left = job.x.from & -STRIP, columns = (job.x.until + STRIP - 1) & -STRIP;
+    const int  x = at.x - left, y = (at.y - job.y.from);
+    const int  last_x =
+        (at.x + CUDA_MATTE_AREA_X < columns ? at.x + CUDA_MATTE_AREA_X : columns) - left - 1;
+    const int last_y =
+        (at.y + CUDA_MATTE_AREA_Y < job.y.until ? at.y + CUDA_MATTE_AREA_Y : job.y.until) -
+        job.y.from - 1;
+    const two_cells first[2] = {unpack_tap(read_only(job.tap_x + x)),
+                                unpack_tap(read_only(job.tap_y + y))};
+    const two_cells last[2] = {unpack_tap(read_only(job.tap_x + last_x)),
+                               unpack_tap(read_only(job.tap_y + last_y))};
+    return cell_window{(int)first[0].a, (int)first[1].a, (int)(last[0].b - first[0].a) + 1,
+                       (int)(last[1].b - first[1].a) + 1};
 }
 
-enum { ROWS = CUDA_MATTE_AREA_Y / TILE_Y, CLASS_ROWS = CUDA_MATTE_CLASS_Y / TILE_Y };
-
-template <typename WIDE, bool GUIDED, bool TURNED>
-__global__ void __launch_bounds__(THREADS) fill_pixels(const __grid_constant__ cuda_matte_params p)
+template <typename CELL>
+__device__ void stage_cells(const cuda_matte_job &job, uint32_t pitch, const cell_window &in,
+                            CELL *room)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    for (int y = threadIdx.y; y < in.height; y += STRIPS)
+        for (int x = threadIdx.x; x < in.width; x += STRIPS) {
+            const int      column = in.left + x;
+            const uint32_t at = (uint32_t)(in.top + y) * pitch + (uint32_t)column;
+            read_cell(job, at, column + 1 < job.x.cells ? at + 1 : at, &room[y * in.width + x]);
+        }
+}
+
+/* The rows of a thread; cell_of(x, y): of the grid. */
+template <typename CELL, bool TURNED, typename CELL_OF>
+__device__ void fill_rows(const cuda_matte_params &p, const cuda_matte_job &job, int x, int y,
+                          CELL_OF cell_of)
+{
+    const bool               guided = sizeof(CELL) == sizeof(guided_cell);
+    const quad               q[2] = {quad_of(job.x, x), quad_of(job.x, x + PIXELS)};
+    const uint32_t          *tap_x = job.tap_x + (x - (job.x.from & -STRIP));
+    const uint32_t          *tap_y = job.tap_y + (y - job.y.from);
+    const int                count = job.y.until - y < ROWS ? job.y.until - y : ROWS;
+    const bool               wide_out = job.wide_out;
+    const size_t             out_pitch = job.out_pitch;
+    uint8_t                 *out = job.out + (size_t)y * out_pitch + x;
+    two_cells                across[STRIP];
+    two_rows<wide_row<CELL>> w;
+#pragma unroll
+    for (int i = 0; i < STRIP; i++)
+        across[i] = unpack_tap(read_only(tap_x + i));
+#pragma unroll 1
+    for (int from = 0; from < count; from += TOGETHER) {
+        uint32_t luma[TOGETHER][2] = {}, down[TOGETHER];
+#pragma unroll
+        for (int j = 0; j < TOGETHER; j++)
+            down[j] = read_only(tap_y + (from + j < count ? from + j : from));
+#pragma unroll
+        for (int j = 0; j < TOGETHER; j++)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                if (guided && from + j < count)
+                    luma[j][i] =
+                        luma_of_quad<TURNED>(job.frame, job.wide_frame, q[i], y + from + j);
+#pragma unroll
+        for (int j = 0; j < TOGETHER; j++) {
+            if (from + j >= count)
+                break;
+            const two_cells tap = unpack_tap(down[j]);
+            w.move_to(tap.a, tap.b, [&](uint32_t row, wide_row<CELL> &wide) {
+#pragma unroll
+                for (int i = 0; i < STRIP; i++)
+                    wide.set(i, cell_of(across[i].a, row), across[i].part);
+            });
+            uint32_t v[STRIP];
+#pragma unroll
+            for (int i = 0; i < STRIP; i++)
+                v[i] = pixel_of(w, i, tap.part,
+                                (int)(luma[j][i / PIXELS] >> 8 * (i % PIXELS) & 0xff), p.stretch);
+            const eight_bytes bytes = {
+                {bytes_of(v[0], v[1], v[2], v[3]), bytes_of(v[4], v[5], v[6], v[7])}};
+            store_strip(out, wide_out, q, bytes);
+            out += out_pitch;
+        }
+    }
+}
+
+/* A block's cells go to its shared memory first; where there are too many, as of a map finer than
+ * the frame, they are read where they are. */
+template <typename CELL, bool TURNED>
+__global__ void __launch_bounds__(STRIPS *STRIPS, sizeof(CELL) > sizeof(level_cell) ? 2 : 3)
+    fill_pixels(const __grid_constant__ cuda_matte_params p)
+{
+    __shared__ CELL       room[STAGED_MAX];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
+    const uint32_t        pitch = (uint32_t)p.spec.width;
     if (job.x.cells == 0)
         return;
-    if (job.summary && blockIdx.x == 0 && thread_of_block() == 0)
+    if (job.summary && blockIdx.x == 0 && blockIdx.y == 0 && thread_of_block() == 0)
         write_summary(job);
-    const area at = area_of(job, ROWS);
+    const area at = area_of(job, CUDA_MATTE_AREA_Y, STRIP, ROWS);
+    if (at.x - (int)threadIdx.x * STRIP >= job.x.until ||
+        at.y - (int)threadIdx.y * ROWS >= job.y.until) /* for all of the block */
+        return;
+    const cell_window in = window_of(job);
+    const bool        staged = in.width * in.height <= STAGED_MAX;
+    if (staged)
+        stage_cells(job, pitch, in, room);
+    __syncthreads();
     if (at.x >= job.x.until || at.y >= job.y.until)
         return;
-    const quad      q = quad_of(job.x, at.x);
-    const quad_taps taps = taps_of(job.tap_x + (at.x - (job.x.from & -PIXELS)));
-    const auto     *cells = cells_of(job, (const WIDE *)NULL);
-    const uint32_t *tap_y = job.tap_y + (at.y - job.y.from);
-    const int       count = job.y.until - at.y < ROWS ? job.y.until - at.y : ROWS;
-    const bool      wide_out = job.wide_out;
-    const size_t    out_pitch = job.out_pitch;
-    const uint32_t  pitch = (uint32_t)p.spec.width;
-    uint8_t        *out = job.out + (size_t)at.y * out_pitch + at.x;
-    uint32_t        luma[ROWS] = {}, down[ROWS];
-    two_rows<WIDE>  w;
-#pragma unroll
-    for (int j = 0; j < ROWS; j++)
-        down[j] = read_only(tap_y + (j < count ? j : 0));
-    if (GUIDED) {
-#pragma unroll
-        for (int j = 0; j < ROWS; j++)
-            if (j < count)
-                luma[j] = luma_of_quad<TURNED>(job.frame, job.wide_frame, q, at.y + j);
-    }
-#pragma unroll
-    for (int j = 0; j < ROWS; j++) {
-        if (j >= count)
-            break;
-        const two_cells tap = unpack_tap(down[j]);
-        w.move_to(tap.a, tap.b,
-                  [&](uint32_t row, WIDE &wide) { wide.fill(cells, row * pitch, taps); });
-        uint32_t bytes = 0;
-#pragma unroll
-        for (int i = 0; i < PIXELS; i++)
-            bytes |= pixel_of(w, i, tap.part, (int)(luma[j] >> 8 * i & 0xff), p.stretch) << 8 * i;
-        store_quad(out, wide_out, q, bytes);
-        out += out_pitch;
-    }
+    if (staged)
+        fill_rows<CELL, TURNED>(p, job, at.x, at.y, [&](uint32_t x, uint32_t row) {
+            return room[((int)row - in.top) * in.width + (int)x - in.left];
+        });
+    else
+        fill_rows<CELL, TURNED>(p, job, at.x, at.y, [&](uint32_t x, uint32_t row) {
+            const uint32_t from = row * pitch + x;
+            CELL           c;
+            read_cell(job, from, (int)x + 1 < job.x.cells ? from + 1 : from, &c);
+            return c;
+        });
 }
 
 /* ---- classes ---- */
@@ -1044,17 +1465,18 @@ __device__ float class_from(enum sac_matte_form form)
 
 /* Class after class, each where it is likelier than those before it. */
 template <typename T>
-__global__ void __launch_bounds__(THREADS) fill_classes(const __grid_constant__ cuda_matte_params p)
+__global__ void __launch_bounds__(THREADS, 3)
+    fill_classes(const __grid_constant__ cuda_matte_params p)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     if (job.x.cells == 0)
         return;
-    const area at = area_of(job, CLASS_ROWS);
+    const area at = area_of(job, CUDA_MATTE_CLASS_Y, PIXELS, CLASS_ROWS);
     if (at.x >= job.x.until || at.y >= job.y.until)
         return;
     const bool       alone = p.spec.form == SAC_MATTE_SHARE || p.spec.form == SAC_MATTE_LOGIT;
     const quad       q = quad_of(job.x, at.x);
-    const quad_taps  taps = taps_of(job.tap_x + (at.x - (job.x.from & -PIXELS)));
+    const quad_taps  taps = taps_of(job.tap_x + (at.x - (job.x.from & -STRIP)));
     const numbers<T> in = numbers_of<T>(p, job);
     const uint32_t   cell = (uint32_t)in.cell;
     const int        count = job.y.until - at.y < CLASS_ROWS ? job.y.until - at.y : CLASS_ROWS;
@@ -1101,15 +1523,15 @@ __global__ void __launch_bounds__(THREADS) fill_classes(const __grid_constant__ 
 template <typename T>
 __global__ void __launch_bounds__(THREADS) fill_labels(const __grid_constant__ cuda_matte_params p)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     if (job.x.cells == 0)
         return;
-    const area at = area_of(job, CLASS_ROWS);
+    const area at = area_of(job, CUDA_MATTE_CLASS_Y, PIXELS, CLASS_ROWS);
     if (at.x >= job.x.until || at.y >= job.y.until)
         return;
     const quad       q = quad_of(job.x, at.x);
     const numbers<T> in = numbers_of<T>(p, job);
-    const uint32_t  *tap_x = job.tap_x + (at.x - (job.x.from & -PIXELS));
+    const uint32_t  *tap_x = job.tap_x + (at.x - (job.x.from & -STRIP));
     const int        end = job.y.until - at.y < CLASS_ROWS ? job.y.until : at.y + CLASS_ROWS;
     for (int y = at.y; y < end; y++) {
         const int row = (int)job.tap_y[y - job.y.from];
@@ -1126,11 +1548,11 @@ __global__ void __launch_bounds__(THREADS) fill_labels(const __grid_constant__ c
 /* Planes that were made elsewhere because their place was still read. */
 __global__ void __launch_bounds__(THREADS) keep_planes(const __grid_constant__ cuda_matte_params p)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.y];
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells;
     if (!job.share_kept)
         return;
-    const tile t = tile_of(width + 2 * MARGIN, TILE_Y);
+    const tile t = tile_of(TILE_X, TILE_Y);
     const int  x = t.x + threadIdx.x - MARGIN, y = t.y + threadIdx.y - MARGIN;
     if (x >= width + MARGIN || y >= height + MARGIN)
         return;
@@ -1150,11 +1572,20 @@ int pieces(int of, int size)
 }
 
 /* A block for each tile of cells of each job. */
-dim3 tiles(const cuda_matte_params &p, int around, int height)
+dim3 tiles(const cuda_matte_params &p, int around, int width, int height)
 {
-    return dim3(pieces(p.cells_x_max + 2 * around, TILE_X) *
-                    pieces(p.cells_y_max + 2 * around, height),
-                p.n);
+    return dim3(pieces(p.cells_x_max + 2 * around, width),
+                pieces(p.cells_y_max + 2 * around, height), p.n);
+}
+
+dim3 quads(const cuda_matte_params &p, int around)
+{
+    return tiles(p, around, QUAD_TILE, QUADS);
+}
+
+dim3 areas(const cuda_matte_params &p, int height)
+{
+    return dim3(pieces(p.pixels_x_max, CUDA_MATTE_AREA_X), pieces(p.pixels_y_max, height), p.n);
 }
 
 template <int N>
@@ -1170,49 +1601,48 @@ void launch_list(const cuda_matte_params &p, const cuda_matte_job *jobs, cudaStr
 
 void launch_motion(const cuda_matte_params &p, cudaStream_t stream)
 {
-    const int  blocks = pieces(p.cells_x_max, BLOCK) * pieces(p.cells_y_max, BLOCK);
-    const dim3 block(TILE_X, TILE_Y);
-    CUDA_LAUNCH(search_blocks, dim3(pieces(blocks, WARPS), p.n), THREADS, stream, p);
-    CUDA_LAUNCH(find_cells, tiles(p, 0, TILE_Y), block, stream, p);
+    const dim3 blocks(pieces(p.cells_x_max, BLOCK * WARPS), pieces(p.cells_y_max, BLOCK), p.n);
+    const dim3 block(QUADS, QUADS);
+    CUDA_LAUNCH(search_blocks, blocks, THREADS, stream, p);
+    CUDA_LAUNCH(find_cells, quads(p, 0), block, stream, p);
     for (int first = 0; first <= p.depth_max; first += CUDA_MATTE_CHAIN)
-        CUDA_LAUNCH(take_over, tiles(p, 0, TILE_Y), block, stream, p, first);
+        CUDA_LAUNCH(take_over, quads(p, 0), block, stream, p, first);
 }
 
-template <typename WIDE, bool GUIDED>
-void launch_pixels(const cuda_matte_params &p, cudaStream_t stream)
+template <typename CELL> void launch_pixels(const cuda_matte_params &p, cudaStream_t stream)
 {
-    const dim3 grid(p.tiles_max, p.n), block(TILE_X, TILE_Y);
+    const dim3 grid = areas(p, CUDA_MATTE_AREA_Y), block(STRIPS, STRIPS);
     if (p.turned)
-        CUDA_LAUNCH((fill_pixels<WIDE, GUIDED, true>), grid, block, stream, p);
+        CUDA_LAUNCH((fill_pixels<CELL, true>), grid, block, stream, p);
     else
-        CUDA_LAUNCH((fill_pixels<WIDE, GUIDED, false>), grid, block, stream, p);
+        CUDA_LAUNCH((fill_pixels<CELL, false>), grid, block, stream, p);
 }
 
 template <typename T> void launch_matte(const cuda_matte_params &p, cudaStream_t stream)
 {
     const dim3 block(TILE_X, TILE_Y);
     if (p.turned)
-        CUDA_LAUNCH((fill_cells<T, true>), tiles(p, MARGIN, TILE_Y), block, stream, p);
+        CUDA_LAUNCH((fill_cells<T, true>), quads(p, MARGIN), dim3(QUADS, QUADS), stream, p);
     else
-        CUDA_LAUNCH((fill_cells<T, false>), tiles(p, MARGIN, TILE_Y), block, stream, p);
+        CUDA_LAUNCH((fill_cells<T, false>), quads(p, MARGIN), dim3(QUADS, QUADS), stream, p);
     if (p.depth_max >= 0)
         launch_motion(p, stream);
     if (p.hole > 0)
-        CUDA_LAUNCH(close_holes, tiles(p, 0, TILE_Y), block, stream, p);
+        CUDA_LAUNCH(close_holes, tiles(p, 0, TILE_X, CLOSE_Y), block, stream, p);
     if (p.guide > 0) {
-        CUDA_LAUNCH(fit_lines, tiles(p, 0, LINE_Y), block, stream, p);
-        CUDA_LAUNCH(mean_lines, tiles(p, 0, LINE_Y), block, stream, p);
-        launch_pixels<wide_guided, true>(p, stream);
+        CUDA_LAUNCH(fit_lines, tiles(p, 0, TILE_X, LINE_Y), block, stream, p);
+        CUDA_LAUNCH(mean_lines, tiles(p, 0, TILE_X, LINE_Y), block, stream, p);
+        launch_pixels<guided_cell>(p, stream);
     } else {
-        launch_pixels<wide_level, false>(p, stream);
+        launch_pixels<level_cell>(p, stream);
     }
     if (p.kept)
-        CUDA_LAUNCH(keep_planes, tiles(p, MARGIN, TILE_Y), block, stream, p);
+        CUDA_LAUNCH(keep_planes, tiles(p, MARGIN, TILE_X, TILE_Y), block, stream, p);
 }
 
 template <typename T> void launch(const cuda_matte_params &p, cudaStream_t stream)
 {
-    const dim3 grid(p.tiles_max, p.n), block(TILE_X, TILE_Y);
+    const dim3 grid = areas(p, CUDA_MATTE_CLASS_Y), block(TILE_X, TILE_Y);
     if (!p.classes)
         launch_matte<T>(p, stream);
     else if (p.spec.form == SAC_MATTE_LABEL)
@@ -1230,7 +1660,7 @@ extern "C" cudaError_t cuda_launch_matte(const struct cuda_matte_params *p,
         launch_list<CUDA_MATTE_JOBS_FEW>(*p, jobs, stream);
     else
         launch_list<CUDA_MATTE_JOBS_MAX>(*p, jobs, stream);
-    if (p->tiles_max == 0)
+    if (p->pixels_x_max == 0)
         return cudaGetLastError();
     switch (p->spec.value.dtype) {
     case SAC_F16: launch<half_bits>(*p, stream); break;
