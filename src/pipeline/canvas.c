@@ -32,7 +32,7 @@ enum sac_pixel_format sac_canvas_format(enum sac_pixel_format format)
     return format == SAC_PIXEL_NV12 || format == SAC_PIXEL_P010 ? SAC_PIXEL_I420 : format;
 }
 
-static bool is_like(const sac_frame *sheet, const sac_frame *desc)
+bool sac_canvas_is_like(const sac_frame *sheet, const sac_frame *desc)
 {
     return sheet->width == desc->width && sheet->height == desc->height &&
            sheet->format == desc->format && sheet->matrix == desc->matrix &&
@@ -50,7 +50,7 @@ sac_result sac_canvas_frame(struct sac_canvas *c, const sac_frame *desc, sac_fra
 static sac_result stretch(struct sac_canvas *c, unsigned sheet, const sac_frame *desc)
 {
     sac_frame **on = &c->sheet[sheet].frame;
-    if (*on && is_like(*on, desc) && sac_frame_is_writable(*on))
+    if (*on && sac_canvas_is_like(*on, desc) && sac_frame_is_writable(*on))
         return SAC_OK; /* an encoder keeps some for a while */
     sac_frame_unref(on);
     sac_result res = sac_canvas_frame(c, desc, on);

@@ -18,6 +18,8 @@ struct sac_canvas {
 };
 /* What frames of a format become for an encoder: 4:2:0 in 8 bit, its planes as most take them. */
 enum sac_pixel_format sac_canvas_format(enum sac_pixel_format format);
+/* Of desc's size, format and colours? */
+bool sac_canvas_is_like(const sac_frame *sheet, const sac_frame *desc);
 /* Allocate both frames, of that size, format and colours. */
 sac_result sac_canvas_prepare(struct sac_canvas *canvas, sac_device *dev, const sac_frame *desc);
 /* The next frame, of desc's size, format, colours and time, borrowed until the call after the next

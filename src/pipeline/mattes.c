@@ -61,16 +61,10 @@ static sac_result read_picture(sac_device *dev, const char *path, sac_frame **ou
     return res;
 }
 
-static bool is_like(const sac_frame *a, const sac_frame *b)
-{
-    return a->width == b->width && a->height == b->height && a->format == b->format &&
-           a->matrix == b->matrix && a->range == b->range;
-}
-
 /* Let v->background be a writable frame of the same kind. */
 static sac_result make_background(struct mattes *v, const sac_frame *like)
 {
-    if (v->background && is_like(v->background, like))
+    if (v->background && sac_canvas_is_like(v->background, like))
         return SAC_OK;
     sac_frame_unref(&v->background);
     return sac_canvas_frame(&v->canvas, like, &v->background);
@@ -110,7 +104,7 @@ static sac_result crop_picture(sac_frame *picture, const sac_frame *like, sac_fr
 static sac_result fit_picture(struct mattes *v, const sac_frame *frame)
 {
     sac_frame *crop = NULL;
-    if (v->background && is_like(v->background, frame))
+    if (v->background && sac_canvas_is_like(v->background, frame))
         return SAC_OK;
     sac_result res = make_background(v, frame);
     if (res == SAC_OK)

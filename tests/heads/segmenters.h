@@ -4,9 +4,11 @@
 #define SAC_TESTS_HEADS_SEGMENTERS_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "heads/segmenter.h"
 #include "tests/test.h"
+#include "tests/vision/frames.h"
 
 /* The path of one of the small networks beside the tests; valid until the next call. */
 static inline const char *test_network(const char *name)
@@ -33,6 +35,35 @@ static inline sac_segmenter *test_segmenter(sac_device *dev, const char *network
     sac_segmenter *seg = NULL;
     assert_sac_ok(sac_segmenter_create(dev, test_network(network), params, &seg));
     return seg;
+}
+
+/* What is said when a segmenter is made of a network. */
+struct test_segmenter_case {
+    const char *model, *head, *classes, *preprocess; /* NULL: what the network says */
+    int         class_map;
+    sac_result  code;
+    const char *why; /* a part of the sentence */
+};
+
+static inline void test_segmenter_cases(const struct test_segmenter_case *cases, size_t n)
+{
+    sac_device *dev = test_device();
+    for (size_t i = 0; i < n; i++) {
+        const struct test_segmenter_case *c = &cases[i];
+        struct sac_segmenter_params       p = sac_segmenter_params_default();
+        sac_segmenter                    *seg = NULL;
+        char                              why[1024] = "";
+        p.head = c->head;
+        p.classes = c->classes;
+        p.preprocess = c->preprocess;
+        p.class_map = c->class_map;
+        const sac_result res = sac_segmenter_create(dev, test_network(c->model), &p, &seg);
+        sac_context_last_error(test_context(), why, sizeof why);
+        if (res != c->code || (c->why && !strstr(why, c->why)))
+            fail_msg("%s, case %zu: %s, '%s'", c->model, i, sac_result_name(res), why);
+        sac_segmenter_destroy(&seg);
+    }
+    sac_device_unref(&dev);
 }
 
 static inline sac_frame *test_matte_of(sac_segmenter *seg, sac_frame *frame)

@@ -321,43 +321,26 @@ static void boxes_alone_are_a_detectors(void **state)
 static void what_lacks_something_is_told_so(void **state)
 {
     (void)state;
-    static const struct {
-        const char *model, *head, *classes;
-        sac_result  code;
-        const char *why;
-    } cases[] = {
-        {"instances_orphans", NULL, NULL, SAC_ERR_UNSUPPORTED,
+    static const struct test_segmenter_case cases[] = {
+        {"instances_orphans", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
          "it is a detector (head 'yolov8') with mask coefficients, but no output has the "
          "prototypes "
          "that they weigh, [coefficients,h,w]: export it with both; saccade track uses its boxes"},
-        {"instances_coarse", NULL, NULL, SAC_ERR_FORMAT,
+        {"instances_coarse", NULL, NULL, NULL, 0, SAC_ERR_FORMAT,
          "and prototypes [coefficients,h,w] in the picture's proportions; the outputs of one "
          "picture of 64x64 are output0 [14,84], output1 [8,3,3]"},
-        {"instances_unequal", NULL, NULL, SAC_ERR_FORMAT,
+        {"instances_unequal", NULL, NULL, NULL, 0, SAC_ERR_FORMAT,
          "the outputs of one picture of 64x64 are output0 [10,16], output1 [8,16,16]"},
-        {"instances_yolov8", "yolov5", NULL, SAC_ERR_FORMAT, "head 'yolov5' wants"},
-        {"instances_yolov8", "yolox", NULL, SAC_ERR_ARG,
+        {"instances_yolov8", "yolov5", NULL, NULL, 0, SAC_ERR_FORMAT, "head 'yolov5' wants"},
+        {"instances_yolov8", "yolox", NULL, NULL, 0, SAC_ERR_ARG,
          "no head 'yolox' that gives mattes; have yolov5, yolov8, end2end, recurrent, matte, "
          "semantic"},
-        {"instances_yolov8", "yolov8", "cat", SAC_ERR_ARG, "cat"},
-        {"instances_yolov8", NULL, "background, dog", SAC_ERR_ARG,
+        {"instances_yolov8", "yolov8", "cat", NULL, 0, SAC_ERR_ARG, "cat"},
+        {"instances_yolov8", NULL, "background, dog", NULL, 0, SAC_ERR_ARG,
          "class 0 is the background, of which it gives no mask; classes count from 1"},
-        {"instances_yolov8", "yolov8", NULL, SAC_OK, NULL},
+        {"instances_yolov8", "yolov8", NULL, NULL, 0, SAC_OK, NULL},
     };
-    sac_device *dev = test_device();
-    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
-        struct sac_segmenter_params p = sac_segmenter_params_default();
-        sac_segmenter              *seg = NULL;
-        char                        why[1024] = "";
-        p.head = cases[i].head;
-        p.classes = cases[i].classes;
-        const sac_result res = sac_segmenter_create(dev, test_network(cases[i].model), &p, &seg);
-        sac_context_last_error(test_context(), why, sizeof why);
-        if (res != cases[i].code || (cases[i].why && !strstr(why, cases[i].why)))
-            fail_msg("%s, case %zu: %s, '%s'", cases[i].model, i, sac_result_name(res), why);
-        sac_segmenter_destroy(&seg);
-    }
-    sac_device_unref(&dev);
+    test_segmenter_cases(cases, SAC_COUNT(cases));
 }
 
 int main(void)

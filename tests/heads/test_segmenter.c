@@ -197,12 +197,7 @@ static void person_seg_marks_a_person(void **state)
 static void says_what_a_network_is_instead(void **state)
 {
     (void)state;
-    static const struct {
-        const char *model, *head, *classes, *preprocess;
-        int         class_map;
-        sac_result  code;
-        const char *why;
-    } cases[] = {
+    static const struct test_segmenter_case cases[] = {
         {"yolov8", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
          "it is a detector (head 'yolov8') and gives boxes: saccade track runs it"},
         {"yolov8_pose", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
@@ -238,22 +233,7 @@ static void says_what_a_network_is_instead(void **state)
         {"maps_recurrent", NULL, NULL, "state=r1i", 0, SAC_ERR_ARG, "it takes INPUT:OUTPUT"},
         {"maps_recurrent", NULL, NULL, "state=r9i:r1o", 0, SAC_ERR_ARG, "has no input 'r9i'"},
     };
-    sac_device *dev = test_device();
-    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
-        struct sac_segmenter_params p = sac_segmenter_params_default();
-        sac_segmenter              *seg = NULL;
-        char                        why[1024] = "";
-        p.head = cases[i].head;
-        p.classes = cases[i].classes;
-        p.preprocess = cases[i].preprocess;
-        p.class_map = cases[i].class_map;
-        const sac_result res = sac_segmenter_create(dev, test_network(cases[i].model), &p, &seg);
-        sac_context_last_error(test_context(), why, sizeof why);
-        if (res != cases[i].code || (cases[i].why && !strstr(why, cases[i].why)))
-            fail_msg("%s, case %zu: %s, '%s'", cases[i].model, i, sac_result_name(res), why);
-        sac_segmenter_destroy(&seg);
-    }
-    sac_device_unref(&dev);
+    test_segmenter_cases(cases, SAC_COUNT(cases));
 }
 
 static void a_detector_says_what_a_segmenter_is(void **state)
