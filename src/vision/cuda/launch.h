@@ -241,8 +241,8 @@ struct cuda_matte_job {
     struct cuda_matte_mean *mean;
 };
 enum {
-    CUDA_MATTE_JOBS_FEW = 8,
-    CUDA_MATTE_JOBS_MAX = 64, /* of a launch */
+    CUDA_MATTE_JOBS_SENT = 8, /* in one launch, */
+    CUDA_MATTE_JOBS_MAX = 64, /* and in all of a round */
     CUDA_MATTE_CHAIN = 4,     /* frames of one stream in one launch */
     CUDA_MATTE_TILE_X = 32,   /* cells of a block */
     CUDA_MATTE_TILE_Y = 8,
@@ -254,7 +254,7 @@ enum {
 struct cuda_matte_params {
     struct sac_matte_spec    spec;
     const void              *numbers; /* of the network */
-    struct cuda_matte_job   *jobs;    /* [n], device memory, filled by the launch */
+    struct cuda_matte_job   *jobs;    /* [n], device memory, filled first */
     int                      n;
     int                      luma_pitch, half_pitch;
     bool                     classes, turned;

@@ -21,9 +21,12 @@ enum {
     STRIP = 2 * PIXELS          /* pixels of a thread of a matte */
 };
 
-template <int N> struct job_list {
-    cuda_matte_job job[N];
+/* As many jobs as fit into the 4 KB of parameters that any launch may have. With more the thread
+ * that launches stood still until the GPU had done what was queued before. */
+struct job_list {
+    cuda_matte_job job[CUDA_MATTE_JOBS_SENT];
 };
+static_assert(sizeof(job_list) + 2 * sizeof(void *) <= 4096, "a launch's parameters");
 
 __device__ int thread_of_block()
 {
@@ -139,9 +142,8 @@ __device__ void fill_tables(const cuda_matte_job &job, int i, bool nearest)
 }
 
 /* The jobs come with the launch, and are kept for those that follow. */
-template <int N>
 __global__ void __launch_bounds__(THREADS)
-    prepare(const __grid_constant__ job_list<N> list, cuda_matte_job *jobs, bool nearest)
+    prepare(const __grid_constant__ job_list list, cuda_matte_job *jobs, bool nearest)
 {
     const cuda_matte_job &job = list.job[blockIdx.y];
     const int             i = blockIdx.x * THREADS + threadIdx.x;
@@ -1588,15 +1590,17 @@ dim3 areas(const cuda_matte_params &p, int height)
     return dim3(pieces(p.pixels_x_max, CUDA_MATTE_AREA_X), pieces(p.pixels_y_max, height), p.n);
 }
 
-template <int N>
 void launch_list(const cuda_matte_params &p, const cuda_matte_job *jobs, cudaStream_t stream)
 {
-    const bool  nearest = p.classes && p.spec.form == SAC_MATTE_LABEL;
-    job_list<N> list;
-    for (int i = 0; i < p.n; i++)
-        list.job[i] = jobs[i];
-    CUDA_LAUNCH(prepare<N>, dim3(pieces(p.table_max, THREADS), p.n), THREADS, stream, list, p.jobs,
-                nearest);
+    const bool nearest = p.classes && p.spec.form == SAC_MATTE_LABEL;
+    job_list   list;
+    for (int first = 0; first < p.n; first += CUDA_MATTE_JOBS_SENT) {
+        const int n = p.n - first < CUDA_MATTE_JOBS_SENT ? p.n - first : CUDA_MATTE_JOBS_SENT;
+        for (int i = 0; i < n; i++)
+            list.job[i] = jobs[first + i];
+        CUDA_LAUNCH(prepare, dim3(pieces(p.table_max, THREADS), n), THREADS, stream, list,
+                    p.jobs + first, nearest);
+    }
 }
 
 void launch_motion(const cuda_matte_params &p, cudaStream_t stream)
@@ -1656,10 +1660,7 @@ template <typename T> void launch(const cuda_matte_params &p, cudaStream_t strea
 extern "C" cudaError_t cuda_launch_matte(const struct cuda_matte_params *p,
                                          const struct cuda_matte_job *jobs, cudaStream_t stream)
 {
-    if (p->n <= CUDA_MATTE_JOBS_FEW)
-        launch_list<CUDA_MATTE_JOBS_FEW>(*p, jobs, stream);
-    else
-        launch_list<CUDA_MATTE_JOBS_MAX>(*p, jobs, stream);
+    launch_list(*p, jobs, stream);
     if (p->pixels_x_max == 0)
         return cudaGetLastError();
     switch (p->spec.value.dtype) {
