@@ -46,19 +46,22 @@ sac_result sac_batch_run(struct sac_buckets *b, struct sac_batch_slot *slot,
 
 sac_result sac_batch_mark_end(struct sac_buckets *b, const struct sac_batch_part *part)
 {
-    return b->timed ? b->dev->ops->event_record(part->marks.at[SAC_MARK_END], b->stream) : SAC_OK;
+    sac_result res = sac_bucket_read(b, part->bucket);
+    if (res == SAC_OK && b->timed)
+        res = b->dev->ops->event_record(part->marks.at[SAC_MARK_END], b->behind);
+    return res;
 }
 
 sac_result sac_batch_queued(struct sac_buckets *b, struct sac_batch_slot *slot, sac_result res)
 {
     struct sac_batch_times *t = &slot->times;
     if (res == SAC_OK)
-        res = b->dev->ops->event_record(slot->done, b->stream);
+        res = b->dev->ops->event_record(slot->done, b->behind);
     t->prepared_ns = t->begun_ns + slot->spent.preprocess_ns;
     t->queued_ns = t->prepared_ns + slot->spent.inference_ns;
     t->decoded_ns = sac_time_ns();
     if (res != SAC_OK)
-        b->dev->ops->stream_wait(b->stream);
+        sac_buckets_wait(b);
     return res;
 }
 
@@ -70,13 +73,21 @@ bool sac_batch_arrived(const struct sac_buckets *b, const struct sac_batch_slot 
 static sac_result read_marks(struct sac_buckets *b, struct sac_batch_slot *slot,
                              const struct sac_batch_part *part)
 {
-    int64_t since = 0;
     if (!b->timed || !part->marks.at[0])
         return SAC_OK;
-    if (part->first == 0 &&
-        b->dev->ops->event_elapsed(b->anchor, part->marks.at[SAC_MARK_BEGIN], &since) == SAC_OK)
-        slot->times.gpu_begun_ns = b->anchor_ns + since;
+    for (int i = 0; i < SAC_MARK_STAGES && part->first == 0; i++) {
+        int64_t since = 0;
+        if (b->dev->ops->event_elapsed(b->anchor, part->marks.at[2 * i], &since) == SAC_OK)
+            slot->times.gpu_begun_ns[i] = b->anchor_ns + since;
+    }
     return sac_marks_add(b->dev, &part->marks, slot->times.gpu_ns);
+}
+
+/* The stages of several parts alternate on their one stream. */
+static void lay_end_to_end(struct sac_batch_times *t)
+{
+    for (int i = 1; i < SAC_MARK_STAGES && t->gpu_begun_ns[0]; i++)
+        t->gpu_begun_ns[i] = t->gpu_begun_ns[i - 1] + t->gpu_ns[i - 1];
 }
 
 sac_result sac_batch_await(struct sac_buckets *b, struct sac_batch_slot *slot)
@@ -86,5 +97,7 @@ sac_result sac_batch_await(struct sac_buckets *b, struct sac_batch_slot *slot)
     slot->times.arrived_ns = sac_time_ns();
     for (int i = 0; i < slot->part_count && res == SAC_OK; i++)
         res = read_marks(b, slot, &slot->parts[i]);
+    if (b->behind == b->stream)
+        lay_end_to_end(&slot->times);
     return res;
 }

@@ -5,7 +5,7 @@
  *     sac_batch_begin(&b, &slot, n);
  *     for (int i = 0; i < slot.part_count && res == SAC_OK; i++) {
  *         res = sac_batch_run(&b, &slot, &slot.parts[i], jobs);
- *         ... queue what reads slot.parts[i].bucket->out ...
+ *         ... queue what reads slot.parts[i].bucket->out on b.behind ...
  *         res = sac_batch_mark_end(&b, &slot.parts[i]);
  *     }
  *     res = sac_batch_queued(&b, &slot, res);
@@ -23,8 +23,9 @@ struct sac_batch_times {
     /* begin: preprocessing, the network and the head of all parts, laid end to end */
     int64_t begun_ns, prepared_ns, queued_ns, decoded_ns;
     int64_t waited_ns, arrived_ns, ended_ns; /* end: from waited to arrived the thread slept */
-    int64_t gpu_ns[SAC_MARK_COUNT - 1];      /* preprocess, network, head; 0 where not timed */
-    int64_t gpu_begun_ns; /* when the device began, on the host's clock; 0: not known */
+    int64_t gpu_ns[SAC_MARK_STAGES];         /* preprocess, network, head; 0 where not timed */
+    /* when the device began with each, on the host's clock; 0: not known */
+    int64_t gpu_begun_ns[SAC_MARK_STAGES];
 };
 
 /* How long each stage took the host. */
@@ -61,7 +62,7 @@ void sac_batch_begin(struct sac_buckets *b, struct sac_batch_slot *slot, int n);
 /* Queue a part's run; jobs: of the whole batch. */
 sac_result sac_batch_run(struct sac_buckets *b, struct sac_batch_slot *slot,
                          struct sac_batch_part *part, const struct sac_preprocess_job *jobs);
-/* What the owner queued behind it is to be timed up to here. */
+/* What the owner queued behind it ends here. */
 sac_result sac_batch_mark_end(struct sac_buckets *b, const struct sac_batch_part *part);
 /* All of the batch is queued; or res, a fault, came between: then what is queued was waited for, as
  * it reads the frames. Returns res, or a fault of its own. */

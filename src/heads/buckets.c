@@ -7,6 +7,8 @@
 #include "vision/vision.h"
 
 enum { LEFT_MAX = 1024 };
+/* Outputs larger than these have no second place: the network waits until they are read. */
+static const size_t TWIN_BYTES = (size_t)128 << 20;
 
 /* ---- marks ---- */
 
@@ -30,9 +32,9 @@ void sac_marks_destroy(sac_device *dev, struct sac_marks *marks)
 sac_result sac_marks_add(sac_device *dev, const struct sac_marks *marks, int64_t *ns)
 {
     sac_result res = SAC_OK;
-    for (int i = 0; i + 1 < SAC_MARK_COUNT && res == SAC_OK; i++) {
+    for (int i = 0; i < SAC_MARK_STAGES && res == SAC_OK; i++) {
         int64_t part = 0;
-        res = dev->ops->event_elapsed(marks->at[i], marks->at[i + 1], &part);
+        res = dev->ops->event_elapsed(marks->at[2 * i], marks->at[2 * i + 1], &part);
         ns[i] += part;
     }
     return res;
@@ -82,7 +84,7 @@ static void list_sizes(struct sac_buckets *b)
         sizes[count++] = size;
     b->count = count;
     for (int i = 0; i < count; i++)
-        b->list[i].size = sizes[count - 1 - i];
+        b->list[i].size = b->twins[i].size = sizes[count - 1 - i];
 }
 
 sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *model,
@@ -102,44 +104,97 @@ sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *m
     sac_result res = choose_input(b, batch_max);
     if (res != SAC_OK)
         return res;
-    return patient ? dev->ops->stream_create_patient(dev, &b->stream)
-                   : dev->ops->stream_create(dev, &b->stream);
+    res = patient ? dev->ops->stream_create_patient(dev, &b->stream)
+                  : dev->ops->stream_create(dev, &b->stream);
+    b->before = b->behind = b->stream;
+    return res;
+}
+
+/* Patient streams too: their short kernels fill the cores that the network's leave idle, and do not
+ * push in before them. */
+sac_result sac_buckets_split(struct sac_buckets *b)
+{
+    const struct sac_device_ops *ops = b->dev->ops;
+    struct sac_device_stream    *before = NULL, *behind = NULL;
+    if (!ops->async)
+        return SAC_OK;
+    sac_result res = ops->stream_create_patient(b->dev, &before);
+    if (res == SAC_OK)
+        res = ops->stream_create_patient(b->dev, &behind);
+    if (res != SAC_OK) {
+        if (before)
+            ops->stream_destroy(&before);
+        return res;
+    }
+    b->before = before;
+    b->behind = behind;
+    b->paired = true;
+    return SAC_OK;
+}
+
+static bool is_split(const struct sac_buckets *b)
+{
+    return b->behind != b->stream;
+}
+
+sac_result sac_buckets_wait(struct sac_buckets *b)
+{
+    struct sac_device_stream *const all[] = {b->before, b->stream, b->behind};
+    sac_result                      res = SAC_OK;
+    for (size_t i = 0; i < SAC_COUNT(all); i++) {
+        const bool known = !all[i] || (i > 0 && all[i] == all[i - 1]);
+        sac_result one = known ? SAC_OK : b->dev->ops->stream_wait(all[i]);
+        res = res == SAC_OK ? one : res;
+    }
+    return res;
+}
+
+static void drop(const struct sac_buckets *b, sac_tensor **t)
+{
+    if (*t)
+        sac_tensor_used(*t, b->stream);
+    if (*t && is_split(b)) {
+        sac_tensor_used(*t, b->before);
+        sac_tensor_used(*t, b->behind);
+    }
+    sac_tensor_unref(t);
 }
 
 static void drop_outputs(struct sac_buckets *b, struct sac_bucket *bucket)
 {
-    for (int i = 0; i < SAC_HEAD_OUTPUTS_MAX; i++) {
-        if (bucket->out[i])
-            sac_tensor_used(bucket->out[i], b->stream);
-        sac_tensor_unref(&bucket->out[i]);
-    }
+    for (int i = 0; i < SAC_HEAD_OUTPUTS_MAX; i++)
+        drop(b, &bucket->out[i]);
 }
 
 static void bucket_finish(struct sac_buckets *b, struct sac_bucket *bucket)
 {
-    if (bucket->in)
-        sac_tensor_used(bucket->in, b->stream);
     for (int i = 0; i < SAC_FEED_INPUTS_MAX; i++)
-        if (bucket->inputs[i])
-            sac_tensor_used(bucket->inputs[i], b->stream);
-    sac_feed_release(bucket->inputs);
-    sac_tensor_unref(&bucket->in);
+        drop(b, &bucket->inputs[i]);
+    drop(b, &bucket->in);
     drop_outputs(b, bucket);
+    if (bucket->read)
+        b->dev->ops->event_destroy(&bucket->read);
 }
 
 static void release_all(struct sac_buckets *b)
 {
-    for (int i = 0; i < b->count; i++)
+    for (int i = 0; i < b->count; i++) {
         bucket_finish(b, &b->list[i]);
+        bucket_finish(b, &b->twins[i]);
+    }
 }
 
 void sac_buckets_finish(struct sac_buckets *b)
 {
-    if (b->stream)
-        b->dev->ops->stream_wait(b->stream);
+    if (b->dev)
+        sac_buckets_wait(b);
     release_all(b);
     if (b->anchor)
         b->dev->ops->event_destroy(&b->anchor);
+    if (b->dev && is_split(b)) {
+        b->dev->ops->stream_destroy(&b->before);
+        b->dev->ops->stream_destroy(&b->behind);
+    }
     if (b->stream)
         b->dev->ops->stream_destroy(&b->stream);
     *b = (struct sac_buckets){0};
@@ -157,7 +212,7 @@ sac_result sac_buckets_pad(struct sac_buckets *b, enum sac_batch_padding padding
         return SAC_OK;
     release_all(b);
     for (int i = 0; i < SAC_BUCKETS_MAX; i++)
-        b->list[i] = (struct sac_bucket){.size = 0};
+        b->list[i] = b->twins[i] = (struct sac_bucket){.size = 0};
     b->padding = padding;
     list_sizes(b);
     return SAC_OK;
@@ -180,27 +235,21 @@ sac_result sac_buckets_time(struct sac_buckets *b, bool on)
 }
 
 /* The smallest one that holds all of them. */
-static struct sac_bucket *one_for(struct sac_buckets *b, int left, int *n)
+static int one_for(const struct sac_buckets *b, int left)
 {
     int i = 0;
     while (i < b->count - 1 && b->list[i].size < left)
         i++;
-    *n = SAC_MIN(b->list[i].size, left);
-    return &b->list[i];
+    return i;
 }
 
 /* The cheapest way to cut `left` images, where a run costs its bucket's size and the device's
  * run_cost: a bucket that is not full costs as much as a full one. */
-struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
+static int cheapest_for(const struct sac_buckets *b, int left)
 {
-    int                cost[LEFT_MAX + 1], first[LEFT_MAX + 1];
-    struct sac_bucket *largest = &b->list[b->count - 1];
-    if (b->padding != SAC_BATCH_PADDING_AUTO)
-        return one_for(b, left, n);
-    if (left > LEFT_MAX || left >= largest->size) {
-        *n = largest->size;
-        return largest;
-    }
+    int cost[LEFT_MAX + 1], first[LEFT_MAX + 1];
+    if (left > LEFT_MAX || left >= b->list[b->count - 1].size)
+        return b->count - 1;
     cost[0] = 0;
     for (int m = 1; m <= left; m++) {
         cost[m] = INT32_MAX;
@@ -213,8 +262,27 @@ struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
             }
         }
     }
-    *n = SAC_MIN(b->list[first[left]].size, left);
-    return &b->list[first[left]];
+    return first[left];
+}
+
+/* How large outputs are is known once they were made. */
+static bool has_twin(const struct sac_buckets *b, int i)
+{
+    const struct sac_bucket *bucket = &b->list[i];
+    size_t                   bytes = 0;
+    for (int k = 0; k < SAC_HEAD_OUTPUTS_MAX; k++)
+        if (bucket->out[k])
+            bytes += (size_t)sac_tensor_desc_bytes(sac_tensor_describe(bucket->out[k]));
+    return b->paired && bytes > 0 && bytes <= TWIN_BYTES;
+}
+
+struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
+{
+    const int i = b->padding == SAC_BATCH_PADDING_AUTO ? cheapest_for(b, left) : one_for(b, left);
+    struct sac_bucket *bucket = &b->list[i];
+    *n = SAC_MIN(bucket->size, left);
+    bucket->twins_turn = !bucket->twins_turn && has_twin(b, i);
+    return bucket->twins_turn ? &b->twins[i] : bucket;
 }
 
 /* ---- runs ---- */
@@ -222,15 +290,22 @@ struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
 sac_result sac_bucket_prepare(struct sac_buckets *b, struct sac_bucket *bucket)
 {
     struct sac_tensor_desc desc = sac_preprocess_desc(&b->pre, bucket->size);
+    sac_result             res = SAC_OK;
     if (bucket->inputs[0])
         return SAC_OK;
+    if (is_split(b) && !bucket->read)
+        res = b->dev->ops->event_create(b->dev, false, &bucket->read);
+    if (res != SAC_OK)
+        return res;
     sac_tensor_unref(&bucket->in); /* left by a try that had no memory for the other inputs */
     const enum sac_memory_use before = sac_memory_use_set(b->use);
-    sac_result                res = sac_tensor_create(b->dev, &desc, b->owner, &bucket->in);
+    res = sac_tensor_create(b->dev, &desc, b->owner, &bucket->in);
     if (res == SAC_OK)
         res = sac_feed_make(&b->feed, b->dev, b->model, bucket->in, bucket->inputs);
     sac_memory_use_set(before);
     /* Work queued on the device's own stream may still use this memory. */
+    if (res == SAC_OK && is_split(b))
+        res = b->dev->ops->stream_after(b->dev, b->before, NULL);
     return res == SAC_OK ? b->dev->ops->stream_after(b->dev, b->stream, NULL) : res;
 }
 
@@ -247,9 +322,10 @@ static void stage_end(int64_t begun_ns, int64_t *ns)
     sac_range_pop();
 }
 
-static sac_result mark(const struct sac_buckets *b, const struct sac_marks *marks, int which)
+static sac_result mark(const struct sac_buckets *b, const struct sac_marks *marks, int which,
+                       struct sac_device_stream *stream)
 {
-    return marks ? b->dev->ops->event_record(marks->at[which], b->stream) : SAC_OK;
+    return marks ? b->dev->ops->event_record(marks->at[which], stream) : SAC_OK;
 }
 
 static sac_result make_input(struct sac_buckets *b, struct sac_bucket *bucket,
@@ -257,22 +333,35 @@ static sac_result make_input(struct sac_buckets *b, struct sac_bucket *bucket,
                              const struct sac_marks *marks)
 {
     sac_result res = sac_bucket_prepare(b, bucket);
+    /* What reads the outputs of its former run comes after all of that: the input was read too. */
+    if (res == SAC_OK && is_split(b))
+        res = b->dev->ops->stream_wait_event(b->dev, b->before, bucket->read);
     if (res == SAC_OK)
-        res = mark(b, marks, SAC_MARK_BEGIN);
+        res = mark(b, marks, SAC_MARK_BEGIN, b->before);
     if (res == SAC_OK)
-        res = sac_preprocess_run_on(b->dev, b->stream, &b->pre, jobs, n, bucket->in);
-    return res == SAC_OK ? mark(b, marks, SAC_MARK_INPUT) : res;
+        res = sac_preprocess_run_on(b->dev, b->before, &b->pre, jobs, n, bucket->in);
+    return res == SAC_OK ? mark(b, marks, SAC_MARK_INPUT, b->before) : res;
 }
 
 static sac_result run_network(struct sac_buckets *b, struct sac_bucket *bucket,
                               const struct sac_marks *marks)
 {
+    sac_result res = SAC_OK;
     if (bucket->varies)
         drop_outputs(b, bucket);
-    sac_result res = sac_model_run_on(b->model, b->stream, bucket->inputs, bucket->out);
+    if (is_split(b)) /* and so after what the input is made after */
+        res = b->dev->ops->stream_after(b->dev, b->stream, b->before);
+    if (res == SAC_OK)
+        res = mark(b, marks, SAC_MARK_RUN, b->stream);
+    if (res == SAC_OK)
+        res = sac_model_run_on(b->model, b->stream, bucket->inputs, bucket->out);
     if (res == SAC_OK && !bucket->varies)
         bucket->varies = sac_model_shapes_vary(b->model);
-    return res == SAC_OK ? mark(b, marks, SAC_MARK_OUTPUT) : res;
+    if (res == SAC_OK)
+        res = mark(b, marks, SAC_MARK_OUTPUT, b->stream);
+    if (res == SAC_OK && is_split(b))
+        res = b->dev->ops->stream_after(b->dev, b->behind, b->stream);
+    return res == SAC_OK ? mark(b, marks, SAC_MARK_HEAD, b->behind) : res;
 }
 
 sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
@@ -288,9 +377,16 @@ sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
     if (res == SAC_OK)
         res = run_network(b, bucket, marks);
     stage_end(begun, &times->inference_ns);
-    if (sac_is_out_of_memory(res)) /* a smaller bucket may need what a larger one holds */
+    if (sac_is_out_of_memory(res)) { /* a smaller bucket may need what a larger one holds */
         release_all(b);
+        b->paired = false;
+    }
     return res;
+}
+
+sac_result sac_bucket_read(struct sac_buckets *b, struct sac_bucket *bucket)
+{
+    return is_split(b) ? b->dev->ops->event_record(bucket->read, b->behind) : SAC_OK;
 }
 
 static sac_result warm_up(struct sac_buckets *b, struct sac_bucket *bucket)
@@ -299,7 +395,7 @@ static sac_result warm_up(struct sac_buckets *b, struct sac_bucket *bucket)
     sac_result           res = SAC_OK;
     for (int turn = 0; turn < b->dev->ops->warm_runs && res == SAC_OK; turn++)
         res = sac_bucket_run(b, bucket, NULL, 0, NULL, &times);
-    sac_result waited = b->dev->ops->stream_wait(b->stream);
+    sac_result waited = sac_buckets_wait(b);
     return res == SAC_OK ? waited : res;
 }
 
@@ -312,18 +408,32 @@ bool sac_buckets_shrink(struct sac_buckets *b, sac_result res)
             sac_model_path(b->model), b->dev->name, b->list[last].size, b->list[last - 1].size);
     sac_error_clear(b->dev->ctx);
     bucket_finish(b, &b->list[last]);
+    bucket_finish(b, &b->twins[last]);
     sac_device_pool_trim(b->dev);
     b->count = last;
+    return true;
+}
+
+/* Rather than with smaller batches. */
+static bool do_without_twins(struct sac_buckets *b, bool paired, sac_result res)
+{
+    if (!paired || !sac_is_out_of_memory(res))
+        return false;
+    sac_error_clear(b->dev->ctx);
+    sac_device_pool_trim(b->dev);
     return true;
 }
 
 sac_result sac_buckets_warm_up(struct sac_buckets *b)
 {
     for (int i = b->count - 1; i >= 0;) {
+        const bool paired = b->paired;
         sac_result res = warm_up(b, &b->list[i]);
+        if (res == SAC_OK && has_twin(b, i))
+            res = warm_up(b, &b->twins[i]);
         if (res == SAC_OK)
             i--;
-        else if (sac_buckets_shrink(b, res))
+        else if (do_without_twins(b, paired, res) || sac_buckets_shrink(b, res))
             i = b->count - 1; /* the run that failed released those that were ready too */
         else
             return res;

@@ -6,7 +6,8 @@
  *     for (int done = 0, n; done < total; done += n) {
  *         struct sac_bucket *bucket = sac_buckets_next(&b, total - done, &n);
  *         res = sac_bucket_run(&b, bucket, jobs + done, n, NULL, &times);
- *         ... queue what reads bucket->out on b.stream; the next run of the bucket comes behind it
+ *         ... queue what reads bucket->out on b.behind; the next run of the bucket comes after it
+ *         res = sac_bucket_read(&b, bucket);
  *     }
  *     sac_buckets_finish(&b);
  */
@@ -27,11 +28,22 @@ struct sac_bucket {
     sac_tensor *in, *out[SAC_HEAD_OUTPUTS_MAX]; /* the pixels; out: after the first run */
     sac_tensor *inputs[SAC_FEED_INPUTS_MAX];    /* all, as the network takes them */
     bool        varies; /* outputs are of another shape each time, so they are created each time */
+    bool        twins_turn; /* it was the last time */
+    struct sac_event *read; /* of split buckets: the latest run's outputs are no longer needed */
 };
 
-/* Points in a run, to measure between: its begin, the input made, the outputs made, and what the
- * caller queues behind them. */
-enum { SAC_MARK_BEGIN, SAC_MARK_INPUT, SAC_MARK_OUTPUT, SAC_MARK_END, SAC_MARK_COUNT };
+/* Points in a run, to measure between: a pair around each of its stages, which are making the
+ * input, the network, and what the caller queues behind it. */
+enum {
+    SAC_MARK_BEGIN,
+    SAC_MARK_INPUT,
+    SAC_MARK_RUN,
+    SAC_MARK_OUTPUT,
+    SAC_MARK_HEAD,
+    SAC_MARK_END,
+    SAC_MARK_COUNT
+};
+enum { SAC_MARK_STAGES = SAC_MARK_COUNT / 2 };
 struct sac_marks {
     struct sac_event *at[SAC_MARK_COUNT];
 };
@@ -41,7 +53,10 @@ struct sac_buckets {
     sac_model                *model;
     struct sac_preprocess     pre;
     struct sac_feed           feed;
-    struct sac_device_stream *stream; /* all runs are on it */
+    struct sac_device_stream *stream; /* all runs are on it, */
+    /* inputs are made on this one, and what reads outputs is queued on that one: the same unless
+     * they are split */
+    struct sac_device_stream *before, *behind;
     enum sac_memory_use       use;    /* of the inputs */
     const char               *owner;  /* of the tensors, for the live list */
     bool                      timed;  /* record marks */
@@ -53,6 +68,8 @@ struct sac_buckets {
                                          asks */
     int               count;
     struct sac_bucket list[SAC_BUCKETS_MAX]; /* from the smallest */
+    bool              paired;                /* each has a twin, and the two take turns */
+    struct sac_bucket twins[SAC_BUCKETS_MAX];
 };
 
 /* feed: NULL where the pixels are all. batch_max: images of one run. owner lives as long; the
@@ -61,6 +78,12 @@ sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *m
                             const struct sac_preprocess *pre, const struct sac_feed *feed,
                             int batch_max, bool patient, const char *owner,
                             enum sac_memory_use use);
+/* Before the first run: a network runs beside what reads the outputs of the run before it, and
+ * beside the making of the next one's input. These have streams of their own, and each size has two
+ * buckets. Without effect on a device whose work is done when it is queued. */
+sac_result sac_buckets_split(struct sac_buckets *b);
+/* Until all that is queued is done. */
+sac_result sac_buckets_wait(struct sac_buckets *b);
 /* Waits for queued work. Accepts a zeroed struct. */
 void sac_buckets_finish(struct sac_buckets *b);
 /* Before the first run that counts: how batches are filled up, and where that is counted.
@@ -75,12 +98,14 @@ sac_result sac_buckets_time(struct sac_buckets *b, bool on);
 /* Create its input tensors, unless it has them: for who puts others in their place (states). */
 sac_result sac_bucket_prepare(struct sac_buckets *b, struct sac_bucket *bucket);
 /* Queue preprocessing and the network for n images; further images of the bucket are undefined.
- * marks: NULL, or the first three are recorded. times: of the host's part, added.
+ * marks: NULL, or all but the last are recorded. times: of the host's part, added.
  * Errors   those of sac_preprocess_run and sac_model_run; where memory was short,
  * that of all buckets is then freed. */
 sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
                           const struct sac_preprocess_job *jobs, int n,
                           const struct sac_marks *marks, struct sac_run_times *times);
+/* What reads its outputs is queued on `behind`: the bucket may run again after that. */
+sac_result sac_bucket_read(struct sac_buckets *b, struct sac_bucket *bucket);
 /* Plan and run each bucket as often as the device asks, the largest first, so that later runs find
  * all they need. Buckets without enough memory are dropped, which is logged; the smallest one is
  * required. */
@@ -89,10 +114,10 @@ sac_result sac_buckets_warm_up(struct sac_buckets *b);
  * is logged. false: another fault, or there is no smaller bucket. */
 bool sac_buckets_shrink(struct sac_buckets *b, sac_result res);
 
-/* All four, or none. destroy accepts none. */
+/* All, or none. destroy accepts none. */
 sac_result sac_marks_create(sac_device *dev, struct sac_marks *marks);
 void       sac_marks_destroy(sac_device *dev, struct sac_marks *marks);
-/* Between neighbours, ns [SAC_MARK_COUNT - 1], added; all must have been waited for. */
+/* Of each stage, ns [SAC_MARK_STAGES], added; all must have been waited for. */
 sac_result sac_marks_add(sac_device *dev, const struct sac_marks *marks, int64_t *ns);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segmenter's batches: frames to mattes on one stream. Nothing crosses to the host. */
+/* A segmenter's batches: frames to mattes. Where the device has streams, those of a batch are made
+ * beside the network's run for the next one. Nothing crosses to the host. */
 #include <math.h>
 
 #include "heads/segmenter.h"
@@ -25,6 +26,10 @@ sac_result sac_segmenter_batch_open(struct sac_segmenter *seg)
     sac_result res =
         sac_buckets_init(&seg->buckets, seg->dev, seg->model, &seg->contract.pre, &seg->view.feed,
                          seg->run_max, true, "segmenter input", SAC_MEMORY_PREPROCESS);
+    /* A recurrent network's tensors take turns as it is, with the states of each stream; there is
+     * no graph for more of them. */
+    if (res == SAC_OK && !sac_feed_has(&seg->view.feed, SAC_FEED_STATE))
+        res = sac_buckets_split(&seg->buckets);
     for (int i = 0; i < SAC_SEGMENTER_SLOTS && res == SAC_OK; i++)
         res = slot_open(seg, &seg->slots[i]);
     return res;
@@ -35,7 +40,7 @@ static void clear(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
 {
     for (int i = 0; slot->mattes && i < slot->n; i++) {
         if (slot->mattes[i])
-            sac_frame_used(slot->mattes[i], seg->buckets.stream);
+            sac_frame_used(slot->mattes[i], seg->buckets.behind);
         sac_frame_unref(&slot->mattes[i]);
     }
     slot->n = slot->images = slot->queued = 0;
@@ -55,8 +60,7 @@ static void slot_close(struct sac_segmenter *seg, struct sac_segmenter_slot *slo
 
 void sac_segmenter_batch_close(struct sac_segmenter *seg)
 {
-    if (seg->buckets.stream)
-        seg->dev->ops->stream_wait(seg->buckets.stream);
+    sac_buckets_wait(&seg->buckets);
     for (int i = 0; i < SAC_SEGMENTER_SLOTS; i++)
         slot_close(seg, &seg->slots[i]);
     sac_segmenter_forget_all(seg);
@@ -184,7 +188,7 @@ static sac_result clear_around(struct sac_segmenter *seg, const struct sac_matte
     for (size_t i = 0; i < SAC_COUNT(around); i++)
         if (around[i].x0 < around[i].x1 && around[i].y0 < around[i].y1)
             shapes[n++] = (struct sac_shape){.kind = SAC_SHAPE_FILL, .rect = around[i], .alpha = 1};
-    return sac_frame_draw_on(seg->buckets.stream, job->out, shapes, n);
+    return sac_frame_draw_on(seg->buckets.behind, job->out, shapes, n);
 }
 
 /* The jobs of a run's images, numbered, with the kept ones before, between and behind them; returns
@@ -216,13 +220,13 @@ static sac_result queue_mattes(struct sac_segmenter *seg, struct sac_segmenter_s
         tensors[i] = bucket->out[i] ? sac_tensor_data(bucket->out[i]) : NULL;
     /* Work queued on the device's own stream may still use the mattes' memory. */
     if (res == SAC_OK)
-        res = seg->dev->ops->stream_after(seg->dev, seg->buckets.stream, NULL);
+        res = seg->dev->ops->stream_after(seg->dev, seg->buckets.behind, NULL);
     for (int i = 0; i < n && res == SAC_OK; i++)
         res = clear_around(seg, &slot->jobs[first + i]);
     if (res == SAC_OK && seg->instances.used && images > 0)
         res = sac_segmenter_queue_instances(seg, tensors, images);
     if (res == SAC_OK)
-        res = sac_matte_run_on(seg->dev, seg->buckets.stream, &seg->spec, &seg->style, tensors,
+        res = sac_matte_run_on(seg->dev, seg->buckets.behind, &seg->spec, &seg->style, tensors,
                                slot->jobs + first, n);
     slot->queued += n;
     return res;
@@ -255,14 +259,14 @@ static sac_result reserve_summaries(struct sac_segmenter *seg, struct sac_segmen
                               "summaries of mattes", &slot->host);
     sac_memory_use_set(before);
     /* Work queued on the device's own stream may still use this memory. */
-    return res == SAC_OK ? seg->dev->ops->stream_after(seg->dev, seg->buckets.stream, NULL) : res;
+    return res == SAC_OK ? seg->dev->ops->stream_after(seg->dev, seg->buckets.behind, NULL) : res;
 }
 
 static sac_result fetch_summaries(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot)
 {
     if (!slot->summarised || slot->host.data == sac_buffer_data(slot->summaries))
         return SAC_OK;
-    return sac_device_copy(seg->dev, seg->buckets.stream, slot->host.data,
+    return sac_device_copy(seg->dev, seg->buckets.behind, slot->host.data,
                            sac_buffer_data(slot->summaries), summary_bytes(slot->images),
                            SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "summaries of mattes");
 }

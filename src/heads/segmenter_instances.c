@@ -67,7 +67,7 @@ bool sac_segmenter_lay_out_instances(struct sac_segmenter *seg, const struct sac
     return true;
 }
 
-/* Runs follow each other on one stream: they share the memory. */
+/* What reads the outputs of runs is queued on one stream: they share the memory. */
 static sac_result reserve(struct sac_segmenter *seg)
 {
     struct sac_segmenter_instances *in = &seg->instances;
@@ -86,13 +86,13 @@ static sac_result reserve(struct sac_segmenter *seg)
                                 "map of masks", &in->map);
     sac_memory_use_set(before);
     /* Work queued on the device's own stream may still use this memory. */
-    return res == SAC_OK ? seg->dev->ops->stream_after(seg->dev, seg->buckets.stream, NULL) : res;
+    return res == SAC_OK ? seg->dev->ops->stream_after(seg->dev, seg->buckets.behind, NULL) : res;
 }
 
 sac_result sac_segmenter_queue_instances(struct sac_segmenter *seg, const void **tensors, int n)
 {
     struct sac_segmenter_instances *in = &seg->instances;
-    struct sac_device_stream       *stream = seg->buckets.stream;
+    struct sac_device_stream       *stream = seg->buckets.behind;
     sac_result                      res = reserve(seg);
     if (res == SAC_OK)
         res = sac_detect_run(seg->dev, stream, &in->boxes, tensors, in->maps, n,
@@ -115,7 +115,7 @@ sac_result sac_segmenter_warm_up_instances(struct sac_segmenter *seg)
         for (int i = 0; i < seg->view.output_count; i++)
             tensors[i] = sac_tensor_data(largest->out[i]);
         res = sac_segmenter_queue_instances(seg, tensors, SAC_MIN(largest->size, seg->run_max));
-        const sac_result waited = seg->dev->ops->stream_wait(b->stream);
+        const sac_result waited = seg->dev->ops->stream_wait(b->behind);
         res = res == SAC_OK ? waited : res;
     } while (sac_buckets_shrink(b, res));
     return res;

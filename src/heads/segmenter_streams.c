@@ -29,7 +29,7 @@ static void eye_finish(struct sac_segmenter *seg, struct sac_segmenter_eye *eye)
     release_tensors(seg, eye->given);
     release_tensors(seg, eye->spare);
     if (eye->memory)
-        sac_buffer_used(eye->memory, seg->buckets.stream);
+        sac_buffer_used(eye->memory, seg->buckets.behind);
     sac_buffer_unref(&eye->memory);
 }
 
@@ -63,7 +63,7 @@ static sac_result reserve(struct sac_segmenter *seg, struct sac_segmenter_eye *e
     res = clear_memory(seg, eye->state.memory, bytes);
     /* Work queued on the device's own stream may still use this memory. */
     if (res == SAC_OK)
-        res = seg->dev->ops->stream_after(seg->dev, seg->buckets.stream, NULL);
+        res = seg->dev->ops->stream_after(seg->dev, seg->buckets.behind, NULL);
     if (res != SAC_OK)
         sac_buffer_unref(&eye->memory);
     return res;

@@ -44,7 +44,7 @@ static sac_result open_spans(struct sac_books *b, const struct sac_track_job_par
     }
     if (res != SAC_OK)
         return res;
-    b->gpu_infer = b->gpu_finish = -1;
+    b->gpu_infer = b->gpu_matte = b->gpu_finish = -1;
     if (b->trace && b->dev->ops->async)
         add_gpu_tracks(b);
     sac_ranges_open();
@@ -137,13 +137,26 @@ void sac_books_record(struct sac_books *b, enum sac_stage stage, int64_t begun_n
     sac_books_trace(b, stage, begun_ns, ended_ns, items, n);
 }
 
+/* Mattes are made beside the network's next run. */
+static int gpu_track(struct sac_books *b, enum sac_stage stage)
+{
+    char name[32];
+    if (sac_stages[stage].thread == SAC_THREAD_FINISH)
+        return b->gpu_finish;
+    if (stage != SAC_STAGE_MATTE)
+        return b->gpu_infer;
+    snprintf(name, sizeof name, "%.16s mattes", sac_device_name(b->dev));
+    if (b->gpu_matte < 0)
+        b->gpu_matte = sac_trace_track(b->trace, name);
+    return b->gpu_matte;
+}
+
 void sac_books_record_gpu(struct sac_books *b, enum sac_stage stage, int64_t begun_ns,
                           int64_t duration_ns, struct sac_item *const *items, int n)
 {
     sac_timer_add(b->gpu_timers, stage, duration_ns);
     if (b->trace && begun_ns)
-        add_events(b, sac_stages[stage].thread == SAC_THREAD_FINISH ? b->gpu_finish : b->gpu_infer,
-                   stage, begun_ns, begun_ns + duration_ns, items, n);
+        add_events(b, gpu_track(b, stage), stage, begun_ns, begun_ns + duration_ns, items, n);
 }
 
 void sac_books_on_decoded(void *books, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns)

@@ -16,10 +16,10 @@ struct sac_books {
     sac_timers             *gpu_timers; /* same ids; time on the device, measured with events */
     struct sac_trace       *trace;      /* NULL: none is written */
     const struct sac_books *leader;     /* owns the three above; NULL: these books do */
-    int                     gpu_infer, gpu_finish; /* in the trace: the device's two streams */
-    bool                    measures;              /* timers or trace are on */
-    struct sac_gpu_watch   *gpu;                   /* NULL: no GPU, or no NVML */
-    struct sac_outfile      stats_file;            /* with params.stats_out; finish_reports' */
+    int                   gpu_infer, gpu_matte, gpu_finish; /* in the trace: tracks of the device */
+    bool                  measures;                         /* timers or trace are on */
+    struct sac_gpu_watch *gpu;                              /* NULL: no GPU, or no NVML */
+    struct sac_outfile    stats_file; /* with params.stats_out; finish_reports' */
 
     atomic_uint          whole; /* SAC_OUTPUT_TRACE, SAC_OUTPUT_STATS; finish_reports writes it */
     atomic_int_fast64_t  first_ns;                            /* whoever pushes the first item */

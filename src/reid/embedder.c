@@ -151,7 +151,7 @@ bool sac_embedder_take_gpu_ns(struct sac_embedder *emb, int64_t *ns)
 {
     for (; emb->taken < emb->begun; emb->taken++) {
         const struct sac_embedder_slot *slot = &emb->slots[emb->taken % SAC_EMBEDDER_SLOTS];
-        int64_t                         parts[SAC_MARK_COUNT - 1] = {0};
+        int64_t                         parts[SAC_MARK_STAGES] = {0};
         bool                            known = slot->mark_count > 0;
         if (known &&
             !emb->dev->ops->event_reached(slot->marks[slot->mark_count - 1].at[SAC_MARK_END]))

@@ -68,9 +68,6 @@ void sac_task_record(const struct sac_task_run *run, const struct sac_batch_time
         sac_books_trace(books, SAC_STAGE_INFERENCE, t->waited_ns, t->arrived_ns, items, n);
         sac_books_trace(books, head, t->arrived_ns, t->ended_ns, items, n);
     }
-    int64_t begun = t->gpu_begun_ns;
-    for (size_t i = 0; i < SAC_COUNT(stages) && t->gpu_ns[1]; i++) {
-        sac_books_record_gpu(books, stages[i], begun, t->gpu_ns[i], items, n);
-        begun += begun ? t->gpu_ns[i] : 0;
-    }
+    for (size_t i = 0; i < SAC_COUNT(stages) && t->gpu_ns[1]; i++)
+        sac_books_record_gpu(books, stages[i], t->gpu_begun_ns[i], t->gpu_ns[i], items, n);
 }

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A segmenter on a device whose streams go on only where somebody waits for them: inputs, networks
+ * and mattes are on three, and what waits for what is told by events alone. */
+#include "tests/engine/far.h"
+#include "tests/heads/segmenters.h"
+
+enum { FRAMES = 7, PARTS = 4, WIDTH = 96, HEIGHT = 64 };
+
+static sac_device *open_far(void)
+{
+    static struct sac_device_ops ops;
+    sac_device                  *dev = NULL;
+    ops = *far_ops(&far_pictures);
+    ops.async = true;
+    ops.warm_runs = 2;
+    ops.batch_step = 4;
+    assert_sac_ok(sac_device_open_ops(test_context(), &ops, 0, NULL, &dev));
+    return dev;
+}
+
+/* Of two streams, with noise, so that a matte tells its frame, and smoothing the one before. */
+static void make_frames(sac_device *cpu, sac_device *dev, sac_frame *frames[FRAMES])
+{
+    for (int i = 0; i < FRAMES; i++) {
+        sac_frame *near = test_frame(cpu, SAC_PIXEL_I420, WIDTH, HEIGHT);
+        test_fill(near, 20 + 20 * i, 255 - 20 * i, 120, 136);
+        near->stream_id = i % 2;
+        assert_sac_ok(sac_frame_create(dev, near, &frames[i]));
+        assert_sac_ok(sac_frame_copy(near, frames[i]));
+        assert_sac_ok(sac_device_wait(dev));
+        sac_frame_unref(&near);
+    }
+}
+
+static void expect_same(sac_device *cpu, sac_frame *const *want, sac_frame *const *got, int n)
+{
+    for (int i = 0; i < n; i++) {
+        sac_frame *a = NULL, *b = NULL;
+        assert_sac_ok(sac_frame_create(cpu, want[i], &a));
+        assert_sac_ok(sac_frame_create(cpu, got[i], &b));
+        assert_sac_ok(sac_frame_copy(want[i], a));
+        assert_sac_ok(sac_frame_copy(got[i], b));
+        for (int y = 0; y < HEIGHT; y++)
+            if (memcmp(a->plane[0] + (size_t)y * a->pitch_bytes[0],
+                       b->plane[0] + (size_t)y * b->pitch_bytes[0], WIDTH) != 0)
+                fail_msg("frame %d differs in row %d", i, y);
+        sac_frame_unref(&a);
+        sac_frame_unref(&b);
+    }
+}
+
+static void unref_all(sac_frame **frames)
+{
+    for (int i = 0; i < FRAMES; i++)
+        sac_frame_unref(&frames[i]);
+}
+
+static void ask(sac_frame *const *frames, struct sac_segmenter_ask *asks)
+{
+    for (int i = 0; i < FRAMES; i++)
+        asks[i] = (struct sac_segmenter_ask){.frame = frames[i]};
+}
+
+/* A batch of one-image runs, of which the third needs the places of the first, behind it another
+ * one. The streams go on in an order that favours who does not wait: all inputs that can be made,
+ * then all networks that can run, and mattes last. */
+static void runs_wait_for_what_they_need_alone(void **state)
+{
+    (void)state;
+    static const char *const    models[] = {"maps_matte", "maps_torchvision"};
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    sac_device                 *cpu = test_device(), *dev = open_far();
+    sac_frame                  *frames[FRAMES], *want[FRAMES], *got[FRAMES];
+    struct sac_segmenter_ask    asks[FRAMES];
+    struct sac_batch_times      times;
+    make_frames(cpu, dev, frames);
+    ask(frames, asks);
+    p.batch_max = PARTS;
+    for (size_t m = 0; m < SAC_COUNT(models); m++) {
+        sac_segmenter *one = test_segmenter(dev, models[m], &p);
+        sac_segmenter *seg = test_segmenter(dev, models[m], &p);
+        for (int i = 0; i < FRAMES; i++)
+            want[i] = test_matte_of(one, frames[i]);
+        assert_sac_ok(sac_segmenter_warm_up(seg));
+        struct sac_buckets *b = &seg->buckets;
+        const int           count = b->count;
+        assert_true(b->before != b->stream && b->stream != b->behind);
+        assert_int_equal(b->list[0].size, 1);
+        assert_ptr_not_equal(b->list[0].out[0], b->twins[0].out[0]);
+        b->count = 1;
+        const int launches = far_counts.launches;
+        assert_sac_ok(sac_segmenter_begin(seg, 0, asks, PARTS));
+        assert_int_equal(seg->slots[0].batch.part_count, PARTS);
+        assert_sac_ok(sac_segmenter_begin(seg, 1, asks + PARTS, FRAMES - PARTS));
+        assert_sac_ok(sac_buckets_wait(b));
+        assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, &times));
+        assert_sac_ok(sac_segmenter_end(seg, 1, got + PARTS, NULL, &times));
+        /* Each of a pair has its graph; a network of one step has none. */
+        assert_int_equal(far_counts.launches - launches, m == 0 ? 0 : FRAMES);
+        expect_same(cpu, want, got, FRAMES);
+        b->count = count;
+        unref_all(want);
+        unref_all(got);
+        sac_segmenter_destroy(&one);
+        sac_segmenter_destroy(&seg);
+    }
+    unref_all(frames);
+    sac_device_unref(&dev);
+    sac_device_unref(&cpu);
+}
+
+/* A batch whose mattes nobody waited for is behind a network that is done. */
+static void mattes_do_not_hold_up_the_next_network(void **state)
+{
+    (void)state;
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    sac_device                 *cpu = test_device(), *dev = open_far();
+    sac_frame                  *frames[FRAMES], *got[FRAMES] = {NULL};
+    struct sac_segmenter_ask    asks[FRAMES];
+    struct sac_batch_times      times;
+    make_frames(cpu, dev, frames);
+    ask(frames, asks);
+    p.batch_max = PARTS;
+    sac_segmenter *seg = test_segmenter(dev, "maps_matte", &p);
+    assert_sac_ok(sac_segmenter_warm_up(seg));
+    assert_sac_ok(sac_segmenter_begin(seg, 0, asks, 1));
+    assert_sac_ok(sac_segmenter_begin(seg, 1, asks + 1, 1));
+    const int kernels = far_counts.kernels;
+    assert_sac_ok(dev->ops->stream_wait(seg->buckets.stream));
+    assert_true(far_counts.kernels > kernels);
+    assert_false(sac_segmenter_arrived(seg, 0));
+    assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, &times));
+    assert_false(sac_segmenter_arrived(seg, 1));
+    assert_sac_ok(sac_segmenter_end(seg, 1, got + 1, NULL, &times));
+    unref_all(got);
+    unref_all(frames);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+    sac_device_unref(&cpu);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_wait_for_what_they_need_alone),
+        cmocka_unit_test(mattes_do_not_hold_up_the_next_network),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
