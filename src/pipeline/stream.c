@@ -153,10 +153,12 @@ sac_result sac_stream_open_rows(struct sac_stream_run *s)
     return SAC_OK;
 }
 
-/* Frames that a GPU's decoder lends out: those inside, and the one being read. */
+/* Frames that a GPU's decoder lends out: those inside, the one being read, those read ahead, and
+ * the one that waits in the prefetch thread's hand for a place among them. */
 static int surfaces_for(const struct sac_stream_run *s)
 {
-    return SAC_MAX(s->params.source.prefetch, 0) + room_of(s->pipe, s->job) + 1;
+    const int prefetch = s->params.source.prefetch;
+    return room_of(s->pipe, s->job) + 1 + (prefetch > 0 ? prefetch + 1 : 0);
 }
 
 sac_result sac_stream_open_input(struct sac_stream_run *s)

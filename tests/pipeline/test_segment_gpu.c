@@ -355,6 +355,8 @@ static void turned_frames_come_out_upright(void **state)
             params.job.device = "cuda";
             params.video_out = far;
             const struct sac_pipeline_stats stats = run(&params);
+            print_message("%s, %s\n", sac_orientation_name((enum sac_orientation)o),
+                          mask ? "mask" : "overlay");
             expect_same(near, far);
             check_ledger(&stats, (struct asked){.downloaded = PIXELS * FRAMES * (mask ? 2 : 3) / 2},
                          FRAMES, sac_orientation_name((enum sac_orientation)o));
