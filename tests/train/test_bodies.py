@@ -41,17 +41,22 @@ def test_whole_people_fit_and_others_are_cut_by_the_lower_edge():
         assert (x[:, 3, -1].amax(1) > 200).float().mean() > 0.7, kind
 
 
-def test_the_bank_is_made_once_for_a_seed(tmp_path, monkeypatch):
-    first = bodies.Bank(tmp_path / 'a', 10, 4, size=32)
-    assert sorted(set(first.kind)) == [0, 1, 2, 3] and len(first) == 10
-    other = bodies.Bank(tmp_path / 'b', 10, 4, size=32)
-    assert (first.rgba == other.rgba).all() and (first.rgba != bodies.Bank(tmp_path, 10, 5, size=32).rgba).any()
-    for (x0, y0, x1, y1), picture in zip(first.box, first.rgba):
-        outside = picture[..., 3].copy()
+def test_a_seed_decides_the_bank():
+    bank, again, other = (bodies.Bank(20, seed, side=32) for seed in (4, 4, 5))
+    assert sorted(set(bank.kind)) == [0, 1, 2, 3] and 10 < len(bank) <= 20
+    assert (bank.planes == again.planes).all() and (bank.box == again.box).all()
+    assert bank.planes.shape != other.planes.shape or (bank.planes != other.planes).any()
+    for (x0, y0, x1, y1), picture in zip(bank.box, bank.planes.numpy()):
+        assert bodies.bounds(picture[3]) == (x0, y0, x1, y1)
+        outside = picture[3].copy()
         outside[y0:y1, x0:x1] = 0
-        assert outside.max() <= 8
-    monkeypatch.setattr(bodies, 'draw', None)
-    assert (bodies.Bank(tmp_path / 'a', 10, 4, size=32).rgba == first.rgba).all()
+        assert outside.max() <= 8 and (x1 - x0) * (y1 - y0) > 4
+
+
+def test_what_is_empty_has_no_box():
+    alpha = torch.zeros(2, 8, 8, dtype=torch.uint8)
+    alpha[1, 3, 5] = 9
+    assert bodies.boxes_of(alpha).tolist() == [[0, 0, 0, 0], [5, 3, 6, 4]]
 
 
 def test_a_sheet_shows_each_kind(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Losses: least where the answer is perfect, and with the right gradients."""
+import numpy
 import pytest
 import torch
 from torch.autograd import gradcheck
@@ -169,6 +170,28 @@ def test_pyramids_of_mattes():
     known = ones.clone()
     known[..., 16:] = 0
     assert losses.pyramid_loss(edge(50), edge(58), known) < 1e-6  # nothing is known near the contour
+
+
+def test_boxes_ask_for_somebody_in_each_row_and_column():
+    matte = torch.full((1, 1, 64, 64), 0.01)
+    box = torch.tensor([[[8.0, 16, 40, 56, 1, 1], [0, 0, 0, 0, 0, 0]]])
+    loss = lambda: float(losses.box_loss(matte, box))
+    nobody = loss()
+    assert nobody == pytest.approx(-numpy.log(0.01), rel=1e-3)
+    matte[..., 16:56, 20:24] = 0.99  # a post: all rows, few columns
+    post = loss()
+    assert 0.2 * nobody < post < 0.8 * nobody
+    matte[..., 30:34, 8:40] = 0.99  # and a beam
+    assert loss() < 0.02
+    box[..., 4:] = 0
+    assert losses.box_loss(matte * 0, box) == 0
+    # a column that the box does not have asks for nothing; the gradient goes where somebody is likeliest
+    matte = torch.full((1, 1, 64, 64), 0.2)
+    matte[..., 40:44, :] = 0.3
+    matte.requires_grad_()
+    losses.box_loss(matte, torch.tensor([[[8.0, 16, 40, 56, 1, 0]]])).backward()
+    shown = matte.grad[0, 0] != 0
+    assert shown[40:44, 12:36].any() and not shown[:40].any() and not shown[:, 40:].any() and (matte.grad <= 0).all()
 
 
 def test_mimicry_of_features():

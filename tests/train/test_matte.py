@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import types
 
 import numpy
 import onnx
@@ -34,7 +35,7 @@ def start(*arguments):
 def arguments(folders, tmp_path_factory):
     out = tmp_path_factory.mktemp('run')
     return out, ['--data', folders, '--out', out, '--cache', out / 'cache', '--size', 'tiny', '--start', '', '--side',
-                 SIDE, '--small-side', SMALL, '--canvas', 128, '--batch', 6, '--bodies', 4, '--body-side', 64, '--workers', 0, '--lr',
+                 SIDE, '--small-side', SMALL, '--canvas', 128, '--batch', 6, '--bodies', 4, '--body-side', 64, '--lr',
                  1e-2, '--warmup', 5, '--ema', 0.9, '--log-every', 1, '--device', 'cpu', '--json']
 
 
@@ -53,7 +54,7 @@ def test_the_loss_falls(run):
 
 def test_progress_is_json(run):
     lines = [json.loads(line) for line in run[1] if line.startswith('{')]
-    assert lines[0]['pictures'] == 16 and lines[0]['cut_outs'] > 4 and lines[0]['bodies'] == 4
+    assert sum(lines[0][k] for k in ('masks', 'boxes', 'nobody')) == 16 and lines[0]['cut_outs'] > 4 and lines[0]['bodies'] > 1
     assert [line['step'] for line in lines[1:]] == list(range(1, STEPS + 1)) and lines[-1]['pictures_per_s'] > 0
 
 
@@ -106,7 +107,8 @@ def test_the_script_trains_from_an_archive_alone(folders, tmp_path, monkeypatch)
     (tmp_path / 'bin/python3').write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     (tmp_path / 'bin/python3').chmod(0o755)
     options = ['--size', 'tiny', '--start', '', '--side', SIDE, '--small-side', SMALL, '--canvas', 128, '--batch', 2,
-               '--bodies', 0, '--workers', 1, '--device', 'cpu', '--steps', 1, '--log-every', 1]
+               '--bodies', 0, '--device', 'cpu', '--steps', 1, '--log-every', 1, '--lr', 0, '--init', 'former.pt']
+    torch.save(former := former_average(), tmp_path / 'former.pt')
     done = subprocess.run([TRAIN / 'matte-on-gpu', 'mattes.tar', 'out', '2', '1', *map(str, options)], cwd=tmp_path,
                           text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=200,
                           env=os.environ | ONE_THREAD | dict(PATH=f"{tmp_path}/bin:{os.environ['PATH']}",
@@ -114,6 +116,36 @@ def test_the_script_trains_from_an_archive_alone(folders, tmp_path, monkeypatch)
     assert done.returncode == 0, done.stdout
     assert {p.name for p in (tmp_path / 'out').iterdir()} == {*FILES, 'average.pt', 'log.jsonl'}
     assert '"step": 1' in done.stdout
+    # it began where the former training ended, and that training's file is named from where the command was given
+    average = torch.load(tmp_path / 'out/average.pt')['average']
+    assert all(torch.equal(v, former['average'][k]) for k, v in average.items() if k.endswith('conv.weight'))
+
+
+def former_average():
+    """Of a training with other weights."""
+    torch.manual_seed(8)
+    pair = matte.Pair(**matte.SIZES['tiny'], small_side=SMALL)
+    return dict(average=training.halved(pair.state_dict()), config=pair.config, step=7)
+
+
+def test_the_teacher_is_the_average_of_late():
+    torch.manual_seed(3)
+    pair = matte.Pair(**matte.SIZES['tiny'], small_side=SMALL)
+    trainer = types.SimpleNamespace(average=training.Average(pair), step=0)
+    teacher = matte.Teacher(trainer, every=3)
+    x = torch.rand(2, 3, SIDE, SIDE) * 255
+    with torch.no_grad():
+        plain = torch.sigmoid(trainer.average.model.large(x / 255))
+        mirrored = torch.sigmoid(trainer.average.model.large(x.flip(3) / 255)).flip(3)
+    soft = teacher(x, numpy.array([1]))
+    assert torch.allclose(soft[0], plain[0], atol=1e-4) and not torch.allclose(plain[1], mirrored[1], atol=1e-3)
+    assert torch.allclose(soft[1], (plain[1] + mirrored[1]) / 2, atol=1e-4)
+    trainer.average.model.large.out.bias.data += 1
+    trainer.step = 2
+    assert torch.equal(teacher(x, numpy.array([1])), soft)
+    trainer.step = 3
+    assert (teacher(x, numpy.array([1])) > soft).all()
+    assert trainer.average.model.large.backbone.stem.fused is None  # the average itself stays as it was
 
 
 def test_both_begin_as_person_seg():
@@ -140,7 +172,7 @@ def test_new_channels_learn_after_growth():
 
 
 def test_the_teacher_counts_where_nothing_is_labelled():
-    lesson = matte.Lesson(type('A', (), dict(self_after=0.2, self_share=0.5, workers=0)), torch.device('cpu'))
+    lesson = matte.Lesson(type('A', (), dict(self_after=0.2, self_share=0.5)), None)
     known, target = torch.zeros(1, 1, 96, 96), torch.zeros(1, 1, 96, 96)
     known[..., :8] = 1
     soft = torch.full((1, 1, 96, 96), 0.01)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The segmenter: batches that stay true to the masks, a training, its export in saccade."""
-import json
 import types
 
 import numpy
@@ -9,8 +8,8 @@ import pytest
 import torch
 from PIL import Image
 
-from helpers import losses
-from saccade_train import data, nets, scenes as batches, segment, training
+from helpers import forgetful, losses
+from saccade_train import nets, segment, training
 
 SIDE, STEPS = 96, 200
 
@@ -18,14 +17,7 @@ SIDE, STEPS = 96, 200
 @pytest.fixture(scope='module')
 def mixed(folders, tmp_path_factory):
     """The drawn pictures with every third training picture's mask forgotten."""
-    root = tmp_path_factory.mktemp('mixed')
-    (root / 'detect').symlink_to(folders / 'detect')
-    (root / 'segment').mkdir()
-    (root / 'segment/masks').symlink_to(folders / 'segment/masks')
-    index = json.loads((folders / 'segment/index.json').read_text())
-    index['items'] = [item for i, item in enumerate(index['items']) if item['split'] == 'val' or i % 3 != 2]
-    (root / 'segment/index.json').write_text(json.dumps(index))
-    return root
+    return forgetful(folders, tmp_path_factory.mktemp('mixed'))
 
 
 @pytest.fixture(scope='module')
@@ -42,13 +34,6 @@ def model(run, succeed):
     path = run / 'mine.onnx'
     succeed('segment', 'export', '--out', run, '--side', SIDE, '--model', path)
     return path
-
-
-@pytest.fixture
-def maker(mixed, tmp_path):
-    training.seed_all(4)
-    pictures = segment.read_pictures(mixed, 'train')
-    return batches.Scenes(data.Cache(pictures, 128, tmp_path, with_masks=True), 'cpu', SIDE)
 
 
 def test_the_loss_falls(run):
@@ -95,61 +80,6 @@ def test_every_step_has_a_fast_kernel(saccade, model):
     done = saccade('inspect', model)
     assert done.returncode == 0, done.stderr
     assert 'Resize' in done.stdout and 'ref:' not in done.stdout and 'plain C' not in done.stdout
-
-
-def test_the_letterboxed_view_is_what_the_scorer_sees(maker):
-    picture = maker.store.cache.pictures[0]
-    size = maker.store.size[:1].float()
-    fit = SIDE / size.amax(1)
-    view = batches.View(size / 2, size / 2 * fit[:, None], fit, torch.zeros(1), torch.zeros(1, dtype=torch.bool))
-    placed, inside = batches.project(maker.fetch(torch.tensor([0])), size, view, SIDE)
-    ours = (placed[:, :3] * inside + 114 * (1 - inside))[0].numpy()
-    theirs, (w, h) = segment.letterbox(Image.open(picture.path), SIDE)
-    assert (w, h) == (SIDE, SIDE * 3 // 4)
-    assert numpy.abs(ours - theirs).mean() < 3  # fine noise: two samples a side are not the exact area
-    assert numpy.abs(ours[:, h:] - 114).max() == 0
-
-
-@pytest.mark.parametrize('kind', ['random_view', 'paste_view', 'cover_view'])
-def test_mask_and_picture_move_alike(maker, kind):
-    index = maker.cut_out[torch.randint(len(maker.cut_out), (16,))]
-    canvas = maker.fetch(index)
-    canvas[:, :3] = canvas[:, 3:4] * 255
-    placed, inside = batches.project(canvas, maker.store.size[index], getattr(maker, kind)(index), SIDE)
-    assert torch.allclose(placed[:, 0] / 255, placed[:, 3], atol=1e-5)
-    assert ((placed[:, 3] * inside[:, 0]).flatten(1).amax(1) > 0.5).float().mean() > 0.6
-
-
-def test_a_person_cut_by_the_border_stays_cut(maker):
-    """Else a bust would float in the middle of the picture."""
-    index = maker.cut_out[:1].repeat(64)
-    size = maker.store.size[index].float()
-    for edge, axis, high in (('left', 0, False), ('above', 1, False), ('right', 0, True), ('below', 1, True)):
-        maker.people_box = torch.tensor([[40.0, 30.0, 80.0, 70.0]]).repeat(len(maker.labels), 1)
-        maker.people_box[:, axis + 2 if high else axis] = float(size[0, axis]) if high else 0.0
-        view = maker.paste_view(index)
-        low = view.place[:, axis] - size[:, axis] * view.scale / 2
-        top = view.place[:, axis] + size[:, axis] * view.scale / 2
-        # a mirrored picture has its left edge at the right
-        at_high = torch.full_like(view.flip, high) ^ (view.flip & (axis == 0))
-        assert torch.where(at_high, top >= SIDE - 0.01, low <= 0.01).all(), edge
-
-
-def test_only_what_is_known_is_taught(maker):
-    """Boxes without masks: unknown inside, background outside; masks: all known but crowds."""
-    masks, cache = maker.store.mask, maker.store.cache
-    for i, picture in enumerate(cache.pictures):
-        w, h = cache.size[i]
-        inside = torch.zeros(128, 128, dtype=torch.bool)
-        for x0, y0, x1, y1 in cache.boxes[i].round().astype(int):
-            inside[y0:y1, x0:x1] = True
-        if picture.mask is None:
-            assert len(cache.boxes[i]) and (masks[i][inside] == 255).all()
-            assert (masks[i] == 0).any() and not ((masks[i] > 0) & (masks[i] < 255)).any()
-        else:
-            truth = torch.from_numpy(numpy.array(Image.open(picture.mask)))
-            assert (masks[i][:h, :w] == truth).all()
-    assert maker.counts['boxes'] > 3 and maker.counts['nobody'] > 0
 
 
 def test_the_average_teaches_where_it_is_sure_and_found_somebody():

@@ -237,6 +237,21 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
         trainer.train()
 
 
+def test_where_no_compiler_is_it_goes_on_without(tmp_path):
+    trainer = make(tmp_path, '--steps', 3)
+
+    def broken(x):
+        raise RuntimeError('no compiler on this machine')
+    trainer.run = broken
+    assert trainer.train()
+    said = notes(tmp_path)
+    assert 'no compiler' in said[0]['not_compiled'] and len([n for n in said if 'loss' in n]) == 3
+    # what worked once and then fails is no matter of compilers
+    trainer.run, trainer.proven = broken, True
+    with pytest.raises(RuntimeError):
+        trainer.once(8)
+
+
 def test_fine_tuning_starts_from_the_averaged_weights(tmp_path):
     first = make(tmp_path / 'first')
     first.train()

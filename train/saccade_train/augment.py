@@ -251,3 +251,35 @@ def degrade(x):
         y = x[pick(3)]
         x[pick(3)] = (y + torch.randn_like(y) * uniform((len(y), 1, 1, 1), 1, 12, x.device)).clamp(0, 255)
     return x
+
+
+def light_field(x, share=0.35):
+    """Light that changes over the picture: a lamp at one side, its colour, dark corners, and deep dusk."""
+    n, dev, side = len(x), x.device, x.shape[-1]
+    at = torch.linspace(-1, 1, side, device=dev)
+    col = lambda low, high: uniform((n, 1, 1, 1), low, high, dev)
+    angle, power = col(0, 2 * math.pi), col(0, 0.7)
+    slope = at[None, None, None] * angle.cos() + at[None, None, :, None] * angle.sin()
+    lamp = 1 + power * slope * (1 + uniform((n, 3, 1, 1), -0.4, 0.4, dev))
+    corners = 1 - col(0, 0.35) * (at[None, None, None] ** 2 + at[None, None, :, None] ** 2)
+    dusk = torch.where(col(0, 1) < 0.2, col(0.25, 0.6), torch.ones(1, device=dev))
+    lit = (x * lamp * corners * dusk).clamp(0, 255)
+    noisy = (lit + torch.randn_like(x) * col(2, 14) * (dusk < 1)).clamp(0, 255)
+    return torch.where(col(0, 1) < share, noisy, x)
+
+
+def motion_blur(x, share=0.08):
+    """Some pictures as a moving camera takes them: the mean along a short line, the same for all of them."""
+    n = int((torch.rand(len(x)) < share).sum())
+    if not n:
+        return x
+    rows = torch.randperm(len(x), device=x.device)[:n]
+    length, angle = int(torch.randint(3, 12, ())), float(torch.rand(()) * math.pi)
+    kernel = torch.zeros(15, 15)
+    for t in torch.linspace(-length / 2, length / 2, 31).tolist():
+        kernel[round(7 + t * math.sin(angle)), round(7 + t * math.cos(angle))] = 1
+    kernel = (kernel / kernel.sum()).expand(x.shape[1], 1, 15, 15)
+    kernel = kernel.contiguous().pin_memory().to(x.device, non_blocking=True) if x.is_cuda else kernel
+    x = x.clone()
+    x[rows] = F.conv2d(F.pad(x[rows], [7] * 4, mode="replicate"), kernel, groups=x.shape[1])
+    return x

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from . import data, render
+from . import render
 from .render import INDEX, uniform
 
 KINDS = ("whole", "upper", "near", "own")
@@ -171,45 +171,47 @@ def render_back(yaw, pitch):
 
 
 class Bank:
-    """Drawings [n,SIZE,SIZE,4] uint8 (colour times alpha, alpha), their kind and light, in a mapped file: made
-    once for a seed, read by every loader."""
+    """Drawings [n,4,side,side] uint8 (colour times alpha, alpha) on the device, with their kind, the side of their
+    light, and the box of each; a seed decides them."""
 
-    def __init__(self, folder, count, seed, device="cpu", size=SIZE, group=8):
-        from pathlib import Path
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        name = f"bodies-{count}-{seed}-{size}-{torch.device(device).type}"
-        path, meta = folder / f"{name}.rgba", folder / f"{name}.npz"
-        shape = (count, size, size, 4)
-        if not meta.exists():
-            self._build(path, meta, shape, seed, torch.device(device), group)
-        self.rgba = np.memmap(path, np.uint8, "r", shape=shape)
-        with np.load(meta) as m:
-            self.kind, self.light, self.box = m["kind"], m["light"], m["box"]
-
-    def __len__(self):
-        return len(self.rgba)
-
-    @staticmethod
-    def _build(path, meta, shape, seed, device, group):
-        count, size = shape[:2]
-        rgba = np.memmap(path, np.uint8, "w+", shape=shape)
+    def __init__(self, count, seed, device="cpu", side=SIZE):
+        self.side = side
+        device = torch.device(device)
+        group = 32 if device.type == "cuda" else 8  # a GPU needs more at once to be busy
         kind = np.repeat(np.arange(len(KINDS)), np.diff(np.round(np.cumsum((0,) + SHARES) * count).astype(int)))
-        light, box = np.zeros(count, np.float32), np.zeros((count, 4), np.int32)
+        drawings, lights = [], []
         state = torch.get_rng_state()
         torch.manual_seed(seed)
         for k in range(len(KINDS)):
-            rows = np.flatnonzero(kind == k)
-            for some in np.split(rows, range(group, len(rows), group)):
-                if len(some):
-                    picture, side = draw(KINDS[k], len(some), device, size)
-                    rgba[some] = picture.round().clamp(0, 255).byte().permute(0, 2, 3, 1).cpu().numpy()
-                    light[some] = side.cpu().numpy()
+            left = int((kind == k).sum())
+            while left > 0:
+                picture, light = draw(KINDS[k], min(group, left), device, side)
+                drawings.append(picture.round().clamp(0, 255).byte())
+                lights.append(light)
+                left -= group
         torch.set_rng_state(state)
-        for i in range(count):
-            box[i] = bounds(rgba[i, ..., 3])
-        rgba.flush()
-        data.finish_cache(meta, kind=kind, light=light, box=box)
+        planes, light = torch.cat(drawings), torch.cat(lights).cpu().numpy()
+        box = boxes_of(planes[:, 3]).cpu().numpy()
+        # what is hardly there teaches nothing
+        kept = (box[:, 2] - box[:, 0]) * (box[:, 3] - box[:, 1]) > (side / 16) ** 2
+        self.planes = planes[torch.from_numpy(np.flatnonzero(kept)).to(device)]
+        self.kind, self.light, self.box = kind[kept], light[kept], box[kept]
+
+    def __len__(self):
+        return len(self.planes)
+
+
+def boxes_of(alpha, least=8):
+    """x0,y0,x1,y1 of what is not empty in each of [n,h,w], [n,4]; all 0 if nothing is there."""
+    shown = alpha > least
+
+    def ends(flags):
+        m = flags.shape[1]
+        at = torch.arange(m, device=alpha.device)
+        first, last = torch.where(flags, at, m).amin(1), torch.where(flags, at + 1, 0).amax(1)
+        return torch.minimum(first, last), last
+    (x0, x1), (y0, y1) = ends(shown.any(1)), ends(shown.any(2))
+    return torch.stack([x0, y0, x1, y1], 1)
 
 
 def bounds(alpha, least=8):

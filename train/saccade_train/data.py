@@ -7,12 +7,19 @@ read; what is larger is reduced, what is smaller keeps its size. Labels are scal
 import configparser
 import hashlib
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image
+
+
+def cores():
+    """Those that this process may use, which are not all of the machine's when it is shared."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass
@@ -178,7 +185,8 @@ class Cache:
         rgb = np.memmap(path, np.uint8, "w+", shape=shape)
         mask = np.memmap(path.with_suffix(".mask"), np.uint8, "w+", shape=shape[:3]) if with_masks else None
         size, scale = np.zeros((shape[0], 2), np.int64), np.zeros(shape[0], np.float32)
-        for i, p in enumerate(self.pictures):
+
+        def read(i, p):
             im = Image.open(p.path).convert("RGB")
             scale[i] = min(1.0, self.side / max(im.size))
             w, h = (max(1, round(v * scale[i])) for v in im.size)
@@ -187,6 +195,10 @@ class Cache:
                 m = Image.open(p.mask)
                 mask[i, :h, :w] = np.asarray(m.resize((w, h), Image.NEAREST))
             size[i] = w, h
+
+        with ThreadPoolExecutor(cores()) as pool:  # decoders leave Python's lock
+            for _ in pool.map(read, range(len(self.pictures)), self.pictures):
+                pass
         rgb.flush()
         finish_cache(meta, size=size, scale=scale)
 

@@ -116,6 +116,31 @@ def pyramid_loss(matte, target, weight, levels=4):
     return total + ((matte - target).abs() * weight).sum() / weight.sum().clamp(min=1)
 
 
+def box_loss(matte, boxes, cell=4, inner=0.1):
+    """Each box holds a person who reaches all of its sides: every column of it has somebody in one row at least, and
+    every row in one column (BoxInst's projection, Tian et al., CVPR 2021, but for what the background already says).
+
+    matte [B,1,H,W] in 0..1; boxes [B,M,6] as scenes.Batch has them. `inner`: the share of a box at each side that
+    is left out, for boxes are drawn with a hand that trembles."""
+    best = F.max_pool2d(matte, cell)[:, 0]
+    ys, xs = ((torch.arange(s, device=matte.device) + 0.5) * cell for s in best.shape[1:])
+    x0, y0, x1, y1, by_column, by_row = boxes[..., None].unbind(2)
+
+    def side(at, low, high, least):
+        edge = (high - low) * least
+        return (at > low + edge) & (at < high - edge)
+
+    total = count = 0
+    for axis, asked, along, across in ((1, by_column, (xs, x0, x1), (ys, y0, y1)),
+                                       (2, by_row, (ys, y0, y1), (xs, x0, x1))):
+        seen = side(*across, 0.0)[:, :, :, None] if axis == 1 else side(*across, 0.0)[:, :, None, :]
+        most = (best[:, None] * seen).amax(axis + 1)
+        weight = side(*along, inner) * asked
+        total = total - (torch.log(most.clamp(min=1e-3)) * weight).sum()
+        count = count + weight.sum()
+    return total / count.clamp(min=1)
+
+
 def contrast_loss(a, b, temperature=0.07, identity=None):
     """Two views of the same persons [n,d]: each must find its other view among all (SimCLR, Chen et al., 2020).
 

@@ -7,9 +7,10 @@
 `train` stops by itself after --minutes, its preparations and exports included, and leaves person_matte.onnx and
 person_seg.onnx in --out; cut off, the same command with --resume goes on with what is left of them. Where one
 command may not run so long, --pause ends each slice. FOLDER is what the segmenter takes (segment.py), whole or
-packed (pack.py). Pictures come from studio.py.
+packed (pack.py). Pictures come from scenes.py.
 """
 import argparse
+import copy
 import os
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from . import bodies, data, faults, losses, nets, segment, studio, training
+from . import bodies, data, faults, losses, nets, scenes, segment, training
 
 WEIGHTS = Path(__file__).parent.parent / "weights/segmenter.pt"
 SIZES = {
@@ -59,37 +60,56 @@ def shrunk(x, side):
                                                        align_corners=False)
 
 
+class Teacher:
+    """The averaged large network, fused, as it was a few steps ago: it sees the picture before the faults were
+    added."""
+
+    def __init__(self, trainer, every=50):
+        self.trainer, self.every = trainer, every
+        self.net, self.step = None, -1
+
+    @torch.no_grad()
+    def __call__(self, clean, weak):
+        """Mattes [n,1,h,w]; of rows `weak`, for which there is no other word, also mirrored."""
+        if self.net is None or self.trainer.step - self.step >= self.every:
+            self.net, self.step = nets.fuse(copy.deepcopy(self.trainer.average.model.large)), self.trainer.step
+        view = (clean / 255).contiguous(memory_format=training.memory_format(clean.device))
+        soft = torch.sigmoid(self.net(view).float())
+        if len(weak):
+            rows = scenes.upload_rows(clean.device, weak)
+            soft[rows] = (soft[rows] + torch.sigmoid(self.net(view[rows].flip(3)).float()).flip(3)) / 2
+        return soft
+
+
 class Lesson:
-    """Loss of both networks on the loader's next batch.
+    """Loss of both networks on one fresh batch.
 
-    The averaged large network sees the picture before the faults were added. Inside boxes without masks it is the
-    teacher of both, as in segment.Lesson, from --self-after on; everywhere it is half of what the small one learns.
-    """
+    Inside boxes without masks the Teacher teaches both, as in segment.Lesson, from --self-after on; everywhere it is
+    half of what the small one learns. Over the last --calm of the schedule the pictures are more like those that
+    will be met: fewer people added, more of them whole."""
 
-    def __init__(self, args, device):
-        self.args, self.device = args, device
-        self.format = training.memory_format(device)
-        self.batches, self.trainer = None, None
-
-    def load(self, made):
-        """Loader processes that go on where the trainer stands."""
-        made.first = self.trainer.step * self.args.batch * self.args.accumulate
-        workers = self.args.workers
-        more = dict(prefetch_factor=4, persistent_workers=True) if workers else {}
-        self.batches = iter(torch.utils.data.DataLoader(
-            made, self.args.batch, num_workers=workers, pin_memory=self.device.type == "cuda", **more))
+    def __init__(self, args, scenes_):
+        self.args, self.scenes = args, scenes_
+        self.trainer = self.teacher = None
 
     def loss(self, model, n):
-        with torch.autocast(self.device.type, enabled=False):
-            clean, target, known = studio.split(next(self.batches), self.device)
-            x = studio.spoil(clean)
-        with torch.no_grad():
-            view = (clean / 255).contiguous(memory_format=self.format)
-            soft = torch.sigmoid(self.trainer.average.model.large(view).float())
-        label, weight = self.teach(soft, target, known)
-        logit, sides, small = model((x / 255).contiguous(memory_format=self.format))
-        with torch.autocast(self.device.type, enabled=False):
-            return self.weigh(logit.float(), [s.float() for s in sides], small.float(), label, weight, soft)
+        device = self.scenes.device
+        with torch.autocast(device.type, enabled=False):
+            batch = self.scenes.batch(n, self.trainer.done > 1 - self.args.calm)
+            x = scenes.spoil(batch.picture)
+        soft = self.teacher(batch.picture, batch.weak)
+        label, weight = self.teach(soft, batch.matte, batch.known)
+        logit, sides, small = model((x / 255).contiguous(memory_format=training.memory_format(device)))
+        with torch.autocast(device.type, enabled=False):
+            logit, small = logit.float(), small.float()
+            loss, parts = self.weigh(logit, [s.float() for s in sides], small, label, weight, soft)
+            if not len(batch.weak) or not self.args.boxes:
+                return loss, parts
+            rows, scale = scenes.upload_rows(device, batch.weak), torch.ones(6, device=device)
+            scale[:4] = self.args.small_side / self.args.side
+            box = losses.box_loss(torch.sigmoid(logit[rows]), batch.boxes)
+            box = box + losses.box_loss(torch.sigmoid(small[rows]), batch.boxes * scale)
+            return loss + self.args.boxes * box, dict(parts, box=box)
 
     def teach(self, soft, target, known):
         """The labels, and the teacher's word where there are none: by how sure it is, and its background near
@@ -135,7 +155,7 @@ def train(args):
         if getattr(args, name) % 32:
             raise SystemExit(f"--{name.replace('_', '-')} {getattr(args, name)}: it must be a multiple of 32")
     if args.batch < 1:
-        raise SystemExit(f"--batch {args.batch}: the loader processes must know it; have 1 or more")
+        raise SystemExit(f"--batch {args.batch}: have 1 or more")
     if "RANK" in os.environ:
         raise SystemExit("torchrun: this training runs on one device alone")
     training.join_processes(args)
@@ -143,10 +163,10 @@ def train(args):
     device = torch.device(args.device)
     pictures = segment.read_pictures(args.data, "fit" if args.dev else "train", args.category, args.drop_licenses)
     cache = data.Cache(pictures, args.canvas, args.cache, with_masks=True)
-    bank = bodies.Bank(args.cache, args.bodies, args.seed, device, args.body_side) if args.bodies else None
-    made = studio.Studio(cache, bank, args.side, args.seed, args.shares)
+    bank = bodies.Bank(args.bodies, args.seed, device, args.body_side) if args.bodies else None
+    made = scenes.Scenes(cache, device, args.side, args.shares, bank)
     held = segment.read_pictures(args.data, "dev", args.category, args.drop_licenses) if args.dev else []
-    lesson = Lesson(args, device)
+    lesson = Lesson(args, made)
     prepared = time.time() - began
     stop = "pause" if args.pause else "minutes"  # a slice ends in time; a schedule over several is all training
     if getattr(args, stop):
@@ -154,17 +174,32 @@ def train(args):
         if getattr(args, stop) <= 0:
             raise SystemExit(f"--{stop}: the preparations took {prepared:.0f} s, the export needs {EXPORT_S} s")
     trainer = lesson.trainer = training.Trainer(make(args, device), lesson.loss, args, args.out)
-    trainer.note(pictures=len(pictures), cut_outs=len(made.cut_outs), bodies=len(made.drawn),
+    lesson.teacher = Teacher(trainer)
+    trainer.note(**made.counts, cut_outs=len(made.cut_outs), bodies=len(bank) if bank else 0,
                  prepared_s=round(prepared, 1), parameters={k: nets.count_parameters(getattr(trainer.model, k))
                                                             for k in NAMES})
-    lesson.load(made)
+    if device.type == "cuda":
+        trainer.note(drawn_per_s=round(drawn(made, args.batch)))
     trainer.train()
+    if device.type == "cuda":
+        trainer.note(memory_gb=round(torch.cuda.max_memory_allocated(device) / 1e9, 1))
     export(args)
     if held:
         for name, side in (("large", args.side), ("small", args.small_side)):
             net = getattr(trainer.average.model, name)
             result = segment.score_pictures(segment.net_infer(net, device), held, side).score()
             trainer.note(**{f"dev_{NAMES[name]}_{k}": round(v, 2) for k, v in result.items()})
+
+
+def drawn(made, count, rounds=4):
+    """Pictures a second without any learning: what part of a step goes into them."""
+    for again in (1, rounds):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(again):
+            scenes.spoil(made.batch(count).picture)
+        torch.cuda.synchronize()
+    return rounds * count / (time.perf_counter() - start)
 
 
 def load_averages(folder):
@@ -212,8 +247,7 @@ def main():
         p.add_argument("--data", required=True, help="folder with detect/ and segment/")
         p.add_argument("--size", choices=SIZES, default="full")
         p.add_argument("--start", default=str(WEIGHTS), help="weights of a small network; both begin as it. '': none")
-        p.add_argument("--workers", type=int, default=os.cpu_count(), help="processes that make pictures")
-        p.add_argument("--bodies", type=int, default=3000, help="rendered people; they take 0.6 MB of disk each")
+        p.add_argument("--bodies", type=int, default=3000, help="rendered people; 0.6 MB of the device's memory each")
         p.add_argument("--body-side", type=int, default=bodies.SIZE, help="of their drawings")
         p.add_argument("--distill", type=float, default=0.5, help="the large network's share in what the small learns")
         p.add_argument("--dev", action="store_true", help="hold a tenth of the training pictures out and score them")
@@ -222,9 +256,11 @@ def main():
         p.add_argument("--self-share", type=float, default=0.7,
                        help="weight of the averaged network's own word inside boxes without masks")
         p.add_argument("--self-after", type=float, default=0.15, help="it begins at this part of the schedule")
-        p.add_argument("--shares", type=float, nargs=3, default=[0.6, 0.22, 0.18], metavar=("MASKS", "BOXES", "NOBODY"),
+        p.add_argument("--boxes", type=float, default=0.2, help="weight of what boxes without masks say by themselves")
+        p.add_argument("--calm", type=float, default=0.2, help="part of the schedule, at its end, with plainer pictures")
+        p.add_argument("--shares", type=float, nargs=3, default=[0.55, 0.3, 0.15], metavar=("MASKS", "BOXES", "NOBODY"),
                        help="of the three kinds of pictures")
-        p.add_argument("--canvas", type=int, default=640, help="side of the cached pictures")
+        p.add_argument("--canvas", type=int, default=512, help="side of the cached pictures")
         p.add_argument("--cache", default="cache")
     args = parser.parse_args()
     with faults.as_sentences():

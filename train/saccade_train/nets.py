@@ -53,13 +53,10 @@ class Conv(nn.Module):
             w, b = fold_bn(F.pad(self.point.weight, [1, 1, 1, 1]), self.point_bn)
             weight, bias = weight + w, bias + b
         if self.skip_bn is not None:
-            eye = torch.zeros_like(self.conv.weight)
-            for i in range(eye.shape[0]):
-                eye[i, i, 1, 1] = 1
-            w, b = fold_bn(eye, self.skip_bn)
+            w, b = fold_bn(nn.init.dirac_(torch.empty_like(self.conv.weight)), self.skip_bn)
             weight, bias = weight + w, bias + b
         self.fused = nn.Conv2d(self.conv.in_channels, self.conv.out_channels, self.k, self.stride,
-                               self.k // 2)
+                               self.k // 2).to(weight)
         self.fused.weight.copy_(weight)
         self.fused.bias.copy_(bias)
         self.conv = self.bn = self.point = self.point_bn = self.skip_bn = None

@@ -78,8 +78,8 @@ class Lesson:
 
     def loss(self, model, n):
         with torch.autocast(self.scenes.device.type, enabled=False):
-            clean, target, known = self.scenes.batch(n)
-            x = self.scenes.spoil(clean)
+            clean, target, known, _, _ = self.scenes.batch(n)
+            x = scenes.spoil(clean)
         target, weight = self.teach(clean, target, known)
         logit = model((x / 255).contiguous(memory_format=self.format))
         with torch.autocast(self.scenes.device.type, enabled=False):

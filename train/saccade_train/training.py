@@ -77,11 +77,14 @@ class Average:
     def update(self, model):
         self.steps += 1
         d = self.decay * (1 - math.exp(-self.steps / 500))
-        for mine, theirs in zip(self.model.state_dict().values(), model.state_dict().values()):
-            if mine.dtype.is_floating_point:
-                mine.mul_(d).add_(theirs.detach(), alpha=1 - d)
-            else:
-                mine.copy_(theirs)
+        mine, theirs = ([v.detach() for v in m.state_dict().values()] for m in (self.model, model))
+        real = [v.dtype.is_floating_point for v in mine]
+        pick = lambda values: [v for v, r in zip(values, real) if r]
+        torch._foreach_mul_(pick(mine), d)  # a kernel or two for all of them
+        torch._foreach_add_(pick(mine), pick(theirs), alpha=1 - d)
+        for a, b, r in zip(mine, theirs, real):
+            if not r:
+                a.copy_(b)
 
 
 def parameter_groups(model, weight_decay):
@@ -184,6 +187,7 @@ class Trainer:
         # compile only what exists for ever: the fused form and the average stay plain modules
         self.run = (torch.compile(self.model) if args.compile and hasattr(torch, "compile")
                     and self.device.type == "cuda" else self.model)
+        self.proven = False  # a compiled model has made its first step
 
     def load(self):
         path = self.out / "checkpoint.pt"
@@ -220,8 +224,8 @@ class Trainer:
         part = self.out / "checkpoint.part"
         torch.save(state, part)
         part.replace(self.out / "checkpoint.pt")
-        torch.save(dict(average=halved(state["average"]), config=state["config"], step=self.step),
-                   self.out / "average.pt")
+        torch.save(dict(average=halved(state["average"]), config=state["config"], step=self.step), part)
+        part.replace(self.out / "average.pt")
 
     def note(self, **values):
         if rank() != 0:
@@ -233,6 +237,20 @@ class Trainer:
             print(line, flush=True)
 
     def once(self, batch):
+        """A batch forth and back. Compilers need more of a machine than PyTorch does: where it lacks, go on without."""
+        if self.run is self.model or self.proven:
+            return self.pass_on(batch)
+        try:
+            result = self.pass_on(batch)
+            self.proven = True
+            return result
+        except Exception as fault:
+            self.note(not_compiled=f"{type(fault).__name__}: {str(fault)[:300]}")
+            self.run = self.model
+            self.optimiser.zero_grad(set_to_none=True)
+        return self.pass_on(batch)
+
+    def pass_on(self, batch):
         with torch.autocast(self.device.type, self.dtype, enabled=self.half):
             loss, parts = self.loss_of(self.run, batch)
         self.scaler.scale(loss / self.args.accumulate).backward()
@@ -301,7 +319,8 @@ class Trainer:
         if self.args.batch <= 0:
             self.find_batch()
         start, first = time.time(), self.step
-        saved = self.start = start
+        saved = reported = self.start = start
+        told = first
         look = LOOK_STEPS if dist.is_initialized() else 1
         pictures = self.args.batch * self.args.accumulate * (dist.get_world_size() if dist.is_initialized() else 1)
         while True:
@@ -311,7 +330,10 @@ class Trainer:
                     break
             loss, parts, lr = self.advance()
             if self.step % self.args.log_every == 0 or self.step == self.args.steps:
-                self.report(loss, parts, lr, (self.step - first) * pictures / (time.time() - start))
+                values = {k: round(float(v), 5) for k, v in parts.items()}  # waits for the device
+                now = time.time()
+                self.report(loss, values, lr, (self.step - told) * pictures / (now - reported))
+                told, reported = self.step, now
             if evaluate and self.args.eval_every and self.step % self.args.eval_every == 0 and rank() == 0:
                 self.note(**{"eval_" + k: v for k, v in evaluate(self.average.model).items()})
             if time.time() - saved >= SAVE_S:
@@ -323,8 +345,8 @@ class Trainer:
             print("finished" if finished else f"slice over at step {self.step}: run again with --resume", flush=True)
         return finished
 
-    def report(self, loss, parts, lr, rate):
-        values = {k: round(float(v), 5) for k, v in parts.items()}
+    def report(self, loss, values, lr, rate):
+        """rate: since the last report."""
         if rank() == 0:
             self.note(loss=round(float(loss), 5), lr=lr, pictures_per_s=round(rate), **values)
             if not self.args.json:
