@@ -8,6 +8,21 @@
 
 enum { PICTURES = 3 }; /* being copied, and held by the encoder */
 
+sac_result sac_download_reserve(struct sac_download *down, const sac_frame *layout)
+{
+    sac_frame *f = down->fitted;
+    if (f && f->format == layout->format && f->width == layout->width &&
+        f->height == layout->height) {
+        f->matrix = layout->matrix;
+        f->range = layout->range;
+        return SAC_OK;
+    }
+    sac_frame_unref(&down->fitted);
+    sac_result res = sac_frame_create(down->dev, layout, &down->fitted);
+    /* Work queued on the device's own stream may still use the memory. */
+    return res == SAC_OK ? down->dev->ops->stream_after(down->dev, down->stream, NULL) : res;
+}
+
 sac_result sac_download_open(struct sac_download *down, sac_device *dev, const sac_frame *layout)
 {
     sac_frame host = *layout;
@@ -41,12 +56,7 @@ void sac_download_close(struct sac_download *down)
 static sac_result fit(struct sac_download *down, const sac_frame *frame, const sac_frame *layout)
 {
     char       what[128];
-    sac_result res = SAC_OK;
-    if (!down->fitted) {
-        res = sac_frame_create(down->dev, layout, &down->fitted);
-        if (res == SAC_OK) /* work queued there may still use the memory */
-            res = down->dev->ops->stream_after(down->dev, down->stream, NULL);
-    }
+    sac_result res = sac_download_reserve(down, layout);
     sac_frame_name(frame, "encode: conversion of", what, sizeof what);
     if (res == SAC_OK)
         res = sac_frame_convert_on(down->stream, frame, SAC_FILTER_AREA, down->fitted,

@@ -303,14 +303,17 @@ static bool try_gpu(struct sac_encoder *enc, const char *path,
 }
 
 sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev, int width, int height,
-                               bool alpha)
+                               enum sac_pixel_format format, bool alpha)
 {
     const sac_frame colour = {.format = SAC_PIXEL_I420, .width = width, .height = height};
     const sac_frame grey = {.format = SAC_PIXEL_GRAY8, .width = width, .height = height};
     enc->dev = dev;
     if (dev->ops->host_memory || enc->down.dev)
         return SAC_OK;
+    const bool rgb = sac_rgb_step(format) > 0; /* which encoders with alpha may take */
     sac_result res = sac_download_open(&enc->down, dev, &colour);
+    if (res == SAC_OK && rgb && !alpha)
+        res = sac_download_reserve(&enc->down, &colour);
     return res == SAC_OK && alpha ? sac_download_open(&enc->down_alpha, dev, &grey) : res;
 }
 
@@ -322,7 +325,8 @@ sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char
     enc->picture = av_frame_alloc();
     if (!enc->picture)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for an encoder", path);
-    sac_result prepared = sac_encoder_prepare(enc, dev, setup->width, setup->height, setup->alpha);
+    sac_result prepared =
+        sac_encoder_prepare(enc, dev, setup->width, setup->height, setup->format, setup->alpha);
     if (prepared != SAC_OK)
         return prepared;
     if (!setup->named && try_gpu(enc, path, setup))

@@ -399,6 +399,8 @@ struct sac_download {
 };
 /* layout: the format and size expected; other frames cost memory anew. */
 sac_result sac_download_open(struct sac_download *down, sac_device *dev, const sac_frame *layout);
+/* Have a frame on the device for what is converted to this layout, unless there is one. */
+sac_result sac_download_reserve(struct sac_download *down, const sac_frame *layout);
 void       sac_download_close(struct sac_download *down); /* half-built too */
 /* Queue the copy of a GPU's frame to the host, converted to the layout unless it fits; grey fits
  * I420 of full range. No other copy may be pending. Counted as overlay-download. */
@@ -447,9 +449,9 @@ bool sac_encoder_exists(const char *name);
 bool sac_encoder_has_alpha(const char *name); /* takes frames with alpha */
 /* Checked by us, since libx264 prints its own error to standard error. */
 sac_result sac_encoder_check_preset(sac_context *ctx, const char *preset);
-/* Allocate what it needs on a device for frames of this size; open does so too. */
+/* Allocate what it needs on a device for frames of this size and format; open does so too. */
 sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev, int width, int height,
-                               bool alpha);
+                               enum sac_pixel_format format, bool alpha);
 sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
                             const struct sac_encoder_setup *setup);
 /* frame NULL: no more. alpha: SAC_PIXEL_GRAY8, with setup.alpha; else NULL. A GPU's frame is

@@ -157,9 +157,9 @@ static sac_result prepare(struct sac_sink *sink)
     const struct sac_source_info info = info_of(sink);
     const int mask = sink->params.alpha ? ~0 : ~1; /* mostly what the encoder will use */
     const int width = info.width & mask, height = info.height & mask;
-    return width > 0 && height > 0
-               ? sac_encoder_prepare(&sink->encoder, sink->dev, width, height, sink->params.alpha)
-               : SAC_OK;
+    return width > 0 && height > 0 ? sac_encoder_prepare(&sink->encoder, sink->dev, width, height,
+                                                         info.format, sink->params.alpha)
+                                   : SAC_OK;
 }
 
 static sac_result open_sink(struct sac_sink *sink)

@@ -230,6 +230,46 @@ static void leaves_nothing_behind(void **state)
     assert_int_equal(after.bytes_live, before.bytes_live);
 }
 
+static void write_picture(const char *path, int shade)
+{
+    enum { WIDTH = 160, HEIGHT = 96 };
+    static unsigned char rgb[HEIGHT][WIDTH][3];
+    FILE                *file = fopen(path, "wb");
+    assert_non_null(file);
+    memset(rgb, shade, sizeof rgb);
+    fprintf(file, "P6\n%d %d\n255\n", WIDTH, HEIGHT);
+    assert_int_equal(fwrite(rgb, 1, sizeof rgb, file), sizeof rgb);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The first frame may come long after the first ones of other streams. */
+static void frames_take_no_memory_that_opening_did_not(void **state)
+{
+    (void)state;
+    need_gpu();
+    struct sac_source_params source = sac_source_params_default();
+    struct sac_pool_stats    before, after;
+    sac_source              *src = NULL;
+    sac_sink                *sink = NULL;
+    sac_frame               *frame = NULL;
+    for (int i = 0; i < 2; i++)
+        write_picture(scratch("rgb%d.ppm", i), 40 + 90 * i);
+    source.decode = SAC_DECODE_CPU;
+    source.prefetch = 0;
+    assert_sac_ok(sac_source_open(gpu, scratch("rgb%%d.ppm"), &source, &src));
+    assert_sac_ok(sac_sink_create(gpu, scratch("rgb.mp4"), src, NULL, &sink));
+    assert_sac_ok(sac_source_read_wait(src, &frame));
+    assert_int_equal(frame->format, SAC_PIXEL_RGB24);
+    sac_device_pool_stats(gpu, &before);
+    assert_sac_ok(sac_sink_write_wait(sink, frame));
+    sac_device_pool_stats(gpu, &after);
+    assert_int_equal(after.bytes_live, before.bytes_live);
+    sac_frame_unref(&frame);
+    assert_sac_ok(sac_sink_finish(sink));
+    sac_sink_destroy(&sink);
+    sac_source_close(&src);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +277,7 @@ int main(void)
         cmocka_unit_test(ten_bits_become_eight),
         cmocka_unit_test(strict_mode_refuses_a_video),
         cmocka_unit_test(leaves_nothing_behind),
+        cmocka_unit_test(frames_take_no_memory_that_opening_did_not),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }
