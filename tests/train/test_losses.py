@@ -146,6 +146,11 @@ def test_mattes():
     assert float(losses.matte_loss(perfect.roll(4, 3), target, known)[0]) > float(
         losses.matte_loss(perfect.roll(2, 3), target, known)[0])
     assert float(losses.matte_loss(-perfect, target, known)[0]) > float(losses.matte_loss(perfect * 0, target, known)[0])
+    # somebody missed costs more than as many pixels too many
+    less, more = perfect.clone(), perfect.clone()
+    less[:, :, 6:12, 4:12], more[:, :, :6, 4:12] = -12, 12
+    dice = lambda logit, missed: float(losses.matte_loss(logit, target, known, missed)[1]['dice'])
+    assert dice(less, 0.8) > dice(less, 0.5) + 0.05 and dice(more, 0.8) < dice(more, 0.5) - 0.05
     # what is not known costs nothing
     known[:, :, :, :6] = 0
     wrong = perfect.clone()

@@ -85,17 +85,19 @@ def mimic_loss(guesses, features, weight):
     return total / len(guesses)
 
 
-def matte_loss(logit, target, weight):
+def matte_loss(logit, target, weight, missed=0.5):
     """Cross-entropy with more weight along the contour, and soft Dice on pictures that show people.
 
-    target [B,1,H,W] in 0..1; weight [B,1,H,W], 0 where nothing is known.
+    target [B,1,H,W] in 0..1; weight [B,1,H,W], 0 where nothing is known. missed: what a missed pixel costs in Dice,
+    beside 1 - missed for one too many (Tversky's index; Salehi et al., MLMI 2017).
     """
     blurred = F.avg_pool2d(target, 9, 1, 4, count_include_pad=False)
     edge = (1 + 8 * (blurred - target).abs().clamp(max=0.5)) * weight
     bce = F.binary_cross_entropy_with_logits(logit, target, reduction="none")
     bce = (bce * edge).sum() / edge.sum().clamp(min=1)
     p, t = torch.sigmoid(logit) * weight, target * weight
-    dice = 1 - (2 * (p * t).sum((1, 2, 3)) + 1) / (p.sum((1, 2, 3)) + t.sum((1, 2, 3)) + 1)
+    total = lambda v: v.sum((1, 2, 3))
+    dice = 1 - (total(p * t) + 0.5) / ((1 - missed) * total(p) + missed * total(t) + 0.5)
     shown = (t.sum((1, 2, 3)) > 50).float()  # on an empty picture Dice is 1 whatever the network says
     dice = (dice * shown).sum() / shown.sum().clamp(min=1)
     return bce + 0.5 * dice, dict(bce=bce, dice=dice)

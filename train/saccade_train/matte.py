@@ -122,7 +122,7 @@ class Lesson:
         return torch.where(known > 0, target, soft), known + (1 - known) * trust
 
     def weigh(self, logit, sides, small, label, weight, soft):
-        large, parts = losses.matte_loss(logit, label, weight)
+        large, parts = losses.matte_loss(logit, label, weight, self.args.missed)
         edge = losses.pyramid_loss(torch.sigmoid(logit), label, weight)
         deep = 0
         for side in sides:
@@ -133,7 +133,7 @@ class Lesson:
         side = small.shape[-1]
         half = self.args.distill
         goal = shrunk(label * (1 - half) + soft * half, side).clamp(0, 1)
-        learned, _ = losses.matte_loss(small, goal, shrunk(weight, side).clamp(0, 1))
+        learned, _ = losses.matte_loss(small, goal, shrunk(weight, side).clamp(0, 1), self.args.missed)
         parts.update(edge=edge, deep=deep, small=learned)
         return large + edge + 0.3 * deep / len(sides) + learned, parts
 
@@ -257,6 +257,8 @@ def main():
                        help="weight of the averaged network's own word inside boxes without masks")
         p.add_argument("--self-after", type=float, default=0.15, help="it begins at this part of the schedule")
         p.add_argument("--boxes", type=float, default=0.2, help="weight of what boxes without masks say by themselves")
+        p.add_argument("--missed", type=float, default=0.6,
+                       help="cost of a pixel of somebody who is missed, beside 1 - MISSED for one too many")
         p.add_argument("--calm", type=float, default=0.2, help="part of the schedule, at its end, with plainer pictures")
         p.add_argument("--shares", type=float, nargs=3, default=[0.55, 0.3, 0.15], metavar=("MASKS", "BOXES", "NOBODY"),
                        help="of the three kinds of pictures")

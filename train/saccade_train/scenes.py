@@ -272,7 +272,8 @@ class Scenes:
         """Numbers [n] of pictures, their kind, and their views: whole as the network will see it (of most, when
         `calm`), at another scale, or around one person, from a passer-by to a head that fills the picture."""
         side = self.side
-        group = rng.choice(3, n, p=self.shares)
+        # as many of each kind in every batch: other numbers would be other shapes, and cuDNN tries each
+        group = rng.permutation(np.repeat(np.arange(3), np.diff(np.round(np.cumsum([0, *self.shares]) * n).astype(int))))
         index, some = np.zeros(n, int), rng.random(n)
         for k, members in enumerate(self.groups):
             if len(members):
@@ -287,10 +288,10 @@ class Scenes:
         # around one person
         near = ~whole & (kind > (0.7 if calm else 0.5)) & (self.people[index] > 0)
         box = self.boxes[index, (rng.random(n) * np.maximum(1, self.people[index])).astype(int)]
-        tall = spread(rng, 0.15 * side, 1.8 * side, n)
+        tall = spread(rng, 0.15 * side, 2.5 * side, n)
         close = np.maximum(np.minimum(tall / np.maximum(8.0, box[:, 3] - box[:, 1]), 3.5), 0.4 * fit)
-        # of what is taller than the picture the upper part: heads and shoulders
-        low = np.where(tall > 0.9 * side, 0.5, 0.9)
+        # of what is taller than the picture mostly heads and shoulders, else a hand, a back, legs
+        low = np.where((tall > 0.9 * side) & (rng.random(n) < 0.6), 0.5, 0.95)
         aim = np.stack([rng.uniform(0.1, 0.9, n), 0.05 + (low - 0.05) * rng.random(n)], 1)
         at = box[:, :2] + (box[:, 2:] - box[:, :2]) * aim
         spot = rng.uniform(0.15, 0.85, (n, 2)) * side
@@ -342,9 +343,9 @@ class Scenes:
         left, right = np.where(flip, right, left), np.where(flip, left, right)
         cut = left | top | right | bottom
         feet, tall = self.standing(rng, ground, (1.05, 1.4))
-        loose = rng.random(m) < 0.2  # not all people stand on the ground of a picture
-        feet = np.where(loose, rng.uniform(0.4, 1.2, m) * side, feet)
-        tall = np.where(loose, rng.uniform(0.15, 1.2, m) * side, tall)
+        loose = rng.random(m) < 0.25  # not all people stand on the ground of a picture, and of some it shows a part
+        tall = np.where(loose, spread(rng, 0.15, 2.2, m) * side, tall)
+        feet = np.where(loose, 0.4 * side + np.maximum(0.8 * side, 0.9 * tall) * rng.random(m), feet)
         tall = np.where(top | bottom, spread(rng, 0.35, 1.3, m) * side, tall)
         # enlarged much they are blurred, which nobody beside them is; cut at both sides they reach both
         scale = np.minimum(tall / h, 2.2)
