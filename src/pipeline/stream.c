@@ -48,7 +48,9 @@ static int streams_of(const sac_pipeline *pipe, const struct sac_job *job)
 static int room_of(const sac_pipeline *pipe, const struct sac_job *job)
 {
     const int length = SAC_MAX(pipe->params.job.queue_length, 1), streams = streams_of(pipe, job);
-    const int share = (batches_inside(job) * job->inference->batch_max + streams - 1) / streams;
+    /* While mattes are made of a batch, the network has two others. */
+    const int batches = batches_inside(job) + (job->segment != NULL);
+    const int share = (batches * job->inference->batch_max + streams - 1) / streams;
     const int lent = job->dev->ops->pictures_lent;
     if (sac_job_is_prompt(job))
         return PROMPT_ROOM;
