@@ -394,7 +394,7 @@ class Scenes:
         x0 = np.where(flip, size[:, :1] - box[..., 2], box[..., 0]) * scale + corner[:, :1]
         x1 = np.where(flip, size[:, :1] - box[..., 0], box[..., 2]) * scale + corner[:, :1]
         y0, y1 = box[..., 1] * scale + corner[:, 1:], box[..., 3] * scale + corner[:, 1:]
-        least = self.side / 24
+        least = self.side / 16  # smaller ones are often hidden, or nothing but a blot
         shown = (box[..., 3] > box[..., 1]) & (np.minimum(x1 - x0, y1 - y0) > least / 2) & (y1 - y0 > least)
         within = lambda a, b: shown & (a > -2) & (b < self.side + 2)
         out = np.stack([x0, y0, x1, y1, within(y0, y1), within(x0, x1)], -1)
