@@ -23,8 +23,9 @@ struct sac_sink_params {
                             logged */
     int threads;         /* 0: half of the machine's; with a GPU, all */
     int beside; /* how many other sinks this process writes at the same time; default 0. OpenH264
-                   has   one thread pool for all encoders: with other sinks it uses only the
-                   writer's   thread */
+                   has one thread pool for all encoders, so a sink with several threads has several
+                   of them, up to 4, which take turns of 48 frames; of these some wait in memory:
+                   26 with two encoders, 76 with four, 384 MB at most */
     int crf;    /* quality on libx264's scale, lower is better; default 23. libopenh264 and mpeg4
                    follow that scale, other encoders have their own */
     const char *preset; /* libx264 preset; default "veryfast" */

@@ -97,8 +97,9 @@ struct sac_pipeline_stats {
     int64_t frames, frames_total; /* done; expected (0: unknown) */
     int64_t detections, tracks;   /* boxes so far; identities so far */
     int     objects;              /* tracks in the latest frame */
-    double  elapsed_s, fps;       /* wall clock since the first frame; mean */
-    double  cpu_s;                /* CPU time of the process so far */
+    double  elapsed_s, fps;       /* wall clock from the first frame to the last, and to the
+                                     last video's end; mean */
+    double cpu_s;                 /* CPU time of the process so far */
     /* Those that ran of decode, compare, preprocess, inference, head, reid, tracking, crop, draw,
      * encode, write. One count is one frame; for compare, preprocess, inference and head it is one
      * batch. stage has time on the host, stage_gpu the GPU's own time for the same stage; count 0:

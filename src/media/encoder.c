@@ -9,6 +9,7 @@
 #include "device/device.h"
 #include "device/format.h"
 #include "media/media.h"
+#include "media/turns.h"
 
 /* How an encoder is told the quality, which is on libx264's scale (crf, 0 to 51). */
 enum quality {
@@ -20,6 +21,12 @@ enum quality {
 };
 
 enum { SMALL = 16 };
+
+/* Pictures that an encoder encodes in its turn. A key frame each 48 pictures costs 12 to 20 % more
+ * bytes than one each 250 (1080p of a camera that stands still, 2026-11-23), but the fewer they
+ * are, the less memory waits. */
+enum { GROUP = 48 };
+static const int64_t waiting_bytes_max = 384 << 20; /* of one video: 4 turns of 1080p, 2 of 4K */
 
 /* What an encoder makes of frames that come with their alpha. */
 enum alpha {
@@ -190,17 +197,33 @@ static void set_colour(AVCodecContext *avc, const struct encoder *row,
 }
 
 /* Encoders that share a pool block each other (eight of OpenH264 with two threads each kept 2.5 of
- * 16 cores busy, with one each 8.2). So several encode on their calling threads; a single one uses
- * the pool. */
-static int threads_of(const struct encoder *row, const struct sac_encoder_setup *setup)
+ * 16 cores busy, with one each 8.2). So a video that may use several threads has several encoders
+ * of one thread each, which take turns. Where none may wait for its turn, a single one uses the
+ * pool, and several encode on their calling threads. */
+static int turns_of(const struct encoder *row, const struct sac_encoder_setup *setup)
 {
+    const int64_t bytes = (int64_t)setup->width * setup->height * 3 / 2;
+    int           n = setup->turns > 0 || row->pool == 0 ? setup->turns : setup->threads;
+    if (setup->prompt || setup->alpha)
+        return 1;
+    n = SAC_CLAMP(n, 1, (int)SAC_TURNS_MAX);
+    while (n > 1 && bytes * sac_turns_pictures(n, GROUP) > waiting_bytes_max)
+        n--;
+    return n;
+}
+
+static int threads_of(const struct encoder *row, const struct sac_encoder_setup *setup, int turns)
+{
+    if (turns > 1)
+        return 1;
     if (row->pool == 0)
         return setup->threads;
     return setup->beside > 0 ? 1 : SAC_MIN(setup->threads, row->pool);
 }
 
-static int try_open(struct sac_encoder *enc, const char *name,
-                    const struct sac_encoder_setup *setup)
+/* One of those that take turns, or the only one. */
+static int open_context(struct sac_encoder *enc, const char *name,
+                        const struct sac_encoder_setup *setup, int turns)
 {
     const struct encoder *row = find(name);
     const AVCodec        *codec = avcodec_find_encoder_by_name(name);
@@ -217,14 +240,14 @@ static int try_open(struct sac_encoder *enc, const char *name,
     avc->time_base = tick(row, setup);
     avc->framerate = setup->fps;
     avc->sample_aspect_ratio = setup->sample_aspect;
-    avc->thread_count = threads_of(row, setup);
+    avc->thread_count = threads_of(row, setup, turns);
     set_colour(avc, row, setup);
-    if (!setup->reordering)
+    if (!setup->reordering || turns > 1)
         avc->max_b_frames = 0;
     if (setup->global_header)
         avc->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
-    if (row->gop)
-        avc->gop_size = row->gop;
+    if (row->gop || turns > 1)
+        avc->gop_size = turns > 1 ? (int)GROUP : row->gop;
     enc->on_gpu = !enc->dev->ops->host_memory && sac_nvenc_is(name);
     int err = enc->on_gpu ? sac_nvenc_prepare(enc) : 0;
     if (err >= 0)
@@ -239,6 +262,52 @@ static int try_open(struct sac_encoder *enc, const char *name,
         err = avcodec_open2(avc, codec, &options);
     av_dict_free(&options);
     return err;
+}
+
+/* One header serves the pictures of all. */
+static bool are_alike(const AVCodecContext *a, const AVCodecContext *b)
+{
+    return a->extradata_size == b->extradata_size &&
+           (a->extradata_size == 0 ||
+            memcmp(a->extradata, b->extradata, (size_t)a->extradata_size) == 0);
+}
+
+static int pictures_of(const struct sac_encoder *enc, int turns)
+{
+    const int wanted = sac_turns_pictures(turns, GROUP);
+    return enc->down.dev ? SAC_MIN(wanted, sac_download_waiting(&enc->down)) : wanted;
+}
+
+static int open_turns(struct sac_encoder *enc, const char *name,
+                      const struct sac_encoder_setup *setup, int turns)
+{
+    AVCodecContext *avc[SAC_TURNS_MAX] = {0};
+    int             err = 0, n = 0;
+    bool            alike = true;
+    for (; n < turns && err >= 0 && alike; n++) {
+        err = open_context(enc, name, setup, turns);
+        avc[n] = enc->avc;
+        alike = err < 0 || are_alike(avc[0], avc[n]);
+    }
+    enc->avc = avc[0];
+    if (err >= 0 && alike &&
+        sac_turns_create(sac_device_context(enc->dev), avc, turns, GROUP, pictures_of(enc, turns),
+                         &enc->turns) == SAC_OK) {
+        enc->encoders = turns;
+        return 0;
+    }
+    for (int i = 1; i < n && (err < 0 || !alike); i++)
+        avcodec_free_context(&avc[i]);
+    avcodec_free_context(&enc->avc);
+    return open_context(enc, name, setup, 1);
+}
+
+static int try_open(struct sac_encoder *enc, const char *name,
+                    const struct sac_encoder_setup *setup)
+{
+    const int turns = turns_of(find(name), setup);
+    return turns > 1 && pictures_of(enc, turns) > turns ? open_turns(enc, name, setup, turns)
+                                                        : open_context(enc, name, setup, 1);
 }
 
 static void describe_layout(struct sac_encoder *enc, const struct sac_encoder_setup *setup)
@@ -302,19 +371,32 @@ static bool try_gpu(struct sac_encoder *enc, const char *path,
     return err >= 0;
 }
 
-sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev, int width, int height,
-                               enum sac_pixel_format format, bool alpha)
+/* The first of those that FFmpeg has. */
+static const struct encoder *first_of(const char *const *names)
 {
-    const sac_frame colour = {.format = SAC_PIXEL_I420, .width = width, .height = height};
-    const sac_frame grey = {.format = SAC_PIXEL_GRAY8, .width = width, .height = height};
+    for (int i = 0; names[i]; i++)
+        if (sac_encoder_exists(names[i]))
+            return find(names[i]);
+    return &encoder_unknown;
+}
+
+sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev,
+                               const struct sac_encoder_setup *setup)
+{
+    const sac_frame colour = {
+        .format = SAC_PIXEL_I420, .width = setup->width, .height = setup->height};
+    const sac_frame grey = {
+        .format = SAC_PIXEL_GRAY8, .width = setup->width, .height = setup->height};
+    const int turns = turns_of(first_of(setup->names), setup);
     enc->dev = dev;
     if (dev->ops->host_memory || enc->down.dev)
         return SAC_OK;
-    const bool rgb = sac_rgb_step(format) > 0; /* which encoders with alpha may take */
-    sac_result res = sac_download_open(&enc->down, dev, &colour);
-    if (res == SAC_OK && rgb && !alpha)
+    const bool rgb = sac_rgb_step(setup->format) > 0; /* which encoders with alpha may take */
+    sac_result res = sac_download_open(&enc->down, dev, &colour,
+                                       turns > 1 ? sac_turns_pictures(turns, GROUP) : 0);
+    if (res == SAC_OK && rgb && !setup->alpha)
         res = sac_download_reserve(&enc->down, &colour);
-    return res == SAC_OK && alpha ? sac_download_open(&enc->down_alpha, dev, &grey) : res;
+    return res == SAC_OK && setup->alpha ? sac_download_open(&enc->down_alpha, dev, &grey, 0) : res;
 }
 
 sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
@@ -325,12 +407,13 @@ sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char
     enc->picture = av_frame_alloc();
     if (!enc->picture)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for an encoder", path);
-    sac_result prepared =
-        sac_encoder_prepare(enc, dev, setup->width, setup->height, setup->format, setup->alpha);
+    sac_result prepared = sac_encoder_prepare(enc, dev, setup);
     if (prepared != SAC_OK)
         return prepared;
-    if (!setup->named && try_gpu(enc, path, setup))
+    if (!setup->named && try_gpu(enc, path, setup)) {
+        sac_spares_finish(&enc->down.pictures); /* none comes to the host */
         return SAC_OK;
+    }
     for (int i = 0; setup->names[i]; i++) {
         if (!sac_encoder_exists(setup->names[i]) && setup->names[i + 1])
             continue;
@@ -353,8 +436,18 @@ int64_t sac_encoder_step_max_us(const struct sac_encoder *enc)
     return INT64_C(1000000) * find(enc->avc->codec->name)->step_max_s;
 }
 
+void sac_encoder_describe(const struct sac_encoder *enc, char *buf, size_t size)
+{
+    const int threads = enc->avc->thread_count;
+    if (enc->turns)
+        snprintf(buf, size, "%d that take turns of %d frames", enc->encoders, GROUP);
+    else
+        snprintf(buf, size, "%d thread%s", threads, threads == 1 ? "" : "s");
+}
+
 void sac_encoder_close(struct sac_encoder *enc)
 {
+    sac_turns_destroy(&enc->turns);
     avcodec_free_context(&enc->avc);
     av_frame_free(&enc->picture);
     sac_download_close(&enc->down);
@@ -525,7 +618,8 @@ static sac_result encode(struct sac_encoder *enc, const sac_frame *frame, int er
     enc->picture->pts = pts;
     enc->picture->quality = enc->avc->global_quality; /* a constant quantiser is read from here */
     if (err >= 0)
-        err = avcodec_send_frame(enc->avc, enc->picture);
+        err = enc->turns ? sac_turns_send_wait(enc->turns, enc->picture)
+                         : avcodec_send_frame(enc->avc, enc->picture);
     av_frame_unref(enc->picture);
     return err < 0 ? sac_ffmpeg_fail(sac_device_context(enc->dev), err, enc->avc->codec->name)
                    : SAC_OK;
@@ -582,7 +676,8 @@ sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame, sac_frame
         res = send_fitting(enc, frame, alpha);
     if (frame || res != SAC_OK)
         return res;
-    int err = avcodec_send_frame(enc->avc, NULL);
+    int err =
+        enc->turns ? sac_turns_send_wait(enc->turns, NULL) : avcodec_send_frame(enc->avc, NULL);
     return err < 0 && err != AVERROR_EOF
                ? sac_ffmpeg_fail(sac_device_context(enc->dev), err, "encoder")
                : SAC_OK;
@@ -590,7 +685,8 @@ sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame, sac_frame
 
 sac_result sac_encoder_receive(struct sac_encoder *enc, AVPacket *packet)
 {
-    int err = avcodec_receive_packet(enc->avc, packet);
+    int err = enc->turns ? sac_turns_receive_wait(enc->turns, packet)
+                         : avcodec_receive_packet(enc->avc, packet);
     if (err == AVERROR(EAGAIN))
         return SAC_AGAIN;
     if (err == AVERROR_EOF)

@@ -385,6 +385,8 @@ struct sac_encoder_setup {
     enum sac_colour_range    range;
     const AVCodecParameters *like; /* primaries and transfer; or NULL */
     bool                     global_header, reordering;
+    bool                     prompt; /* each frame is encoded when it comes */
+    int                      turns;  /* encoders that take turns; 0: as fits the encoder */
 };
 /* download.c: zero-initialise. */
 struct sac_download {
@@ -397,8 +399,12 @@ struct sac_download {
     sac_frame                *reading;  /* the frame that it is copied from; or NULL */
     struct sac_spares         pictures; /* on the host */
 };
-/* layout: the format and size expected; other frames cost memory anew. */
-sac_result sac_download_open(struct sac_download *down, sac_device *dev, const sac_frame *layout);
+/* layout: the format and size expected; other frames cost memory anew. waiting: how many pictures
+ * wait for the encoder, beside those that it holds. */
+sac_result sac_download_open(struct sac_download *down, sac_device *dev, const sac_frame *layout,
+                             int waiting);
+/* How many of those there is memory for. */
+int sac_download_waiting(const struct sac_download *down);
 /* Have a frame on the device for what is converted to this layout, unless there is one. */
 sac_result sac_download_reserve(struct sac_download *down, const sac_frame *layout);
 void       sac_download_close(struct sac_download *down); /* half-built too */
@@ -430,6 +436,8 @@ struct sac_encoder {
     struct sac_download down, down_alpha; /* for a GPU's frames */
     bool                on_gpu;           /* the encoder takes frames in GPU memory */
     AVCodecContext     *avc;
+    struct sac_turns   *turns; /* avc is the first of `encoders` that take turns; NULL: alone */
+    int                 encoders;
     AVFrame            *picture;
     sac_frame           layout; /* what a frame must be: format, size, matrix, range */
     sac_frame           alpha_layout;
@@ -442,22 +450,25 @@ struct sac_encoder {
     struct sac_gaps     gaps; /* the sink's: applied to the frames' times */
     struct {
         int64_t pts, duration;
-    } recent[128]; /* durations of the frames inside the encoder, by pts */
+    } recent[256]; /* durations of the frames inside the encoder, by pts */
     unsigned recent_next;
 };
 bool sac_encoder_exists(const char *name);
 bool sac_encoder_has_alpha(const char *name); /* takes frames with alpha */
 /* Checked by us, since libx264 prints its own error to standard error. */
 sac_result sac_encoder_check_preset(sac_context *ctx, const char *preset);
-/* Allocate what it needs on a device for frames of this size and format; open does so too. */
-sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev, int width, int height,
-                               enum sac_pixel_format format, bool alpha);
+/* Allocate what it needs on a device for frames of the setup's size and format; open does so too.
+ * Of the setup names, threads, alpha, prompt and turns are read besides. */
+sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev,
+                               const struct sac_encoder_setup *setup);
 sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
                             const struct sac_encoder_setup *setup);
 /* frame NULL: no more. alpha: SAC_PIXEL_GRAY8, with setup.alpha; else NULL. A GPU's frame is
  * encoded by the next call, while the next frame is copied. */
 sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame, sac_frame *alpha);
 sac_result sac_encoder_receive(struct sac_encoder *enc, AVPacket *packet); /* SAC_AGAIN, SAC_EOS */
+/* How it is run, for the log: "4 threads". */
+void sac_encoder_describe(const struct sac_encoder *enc, char *buf, size_t size);
 /* The longest time between two frames that it accepts; 0: any. */
 int64_t sac_encoder_step_max_us(const struct sac_encoder *enc);
 void    sac_encoder_close(struct sac_encoder *enc);
@@ -470,6 +481,11 @@ int  sac_nvenc_prepare(struct sac_encoder *enc); /* before avcodec_open2; FFmpeg
 sac_result sac_nvenc_fit(struct sac_encoder *enc, sac_frame *frame, bool fits, sac_frame **out);
 
 /* ---- sink.c ---- */
+
+/* As sac_sink_create. prompt: each frame is encoded when it comes; else some may wait, so that more
+ * are encoded at a time. */
+sac_result sac_sink_open(sac_device *dev, const char *path, sac_source *like,
+                         const struct sac_sink_params *params, bool prompt, sac_sink **out);
 
 /* The format that saves its encoder a conversion of frames in I420: NV12 of one on a GPU. Known
  * from the first frame on. */

@@ -19,6 +19,7 @@ struct sac_sink {
     char                  *encoder_name, *preset;
     const char            *planned; /* the encoder to try first */
     struct sac_sink_params params;
+    bool                   prompt;
     struct sac_muxer       muxer;
     struct sac_encoder     encoder;
     AVPacket              *packet;
@@ -151,15 +152,30 @@ static struct sac_source_info info_of(const struct sac_sink *sink)
     return info;
 }
 
+static int threads_of(const struct sac_sink *sink)
+{
+    return sink->params.threads > 0 ? sink->params.threads : sac_video_threads(sink->dev);
+}
+
 /* Allocate what the encoder needs on the device, if the frames' size is known. */
 static sac_result prepare(struct sac_sink *sink)
 {
     const struct sac_source_info info = info_of(sink);
-    const int mask = sink->params.alpha ? ~0 : ~1; /* mostly what the encoder will use */
-    const int width = info.width & mask, height = info.height & mask;
-    return width > 0 && height > 0 ? sac_encoder_prepare(&sink->encoder, sink->dev, width, height,
-                                                         info.format, sink->params.alpha)
-                                   : SAC_OK;
+    const int         mask = sink->params.alpha ? ~0 : ~1; /* mostly what the encoder will use */
+    const char *const names[] = {sink->planned, NULL};
+    const struct sac_encoder_setup setup = {
+        .names = names,
+        .threads = threads_of(sink),
+        .beside = sink->params.beside,
+        .format = info.format,
+        .alpha = sink->params.alpha,
+        .width = info.width & mask,
+        .height = info.height & mask,
+        .prompt = sink->prompt,
+    };
+    return setup.width > 0 && setup.height > 0
+               ? sac_encoder_prepare(&sink->encoder, sink->dev, &setup)
+               : SAC_OK;
 }
 
 static sac_result open_sink(struct sac_sink *sink)
@@ -175,8 +191,8 @@ static sac_result open_sink(struct sac_sink *sink)
     return res == SAC_OK ? prepare(sink) : res;
 }
 
-sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
-                           const struct sac_sink_params *params, sac_sink **out)
+sac_result sac_sink_open(sac_device *dev, const char *path, sac_source *like,
+                         const struct sac_sink_params *params, bool prompt, sac_sink **out)
 {
     SAC_NEEDS(sac_device_context(dev), dev);
     SAC_NEEDS(sac_device_context(dev), out);
@@ -198,6 +214,7 @@ sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
     sink->dev = sac_device_ref(dev);
     sink->like = like;
     sink->params = p;
+    sink->prompt = prompt;
     sink->path = sac_strdup(path);
     sink->preset = sac_strdup(preset_of(&p));
     if (p.encoder)
@@ -212,6 +229,12 @@ sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
     }
     *out = sink;
     return SAC_OK;
+}
+
+sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
+                           const struct sac_sink_params *params, sac_sink **out)
+{
+    return sac_sink_open(dev, path, like, params, false, out);
 }
 
 /* ---- write ---- */
@@ -258,13 +281,13 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
     const char *const *usual = sink->params.alpha ? alpha : sink->muxer.container->encoders;
     const struct sac_source_info info = info_of(sink);
     const bool                   grey = first->format == SAC_PIXEL_GRAY8;
-    const int                    threads = sink->params.threads;
+    char                         how[64];
     struct sac_encoder_setup     setup = {
             .names = sink->encoder_name ? named : usual,
             .named = sink->encoder_name != NULL,
             .preset = sink->preset,
             .crf = sink->params.crf,
-            .threads = threads > 0 ? threads : sac_video_threads(sink->dev),
+            .threads = threads_of(sink),
             .beside = sink->params.beside,
             .format = first->format,
             .alpha = sink->params.alpha,
@@ -278,12 +301,14 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
             .like = like ? like->video : NULL,
             .global_header = sink->muxer.fmt->oformat->flags & AVFMT_GLOBALHEADER,
             .reordering = sink->muxer.container->reordering,
+            .prompt = sink->prompt,
     };
     sac_result res = sac_encoder_open(&sink->encoder, sink->dev, sink->path, &setup);
     if (res != SAC_OK)
         return res;
-    sac_log(sink->ctx, SAC_LOG_DEBUG, "%s: encoder %s, %d thread%s", sink->path,
-            sac_sink_encoder(sink), setup.threads, setup.threads == 1 ? "" : "s");
+    sac_encoder_describe(&sink->encoder, how, sizeof how);
+    sac_log(sink->ctx, SAC_LOG_DEBUG, "%s: encoder %s, %s", sink->path, sac_sink_encoder(sink),
+            how);
     res = sac_muxer_start(&sink->muxer, sink->encoder.avc, like, info.orientation != SAC_UPRIGHT);
     if (res != SAC_OK)
         return res;

@@ -232,3 +232,10 @@ void sac_books_count_item(struct sac_books *b, struct sac_item *item)
     atomic_fetch_add(&lane->tracks, item->tracks_new);
     atomic_store(&lane->last_ns, item->done_ns);
 }
+
+void sac_books_count_video(struct sac_books *b, struct sac_lane *lane)
+{
+    const int64_t now_ns = sac_time_ns();
+    atomic_store(&lane->last_ns, now_ns);
+    atomic_store(&b->last_ns, now_ns);
+}

@@ -23,7 +23,8 @@ struct sac_books {
 
     atomic_uint          whole; /* SAC_OUTPUT_TRACE, SAC_OUTPUT_STATS; finish_reports writes it */
     atomic_int_fast64_t  first_ns;                            /* whoever pushes the first item */
-    atomic_int_fast64_t  frames, detections, tracks, last_ns; /* the finishing thread */
+    atomic_int_fast64_t  frames, detections, tracks;          /* the finishing thread */
+    atomic_int_fast64_t  last_ns;                             /* the same, and the sink threads */
     atomic_int           objects;                             /* the same */
     atomic_int_fast64_t  composites_late;                     /* the sink threads */
     atomic_uint_fast64_t still;                               /* the finishing thread */
@@ -61,6 +62,8 @@ void sac_books_on_decoded(void *books, const sac_frame *frame, int64_t begun_ns,
 void sac_books_enter(struct sac_books *b, const struct sac_item *item);
 void sac_books_count_batch(struct sac_books *b, int frames, bool full);
 void sac_books_count_item(struct sac_books *b, struct sac_item *item);
+/* A video is complete: its last frames waited for the encoder after they had left. */
+void sac_books_count_video(struct sac_books *b, struct sac_lane *lane);
 /* The network saw a region of a frame, or of each of its eyes; an empty one is the whole frame and
  * is not counted. Frames that a small network was sure of; those that the large one saw too. */
 void sac_books_count_region(struct sac_books *b, const sac_frame *frame, int eyes,

@@ -358,8 +358,8 @@ static sac_result create_video(const struct sac_output_setup *setup, struct sac_
     if (res == SAC_OK && p->as == SAC_SEGMENT_CUTOUT && p->background)
         res = read_picture(setup->job->dev, p->background, &v->picture);
     if (res == SAC_OK && setup->params->video_out)
-        res =
-            sac_sink_create(setup->job->dev, setup->params->video_out, setup->src, &sink, &v->sink);
+        res = sac_sink_open(setup->job->dev, setup->params->video_out, setup->src, &sink,
+                            sac_job_is_prompt(setup->job), &v->sink);
     if (res == SAC_OK)
         *out = &v->base;
     else

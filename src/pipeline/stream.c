@@ -469,6 +469,8 @@ static void finish_outputs(struct sac_stream_run *s)
         sac_stream_fail(s, res);
         if (res == SAC_OK && out->begun && !out->empty)
             atomic_fetch_or(&s->whole, out->ops->bit);
+        if (res == SAC_OK && out->begun && out->ops->bit == SAC_OUTPUT_VIDEO)
+            sac_books_count_video(s->job->books, &s->lane);
         dropped |= !out->begun;
         drop_output(s, 0);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The annotated video. */
 
+#include "media/media.h"
 #include "pipeline/canvas.h"
 #include "pipeline/output.h"
 #include "pipeline/overlay.h"
@@ -141,7 +142,8 @@ sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_out
         v->overlay.labels = SAC_LABEL_ID | (setup->job->run->class_kept > 1 ? SAC_LABEL_CLASS : 0);
     v->overlay.class_name = class_name;
     v->overlay.user = setup->job;
-    sac_result res = sac_sink_create(setup->job->dev, p->video_out, setup->src, &p->sink, &v->sink);
+    sac_result res = sac_sink_open(setup->job->dev, p->video_out, setup->src, &p->sink,
+                                   sac_job_is_prompt(setup->job), &v->sink);
     if (res == SAC_OK)
         res = prepare_canvas(v, setup->job->dev, setup->src);
     if (res == SAC_OK)

@@ -205,16 +205,76 @@ static void an_encoder_has_the_threads_it_was_given(void **state)
     assert_int_equal(threads_given("mpeg4", 3, 7), 3);
 }
 
-static void encoders_of_one_pool_leave_it_to_one(void **state)
+/* How many take turns for a video of this size. */
+static int turns_given(struct sac_encoder_setup setup, int threads, int beside, int height)
+{
+    static const char *const names[] = {"libopenh264", NULL};
+    struct sac_encoder       enc = {0};
+    setup.names = names;
+    setup.threads = threads;
+    setup.beside = beside;
+    setup.width = height * 16 / 9;
+    setup.height = height;
+    assert_sac_ok(sac_encoder_open(&enc, dev, "o.mp4", &setup));
+    const int given = enc.turns ? enc.encoders : enc.avc->thread_count == 1 ? 1 : 0;
+    sac_encoder_close(&enc);
+    return given;
+}
+
+static void encoders_of_one_pool_take_turns(void **state)
 {
     (void)state;
     if (!sac_encoder_exists("libopenh264")) {
         print_message("skipped: this FFmpeg has no OpenH264; a bundle's has it\n");
         skip();
     }
-    assert_int_equal(threads_given("libopenh264", 3, 0), 3);
-    assert_int_equal(threads_given("libopenh264", 16, 0), 4);
-    assert_int_equal(threads_given("libopenh264", 2, 7), 1);
+    struct sac_encoder_setup setup = setup_for(NULL);
+    assert_int_equal(turns_given(setup, 1, 0, 96), 1);
+    assert_int_equal(turns_given(setup, 1, 7, 96), 1);
+    assert_int_equal(turns_given(setup, 3, 0, 96), 3);
+    assert_int_equal(turns_given(setup, 2, 7, 96), 2);
+    assert_int_equal(turns_given(setup, 16, 0, 1080), 4);
+    assert_int_equal(turns_given(setup, 16, 0, 2160), 2); /* for the memory of frames that wait */
+    setup.prompt = true;
+    assert_int_equal(turns_given(setup, 2, 7, 96), 1);
+    assert_int_equal(turns_given(setup, 16, 0, 96), 0); /* the pool */
+    assert_int_equal(threads_given("libopenh264", 16, 7), 1);
+}
+
+/* In order, with the durations that the frames had, each group beginning with a key frame. */
+static void turns_give_one_video(void **state)
+{
+    (void)state;
+    static const char *const all[] = {"libopenh264", "mpeg4"};
+    enum { N = 250 };
+    static int64_t pts[N];
+    for (int i = 0; i < N; i++)
+        pts[i] = i * 40000 + (i > 100 ? 160000 : 0);
+    for (size_t k = 0; k < SAC_COUNT(all); k++) {
+        const char *const        names[] = {all[k], NULL};
+        struct sac_encoder_setup setup = setup_for(names);
+        struct sac_encoder       enc = {0};
+        static AVPacket         *packets[N + 1];
+        char                     how[64];
+        if (!sac_encoder_exists(all[k]))
+            continue;
+        setup.turns = 3;
+        assert_sac_ok(sac_encoder_open(&enc, dev, "o.mp4", &setup));
+        sac_encoder_describe(&enc, how, sizeof how);
+        assert_string_equal(how, "3 that take turns of 48 frames");
+        assert_int_equal(encode(&enc, pts, N, packets), N);
+        for (int i = 0; i < N; i++) {
+            const AVRational base = enc.avc->time_base;
+            assert_int_equal(packets[i]->pts, av_rescale_q(pts[i], AV_TIME_BASE_Q, base));
+            assert_int_equal(packets[i]->dts, packets[i]->pts);
+            if (i + 1 < N)
+                assert_int_equal(packets[i]->duration,
+                                 av_rescale_q(pts[i + 1] - pts[i], AV_TIME_BASE_Q, base));
+            assert_int_equal(!!(packets[i]->flags & AV_PKT_FLAG_KEY), i % 48 == 0);
+            av_packet_free(&packets[i]);
+        }
+        sac_encoder_close(&enc);
+    }
 }
 
 /* Without key frames nobody can seek. */
@@ -243,7 +303,7 @@ static void a_gpus_encoder_gets_planes_in_one_piece(void **state)
     struct sac_encoder enc = {.dev = apart, .layout = desc};
     for (size_t i = 0; i < sizeof surface; i++)
         surface[i] = (uint8_t)(i / W);
-    assert_sac_ok(sac_download_open(&enc.down, apart, &desc));
+    assert_sac_ok(sac_download_open(&enc.down, apart, &desc, 0));
     assert_sac_ok(sac_frame_create(apart, &desc, &ours));
     assert_sac_ok(sac_nvenc_fit(&enc, ours, true, &got));
     assert_ptr_equal(got, ours);
@@ -274,7 +334,8 @@ int main(void)
         cmocka_unit_test(every_encoder_follows_the_quality),
         cmocka_unit_test(has_key_frames),
         cmocka_unit_test(an_encoder_has_the_threads_it_was_given),
-        cmocka_unit_test(encoders_of_one_pool_leave_it_to_one),
+        cmocka_unit_test(encoders_of_one_pool_take_turns),
+        cmocka_unit_test(turns_give_one_video),
         cmocka_unit_test(a_gpus_encoder_gets_planes_in_one_piece),
     };
     return cmocka_run_group_tests_name("media/encoder", tests, open_device, close_device);
