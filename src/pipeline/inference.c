@@ -145,8 +145,8 @@ static int64_t deadline(const struct sac_inference *inf)
     return sac_time_ns() + (at_once ? 0 : (int64_t)inf->job->params.timeout_ms * 1000000);
 }
 
-/* Fill the next batch until it is full, its time is over or a lane ends. Batches that arrive
- * meanwhile are landed. false: no more frames will come. */
+/* Fill the next batch until it is full, its time is over, or a lane ends while the device has
+ * nothing to do. Batches that arrive meanwhile are landed. false: no more frames will come. */
 static bool collect(struct sac_inference *inf, struct sac_batch *b)
 {
     int64_t until_ns = 0;
@@ -163,7 +163,7 @@ static bool collect(struct sac_inference *inf, struct sac_batch *b)
             if (b->frames == 0)
                 until_ns = deadline(inf);
             take(inf, b, popped);
-            if (last && b->frames)
+            if (last && b->frames && inf->under_way == 0)
                 return true;
         } else if (res != SAC_AGAIN) {
             return false;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops drive a task of which they know nothing but its row: batches of several streams, each
  * stream's frames in order, a frame that fails alone. */
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "examples/brightness_task.c"
@@ -62,8 +64,83 @@ static void a_task_is_driven_by_its_row(void **state)
     sac_job_destroy(&job);
 }
 
+/* ---- the ends of streams ---- */
+
+enum { BATCH = 4, BATCHES = 3 };
+
+static atomic_bool held; /* the device is at work */
+static atomic_int  begun, sizes[BATCHES + 1];
+
+static sac_result busy_begin(struct sac_task_run *run, int slot, struct sac_item *const *items,
+                             int n)
+{
+    (void)run, (void)slot, (void)items;
+    const int i = atomic_fetch_add(&begun, 1);
+    atomic_store(&sizes[SAC_MIN(i, (int)BATCHES)], n);
+    return SAC_OK;
+}
+
+static bool busy_arrived(const struct sac_task_run *run, int slot)
+{
+    (void)run, (void)slot;
+    return !atomic_load(&held);
+}
+
+static void push_end(struct sac_job *job, int stream)
+{
+    struct sac_item *item = sac_job_item(job);
+    assert_non_null(item);
+    item->stream_id = stream;
+    item->last = true;
+    assert_sac_ok(sac_job_push_wait(job, item));
+}
+
+/* Streams that end while a batch is at work do not cut the next one, which is filled by others. */
+static void ends_of_streams_do_not_cut_batches(void **state)
+{
+    (void)state;
+    struct sac_task             busy = toy_task;
+    struct sac_track_job_params params = sac_pipeline_params_default().job;
+    struct sac_job             *job = NULL;
+    const int                   frames = BATCH * BATCHES, ends = TOY_STREAMS - 1;
+    busy.begin = busy_begin;
+    busy.arrived = busy_arrived;
+    params.device = "cpu";
+    params.timeout_ms = 60000;
+    params.batches_ahead = 2;
+    params.inference_batch_max = params.detector_params.batch_max = BATCH;
+    atomic_store(&held, true);
+    assert_sac_ok(
+        sac_job_create(test_context(), &busy, &params, (size_t)(frames + ends), NULL, &job));
+    assert_sac_ok(sac_job_start(job));
+    for (int i = 0; i < BATCH; i++)
+        push(job, 0, i);
+    while (atomic_load(&begun) == 0)
+        usleep(1000);
+    for (int s = 1; s <= ends; s++) {
+        push(job, s, 0);
+        push_end(job, s);
+    }
+    for (int i = BATCH; i < frames - ends; i++)
+        push(job, 0, i);
+    while (atomic_load(&begun) < 2)
+        usleep(1000);
+    atomic_store(&held, false);
+    sac_job_end(job);
+    for (int i = 0; i < frames + ends; i++) {
+        struct sac_item *item = NULL;
+        assert_sac_ok(sac_job_pop_wait(job, -1, &item));
+        sac_job_recycle(job, item);
+    }
+    assert_int_equal(atomic_load(&begun), BATCHES);
+    for (int i = 0; i < BATCHES; i++)
+        assert_int_equal(atomic_load(&sizes[i]), BATCH);
+    sac_job_destroy(&job);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_task_is_driven_by_its_row)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_task_is_driven_by_its_row),
+                                       cmocka_unit_test(ends_of_streams_do_not_cut_batches)};
     return cmocka_run_group_tests_name("pipeline/task", tests, NULL, NULL);
 }
