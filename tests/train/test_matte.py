@@ -128,6 +128,11 @@ def former_average():
     return dict(average=training.halved(pair.state_dict()), config=pair.config, step=7)
 
 
+def test_maps_of_one_channel_are_planes():
+    kept_last = torch.rand(128).as_strided((2, 1, 8, 8), (64, 1, 8, 1))
+    assert matte.plain(kept_last).stride() == (64, 64, 8, 1) and torch.equal(matte.plain(kept_last), kept_last)
+
+
 def test_the_teacher_is_the_average_of_late():
     torch.manual_seed(3)
     pair = matte.Pair(**matte.SIZES['tiny'], small_side=SMALL)

@@ -60,6 +60,12 @@ def shrunk(x, side):
                                                        align_corners=False)
 
 
+def plain(x):
+    """Maps of one channel with the strides of planes. From layers that keep channels last they come with others,
+    which mean the same, but pooling takes them at their word: a thread block for each pixel's one channel."""
+    return x.float().flatten().view(x.shape)
+
+
 def around(mask, reach=32, cell=8):
     """1 within about `reach` pixels of the mask: widened in cells, for a window of 65 x 65 at each pixel costs more
     than both networks."""
@@ -81,10 +87,10 @@ class Teacher:
         if self.net is None or self.trainer.step - self.step >= self.every:
             self.net, self.step = nets.fuse(copy.deepcopy(self.trainer.average.model.large)), self.trainer.step
         view = (clean / 255).contiguous(memory_format=training.memory_format(clean.device))
-        soft = torch.sigmoid(self.net(view).float())
+        soft = plain(torch.sigmoid(self.net(view).float()))
         if len(weak):
             rows = scenes.upload_rows(clean.device, weak)
-            soft[rows] = (soft[rows] + torch.sigmoid(self.net(view[rows].flip(3)).float()).flip(3)) / 2
+            soft[rows] = (soft[rows] + plain(torch.sigmoid(self.net(view[rows].flip(3)).float())).flip(3)) / 2
         return soft
 
 
@@ -108,8 +114,8 @@ class Lesson:
         label, weight = self.teach(soft, batch.matte, batch.known)
         logit, sides, small = model((x / 255).contiguous(memory_format=training.memory_format(device)))
         with torch.autocast(device.type, enabled=False):
-            logit, small = logit.float(), small.float()
-            loss, parts = self.weigh(logit, [s.float() for s in sides], small, label, weight, soft)
+            logit, small, label, weight, soft = (plain(v) for v in (logit, small, label, weight, soft))
+            loss, parts = self.weigh(logit, [plain(s) for s in sides], small, label, weight, soft)
             if not len(batch.weak) or not self.args.boxes:
                 return loss, parts
             rows, scale = scenes.upload_rows(device, batch.weak), torch.ones(6, device=device)
