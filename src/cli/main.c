@@ -43,6 +43,12 @@ static int choose_verb(const char *word, const struct verb **out, int *skip, str
                        word);
 }
 
+/* After an option, where an input is expected. */
+static bool is_late_verb(const char *word)
+{
+    return verb_find(word) && access(word, F_OK) != 0;
+}
+
 static int check_arguments(const struct verb *verb, const struct text_list *args,
                            struct fault *fault)
 {
@@ -115,6 +121,9 @@ static int run_verb(const struct verb *verb, int argc, char **argv, bool named, 
                     struct fault *fault)
 {
     int status = options_parse(s, verb->bit, argc, argv, fault);
+    if (!named && !s->help && s->args.count > 0 && is_late_verb(s->args.items[0]))
+        return fault_usage(fault, "the verb comes first: saccade %s, then options and inputs",
+                           s->args.items[0]);
     if (s->help) {
         fault->sentence[0] = '\0';
         named ? help_verb(verb, stdout) : help_program(stdout);

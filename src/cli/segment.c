@@ -67,6 +67,11 @@ static void look_away(void *user, const sac_frame *frame, const sac_frame *compo
     (void)composite;
 }
 
+static bool is_video(const char *output)
+{
+    return sac_sink_check_path(NULL, output) == SAC_OK;
+}
+
 static int check_output(const struct settings *s, struct fault *fault)
 {
     const char *output = s->run.video_out;
@@ -78,6 +83,10 @@ static int check_output(const struct settings *s, struct fault *fault)
                                   "none, which composes the picture and encodes nothing");
     if (output && strcmp(output, "-") == 0)
         return fault_usage(fault, "segment does not write to standard output; name a file");
+    if (output && s->segment.as == SAC_SEGMENT_COCO && is_video(output))
+        return fault_usage(fault, "--as coco writes JSON, but '%s' is a video's name", output);
+    if (output && s->segment.as == SAC_SEGMENT_PNG && is_video(output))
+        return fault_usage(fault, "--as png writes a folder, but '%s' is a video's name", output);
     if (s->background && s->segment.as != SAC_SEGMENT_CUTOUT)
         return fault_usage(fault, "--background is what a cutout is laid over; add --as cutout");
     if (s->segment.projection && s->segment.as != SAC_SEGMENT_ALPHA_PACKED)

@@ -60,6 +60,14 @@ static sac_result check_alpha(sac_context *ctx, const char *path, const char *na
     return SAC_OK;
 }
 
+/* False: the container holds no such video. Not every muxer tells. */
+static bool holds(const struct sac_container *container, const char *encoder)
+{
+    const AVOutputFormat *format = av_guess_format(container->format, NULL, NULL);
+    const AVCodec        *codec = avcodec_find_encoder_by_name(encoder);
+    return !format || !codec || avformat_query_codec(format, codec->id, FF_COMPLIANCE_NORMAL) != 0;
+}
+
 /* Checked before the first frame, so that a long run does not fail at its end. planned: the encoder
  * to try first. */
 static sac_result check_encoder(sac_context *ctx, const char *path, const struct sac_sink_params *p,
@@ -73,9 +81,13 @@ static sac_result check_encoder(sac_context *ctx, const char *path, const struct
         return res;
     if (p->encoder) {
         *planned = p->encoder;
-        if (sac_encoder_exists(p->encoder))
-            return SAC_OK;
-        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "encoder '%s': this FFmpeg has none", p->encoder);
+        if (!sac_encoder_exists(p->encoder))
+            return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "encoder '%s': this FFmpeg has none",
+                            p->encoder);
+        return holds(container, p->encoder) ? SAC_OK
+                                            : SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                                                       "%s: %s files hold no video of encoder '%s'",
+                                                       path, container->ending, p->encoder);
     }
     for (int i = 0; names[i]; i++) {
         *planned = names[i];

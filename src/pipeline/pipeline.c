@@ -197,8 +197,7 @@ static sac_result check_videos(sac_context *ctx, const struct sac_pipeline_param
     sink.alpha = segment && segment->as == SAC_SEGMENT_ALPHA;
     for (int i = 0; i < n && res == SAC_OK; i++)
         if (list[i].video_out)
-            res = sink.alpha ? sac_sink_check(ctx, list[i].video_out, &sink)
-                             : sac_sink_check_path(ctx, list[i].video_out);
+            res = sac_sink_check(ctx, list[i].video_out, &sink);
     return res;
 }
 

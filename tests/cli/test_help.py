@@ -50,6 +50,10 @@ def test_version(saccade):
 
 @pytest.mark.parametrize('args, words', [
     (['trak', 'in.mp4'], ["'trak'", "did you mean 'track'?"]),
+    (['--device', 'cpu', 'track', 'in.mp4'], ['the verb comes first: saccade track']),
+    (['-t', '2', 'segment', 'in.mp4', '--as', 'mask'], ['the verb comes first: saccade segment']),
+    (['segment', 'in.mp4', '--as', 'coco', '-o', 'a.mp4'], ["JSON, but 'a.mp4'"]),
+    (['segment', 'in.mp4', '--as', 'png', '-o', 'a.mkv'], ["a folder, but 'a.mkv'"]),
     (['0'], ["'0'", '/dev/video0']),
     (['qwertyuiop'], ["'qwertyuiop'", 'neither a verb nor a file']),
     (['track', '--detektor', 'x'], ["'--detektor'", "did you mean '--detector'?"]),

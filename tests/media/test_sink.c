@@ -497,10 +497,38 @@ static void memory_stays_flat(void **state)
     assert_in_range(late, 0, early + early / 50 + 512);
 }
 
+/* Before a file is opened. */
+static void an_encoder_must_suit_its_container(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *encoder, *path;
+        bool        suits;
+    } cases[] = {{"libx264", "a.webm", false}, {"libx264", "a.mp4", true}, {"ffv1", "a.mp4", false},
+                 {"ffv1", "a.mkv", true},      {"mpeg4", "a.webm", false}, {"mpeg4", "a.avi", true},
+                 {"mpeg4", "a.ts", true},      {"mpeg4", "a.mov", true}};
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct sac_sink_params params = sac_sink_params_default();
+        char                   why[256];
+        params.encoder = cases[i].encoder;
+        if (!avcodec_find_encoder_by_name(cases[i].encoder))
+            continue;
+        if (cases[i].suits) {
+            assert_sac_ok(sac_sink_check(test_context(), cases[i].path, &params));
+            continue;
+        }
+        assert_sac_error(sac_sink_check(test_context(), cases[i].path, &params),
+                         SAC_ERR_UNSUPPORTED);
+        sac_context_last_error(test_context(), why, sizeof why);
+        assert_non_null(strstr(why, "files hold no video of encoder"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_each_container),
+        cmocka_unit_test(an_encoder_must_suit_its_container),
         cmocka_unit_test(keeps_variable_frame_rate),
         cmocka_unit_test(a_gap_never_loses_the_video),
         cmocka_unit_test(copies_audio),
