@@ -41,9 +41,6 @@ enum sac_segment_as {
 };
 SAC_API const char *sac_segment_as_name(enum sac_segment_as as); /* "overlay", ... */
 
-/* How each eye sees the world. */
-enum sac_projection { SAC_PROJECTION_FLAT = 0, SAC_PROJECTION_FISHEYE };
-
 /* What a run that segments is made for. */
 enum sac_segment_mode {
     SAC_SEGMENT_THROUGHPUT = 0, /* many frames a second: batches are filled, of one file's frames
@@ -55,9 +52,10 @@ enum sac_segment_mode {
 /* For runs that make mattes instead of tracks. */
 struct sac_segment_params {
     const char                 *model;     /* as a detector; "auto" (default) or NULL: person_seg */
-    struct sac_segmenter_params segmenter; /* batch_max, class_map and stereo follow from the run */
-    enum sac_segment_as         as;        /* what video_out gets; default overlay */
-    struct sac_colour colour;   /* of an overlay's tint, and of a cutout's background; default
+    struct sac_segmenter_params segmenter; /* batch_max, class_map, stereo and projection follow
+                                              from the run */
+    enum sac_segment_as as;                /* what video_out gets; default overlay */
+    struct sac_colour   colour; /* of an overlay's tint, and of a cutout's background; default
                                    green */
     float strength;             /* of a tint: 0..1, default 0.5 */
     float blur;                 /* above 0: a cutout's background is the frame itself, blurred with
@@ -65,8 +63,8 @@ struct sac_segment_params {
     const char *background;     /* or the first picture of this file, fitted to the frame; NULL
                                    (default): the colour */
     enum sac_stereo     stereo; /* the network sees each eye by itself; default mono */
-    enum sac_projection projection; /* for SAC_SEGMENT_ALPHA_PACKED alone: the network sees what is
-                                       in the frame as it is; default flat */
+    enum sac_projection projection; /* of each eye: what segmenter.facets show, and how
+                                       SAC_SEGMENT_ALPHA_PACKED packs; default flat */
     /* Called as on_frame is, with the frame's matte; both are borrowed for the call. NULL
      * (default): not called. */
     int (*on_matte)(void *user, const sac_frame *frame, const sac_frame *matte);

@@ -21,6 +21,14 @@ extern "C" {
 /* How the eyes of a video lie in its frames: one, side by side, one above the other. */
 enum sac_stereo { SAC_STEREO_MONO = 0, SAC_STEREO_SBS, SAC_STEREO_TB };
 
+/* How each eye sees the world: as a plain camera; in a circle of 190 degrees whose angles grow
+ * evenly from its middle; in half of an equirectangular picture, 180 degrees each way. */
+enum sac_projection { SAC_PROJECTION_FLAT = 0, SAC_PROJECTION_FISHEYE, SAC_PROJECTION_EQUIRECT180 };
+
+/* The flat pictures that the network sees of an eye whose projection is not flat: none (the eye's
+ * picture as it is), five that together show a half sphere, or the one ahead, of 110 degrees. */
+enum sac_facets { SAC_FACETS_NONE = 0, SAC_FACETS_ALL, SAC_FACETS_FRONT };
+
 struct sac_segmenter_params {
     const char *head;       /* NULL: recognised from the graph; else a head's name */
     const char *preprocess; /* NULL, or overrides of the contract */
@@ -44,9 +52,14 @@ struct sac_segmenter_params {
     float smooth;      /* 0..0.95: how much of the former frame's matte stays where the network is
                           unsure and the picture is the same, followed along its motion; default
                           0.95 */
-    int      hole;     /* gaps inside a body up to so many cells are closed; 0..8, default 1 */
-    float    feather_low, feather_high; /* shares that become 0 and 1; default 0.2, 0.8 */
-    uint64_t reserved[12];              /* 0 */
+    int   hole;        /* gaps inside a body up to so many cells are closed; 0..8, default 1 */
+    float feather_low, feather_high; /* shares that become 0 and 1; default 0.2, 0.8 */
+    /* Of every eye. With facets, each is an image of the batch, with a state of its own, and the
+     * matte is put together from theirs; it is 0 where none looks. Mattes only, no class_map.
+     * Defaults SAC_PROJECTION_FLAT, SAC_FACETS_NONE */
+    enum sac_projection projection;
+    enum sac_facets     facets;
+    uint64_t            reserved[11]; /* 0 */
 };
 SAC_API struct sac_segmenter_params sac_segmenter_params_default(void);
 

@@ -24,7 +24,8 @@ const char *const option_segment_kinds[] = {"overlay", "mask", "cutout", "alpha"
                                             "classes", "png",  "coco",   "none",  NULL};
 static const char *const segment_modes[] = {"throughput", "vr", NULL};
 static const char *const stereo_layouts[] = {"mono", "sbs", "tb", NULL};
-static const char *const projections[] = {"flat", "fisheye", NULL};
+static const char *const projections[] = {"flat", "fisheye", "equirect180", NULL};
+static const char *const facet_sets[] = {"none", "all", "front", NULL};
 static const char *const paddings[] = {"auto", "none", "power", "full", NULL};
 static const char *const background_words[] = {"blur", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
@@ -285,9 +286,17 @@ const struct option options[] = {
      .choices = stereo_layouts},
     {"projection", 0, VERB_SEGMENT, SECTION_OUT, OPTION_CHOICE, AT(segment.projection),
      "segment.projection", "NAME",
-     "what an eye of an alpha-packed video sees: flat (the matte goes below the picture) or "
-     "fisheye (into the corners)",
+     "how each eye sees the world: flat, fisheye (a circle of 190 degrees) or equirect180; of the "
+     "latter two the network sees --facets; an alpha-packed matte goes into a fisheye's corners, "
+     "else below the picture",
      .choices = projections},
+    {"facets", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_CHOICE, AT(segment.segmenter.facets),
+     "segment.facets", "SET",
+     "the undistorted pictures that the network sees of a fisheye or equirect180 eye, each an "
+     "image "
+     "of the batch: front (one of 110 degrees; the matte is 0 beside it), all (five, which show a "
+     "half sphere) or none (the eye's picture as it is)",
+     .choices = facet_sets},
     {"tint", 0, VERB_SEGMENT, SECTION_OUT, OPTION_REAL, AT(segment.strength), "segment.tint",
      "SHARE", "how strongly an overlay is tinted", 0, 1},
     {"guide", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_INT, AT(segment.segmenter.guide),

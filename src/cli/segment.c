@@ -89,8 +89,13 @@ static int check_output(const struct settings *s, struct fault *fault)
         return fault_usage(fault, "--as png writes a folder, but '%s' is a video's name", output);
     if (s->background && s->segment.as != SAC_SEGMENT_CUTOUT)
         return fault_usage(fault, "--background is what a cutout is laid over; add --as cutout");
-    if (s->segment.projection && s->segment.as != SAC_SEGMENT_ALPHA_PACKED)
-        return fault_usage(fault, "--projection says how a matte is packed; add --as alpha-packed");
+    if (s->segment.projection && s->segment.segmenter.facets == SAC_FACETS_NONE &&
+        s->segment.as != SAC_SEGMENT_ALPHA_PACKED)
+        return fault_usage(fault, "without facets --projection says how a matte is packed; add "
+                                  "--as alpha-packed, or take --facets front or all");
+    if (!s->segment.projection && s->segment.segmenter.facets == SAC_FACETS_ALL)
+        return fault_usage(fault, "--facets are pictures of a wide eye; add --projection fisheye "
+                                  "or equirect180");
     return STATUS_OK;
 }
 

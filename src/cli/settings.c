@@ -40,6 +40,7 @@ void settings_init(struct settings *s)
     for (int i = 0; i < TRACKER_AUTO_COUNT; i++)
         *tracker_auto(&s->run.job.tracker, i) = NAN;
     s->segment = sac_segment_params_default();
+    s->segment.segmenter.facets = SAC_FACETS_FRONT;
     s->feather = s->segment.segmenter.feather_high - s->segment.segmenter.feather_low;
     s->log_level = "info";
     s->zero_copy = "on";

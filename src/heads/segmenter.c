@@ -29,8 +29,14 @@ sac_result sac_segmenter_check_params(sac_context *ctx, const struct sac_segment
         {"hole", p->hole, 0, 8},
         {"feather_low", (double)p->feather_low, 0, 1},
         {"feather_high", (double)p->feather_high, 0, 1},
+        {"projection", (int)p->projection, 0, SAC_PROJECTION_EQUIRECT180},
+        {"facets", (int)p->facets, 0, SAC_FACETS_FRONT},
     };
     sac_result res = sac_numbers_check(ctx, "segmenter", numbers, SAC_COUNT(numbers));
+    if (res == SAC_OK && p->class_map && sac_facets_count(p->projection, p->facets))
+        return SAC_FAIL(ctx, SAC_ERR_ARG,
+                        "segmenter: a map of classes is not put together from facets; mattes are, "
+                        "or let the network see the eye as it is (facets none)");
     if (res == SAC_OK && p->feather_low >= p->feather_high)
         return SAC_FAIL(ctx, SAC_ERR_ARG,
                         "segmenter: feather_low is %g and feather_high %g; the first is the lower",
@@ -243,16 +249,18 @@ static sac_result set_up(struct sac_segmenter *seg, const struct sac_segmenter_p
         return res;
     const bool alone = seg->view.facts.single || sac_feed_has(&seg->view.feed, SAC_FEED_STATE);
     const bool one = alone || !sac_model_batches(seg->model);
-    seg->batch = one ? 1 : SAC_MAX(p->batch_max / seg->eyes, 1);
-    seg->run_max = one ? 1 : seg->batch * seg->eyes;
+    seg->batch = one ? 1 : SAC_MAX(p->batch_max / (seg->eyes * seg->looks), 1);
+    seg->run_max = one ? 1 : seg->batch * seg->eyes * seg->looks;
     seg->asks = sac_calloc((size_t)seg->batch, sizeof *seg->asks);
-    seg->jobs = sac_calloc((size_t)(seg->batch * seg->eyes), sizeof *seg->jobs);
+    seg->jobs = sac_calloc((size_t)(seg->batch * seg->eyes * seg->looks), sizeof *seg->jobs);
     if (!seg->asks || !seg->jobs)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for a segmenter");
     const bool all = seg->style.classes && (!p->classes || !strcmp(p->classes, "auto"));
     res = sac_segmenter_batch_open(seg);
     if (res == SAC_OK && seg->instances.used)
         res = sac_segmenter_instances_open(seg, all);
+    if (res == SAC_OK)
+        res = sac_segmenter_facets_open(seg);
     return res == SAC_OK ? sac_segmenter_measure(seg) : res;
 }
 
@@ -277,6 +285,10 @@ sac_result sac_segmenter_create(sac_device *dev, const char *model_path,
     seg->dev = sac_device_ref(dev);
     seg->stereo = p.stereo;
     seg->eyes = p.stereo == SAC_STEREO_MONO ? 1 : 2;
+    seg->facets.projection = p.projection;
+    seg->facets.set = p.facets;
+    seg->facets.count = sac_facets_count(p.projection, p.facets);
+    seg->looks = SAC_MAX(seg->facets.count, 1);
     res = sac_model_load(dev, model_path, &model, &seg->model);
     if (res == SAC_OK)
         res = set_up(seg, &p);

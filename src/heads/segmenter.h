@@ -13,6 +13,7 @@
 #include <saccade/segment.h>
 
 #include "heads/detector.h"
+#include "vision/facets.h"
 #include "vision/instances.h"
 #include "vision/matte.h"
 
@@ -26,8 +27,9 @@ struct sac_segmenter_ask {
                          along. Where the stream has no frame before of this size and region, and
                          of recurrent networks and maps of classes, it is seen all the same */
     struct sac_rect region; /* pixels: the network sees this part of the frame, or of each of its
-                               eyes, as whole pixels; the matte is 0 elsewhere. Empty: all. Where it
-                               is another than the frame before had, the stream begins anew */
+                               eyes, as whole pixels; the matte is 0 elsewhere. Empty, and with
+                               facets: all. Where it is another than the frame before had, the
+                               stream begins anew */
 };
 
 /* What a frame came to, see struct sac_matte_summary. All 0 of maps of classes. */
@@ -47,19 +49,25 @@ struct sac_segmenter_slot {
     struct sac_matte_job           *jobs;      /* [images] */
     sac_frame *seen, *made; /* [images] the eyes of the frames and of their mattes, which own them
                              */
-    sac_frame        **mattes;     /* [batch], references */
-    bool               summarised; /* somebody asked */
-    struct sac_buffer *summaries;  /* [images] in device memory; NULL: nobody asked so far */
-    struct sac_mirror  host;       /* where they arrive */
+    sac_frame        **mattes;        /* [batch], references */
+    sac_frame        **facets;        /* [images * looks], references; NULLs where there are none */
+    struct sac_buffer *shares, *maps; /* of facets and of eyes, in device memory */
+    bool               summarised;    /* somebody asked */
+    struct sac_buffer *summaries;     /* [images] in device memory; NULL: nobody asked so far */
+    struct sac_mirror  host;          /* where they arrive */
+};
+
+/* A recurrent network's: what it gave with the latest frame, and tensors for the next one. In the
+ * order of the feed's states; NULL before the first. */
+struct sac_segmenter_states {
+    sac_tensor *given[SAC_FEED_INPUTS_MAX], *spare[SAC_FEED_INPUTS_MAX];
 };
 
 /* What is kept of an eye. */
 struct sac_segmenter_eye {
-    struct sac_buffer     *memory; /* of its mattes */
-    struct sac_matte_state state;
-    /* A recurrent network's: what it gave with the latest frame, and tensors for the next one. In
-     * the order of the feed's states; NULL before the first. */
-    sac_tensor *given[SAC_FEED_INPUTS_MAX], *spare[SAC_FEED_INPUTS_MAX];
+    struct sac_buffer          *memory; /* of its mattes */
+    struct sac_matte_state      state;
+    struct sac_segmenter_states states[SAC_FACETS_MAX]; /* of each facet; without: the first */
 };
 
 /* What is kept of a stream from frame to frame. */
@@ -80,6 +88,17 @@ struct sac_segmenter_instances {
     struct sac_buffer        *map;   /* [run_max,1,height,width] */
 };
 
+/* Of eyes that the network sees as facets (vision/facets.h). */
+struct sac_segmenter_facets {
+    int                   count; /* of an eye; 0: it sees them as they are */
+    enum sac_projection   projection;
+    enum sac_facets       set;
+    int                   side;   /* pixels */
+    struct sac_matte_spec net;    /* of their maps; the segmenter's own is of the eyes' */
+    struct sac_buffer    *places; /* [count][side][side] */
+    struct sac_buffer    *cells;  /* of the eyes' map; NULL before it is laid out */
+};
+
 struct sac_segmenter {
     sac_device               *dev;
     sac_model                *model;
@@ -87,7 +106,8 @@ struct sac_segmenter {
     const struct sac_head    *head;
     struct sac_model_contract contract;
     enum sac_stereo           stereo;
-    int                       eyes;    /* of a frame, each an image: 1 or 2 */
+    int                       eyes;    /* of a frame: 1 or 2 */
+    int                       looks;   /* images of an eye: its facets, or itself */
     int                       batch;   /* frames in a batch */
     int                       run_max; /* images in one run */
     int                      *wanted;  /* [wanted_count] classes that are the matte; NULL: there
@@ -95,7 +115,7 @@ struct sac_segmenter {
     int                            wanted_count;
     struct sac_run_times           times; /* of the latest public run */
     struct sac_segmenter_ask      *asks;  /* [batch], likewise */
-    struct sac_preprocess_job     *jobs;  /* [images] batch * eyes */
+    struct sac_preprocess_job     *jobs;  /* [batch * eyes * looks] */
     struct sac_buckets             buckets;
     struct sac_segmenter_slot      slots[SAC_SEGMENTER_SLOTS];
     bool                           summarises;
@@ -103,6 +123,7 @@ struct sac_segmenter {
     struct sac_matte_spec          spec;
     bool                           laid_out; /* spec is known */
     struct sac_segmenter_instances instances;
+    struct sac_segmenter_facets    facets;
     /* Streams, in no order. */
     struct sac_segmenter_stream *streams;
     size_t                       stream_count, stream_capacity;
@@ -146,6 +167,22 @@ bool sac_segmenter_lay_out_instances(struct sac_segmenter *seg, const struct sac
 sac_result sac_segmenter_queue_instances(struct sac_segmenter *seg, const void **tensors, int n);
 sac_result sac_segmenter_warm_up_instances(struct sac_segmenter *seg);
 
+/* segmenter_facets.c: where facets.count is not 0 */
+/* After batch_open. Errors   SAC_ERR_UNSUPPORTED where the device has none. */
+sac_result sac_segmenter_facets_open(struct sac_segmenter *seg);
+/* Nothing is under way; half-built too. */
+void sac_segmenter_facets_close(struct sac_segmenter *seg);
+/* spec of the network's map becomes that of an eye's. */
+sac_result sac_segmenter_lay_out_facets(struct sac_segmenter *seg, struct sac_matte_spec *spec);
+/* From an eye's pixels to its map, which covers all of it. */
+struct sac_fit_map sac_segmenter_facets_map(const struct sac_segmenter *seg, const sac_frame *eye);
+/* Before the runs of a batch: the facets of the eyes that are seen, and the jobs of these. */
+sac_result sac_segmenter_queue_facets(struct sac_segmenter *seg, struct sac_segmenter_slot *slot);
+/* Behind a run: the maps of the eyes whose last facet was in it, from the first one's on, take the
+ * place of the network's in tensors. */
+sac_result sac_segmenter_queue_maps(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
+                                    const struct sac_batch_part *part, const void **tensors);
+
 /* segmenter_range.c */
 /* What shape and file do not tell: whether numbers are shares or logits. After batch_open.
  * Errors   SAC_ERR_UNSUPPORTED where they are neither. */
@@ -161,10 +198,11 @@ bool sac_segmenter_follows(const struct sac_segmenter_stream *s, const struct sa
  * longest unused one goes where there are too many. Borrowed until the next call. */
 sac_result sac_segmenter_stream(struct sac_segmenter *seg, const struct sac_matte_job *job,
                                 struct sac_segmenter_stream **out);
-/* Before a run of a recurrent network: the bucket's states are the eye's; and after it. */
-sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segmenter_eye *eye,
+/* Before a run of a recurrent network: the bucket's states are those of an eye or facet; and after
+ * it. */
+sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segmenter_states *states,
                                      struct sac_bucket *bucket);
-void       sac_segmenter_take_states(struct sac_segmenter *seg, struct sac_segmenter_eye *eye,
+void       sac_segmenter_take_states(struct sac_segmenter *seg, struct sac_segmenter_states *states,
                                      struct sac_bucket *bucket);
 /* The frame that follows does so without a frame before. */
 void sac_segmenter_begin_anew(struct sac_segmenter *seg, struct sac_segmenter_stream *s);

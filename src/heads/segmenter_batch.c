@@ -16,9 +16,10 @@ static sac_result slot_open(struct sac_segmenter *seg, struct sac_segmenter_slot
     slot->seen = sac_calloc(images, sizeof *slot->seen);
     slot->made = sac_calloc(images, sizeof *slot->made);
     slot->mattes = sac_calloc(n, sizeof(*slot->mattes));
-    if (!slot->jobs || !slot->seen || !slot->made || !slot->mattes)
+    slot->facets = sac_calloc(images * (size_t)seg->looks, sizeof(*slot->facets));
+    if (!slot->jobs || !slot->seen || !slot->made || !slot->mattes || !slot->facets)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for a batch of %zu frames", n);
-    return sac_batch_open(&seg->buckets, &slot->batch, (int)images);
+    return sac_batch_open(&seg->buckets, &slot->batch, (int)images * seg->looks);
 }
 
 sac_result sac_segmenter_batch_open(struct sac_segmenter *seg)
@@ -43,6 +44,8 @@ static void clear(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
             sac_frame_used(slot->mattes[i], seg->buckets.behind);
         sac_frame_unref(&slot->mattes[i]);
     }
+    for (int i = 0; slot->facets && i < slot->images * seg->looks; i++)
+        sac_frame_unref(&slot->facets[i]);
     slot->n = slot->images = slot->queued = 0;
 }
 
@@ -51,11 +54,14 @@ static void slot_close(struct sac_segmenter *seg, struct sac_segmenter_slot *slo
     clear(seg, slot);
     sac_mirror_close(&slot->host);
     sac_buffer_unref(&slot->summaries);
+    sac_buffer_unref(&slot->shares);
+    sac_buffer_unref(&slot->maps);
     sac_batch_close(&seg->buckets, &slot->batch);
     sac_free(slot->jobs);
     sac_free(slot->seen);
     sac_free(slot->made);
     sac_free(slot->mattes);
+    sac_free(slot->facets);
 }
 
 void sac_segmenter_batch_close(struct sac_segmenter *seg)
@@ -65,6 +71,7 @@ void sac_segmenter_batch_close(struct sac_segmenter *seg)
         slot_close(seg, &seg->slots[i]);
     sac_segmenter_forget_all(seg);
     sac_segmenter_instances_close(seg);
+    sac_segmenter_facets_close(seg);
     sac_buckets_finish(&seg->buckets);
 }
 
@@ -74,7 +81,7 @@ void sac_segmenter_batch_close(struct sac_segmenter *seg)
 static sac_result lay_out(struct sac_segmenter *seg, const struct sac_bucket *bucket)
 {
     struct sac_head_view  view = seg->view;
-    struct sac_matte_spec spec = seg->spec;
+    struct sac_matte_spec spec = seg->facets.count ? seg->facets.net : seg->spec;
     if (seg->laid_out && !bucket->varies)
         return SAC_OK;
     for (int i = 0; i < view.output_count; i++) {
@@ -87,6 +94,8 @@ static sac_result lay_out(struct sac_segmenter *seg, const struct sac_bucket *bu
     if (!sac_segmenter_read_shapes(seg, &view, &spec))
         return sac_segmenter_refuse_shapes(seg, &view);
     sac_result res = sac_segmenter_check_spec(seg, &spec);
+    if (res == SAC_OK && seg->facets.count)
+        res = sac_segmenter_lay_out_facets(seg, &spec);
     if (res != SAC_OK)
         return res;
     if (seg->laid_out && (spec.width != seg->spec.width || spec.height != seg->spec.height))
@@ -99,27 +108,29 @@ static sac_result lay_out(struct sac_segmenter *seg, const struct sac_bucket *bu
     return SAC_OK;
 }
 
-/* A recurrent network has one image in a run; NULL: it is none. */
-static sac_result eye_of_run(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot,
-                             struct sac_segmenter_eye **out)
+/* A recurrent network has one image in a run, and sees all of them; NULL: it is none. */
+static sac_result states_of_run(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot,
+                                const struct sac_batch_part  *part,
+                                struct sac_segmenter_states **out)
 {
+    const int                    image = part->first / seg->looks;
     struct sac_segmenter_stream *s = NULL;
     *out = NULL;
     if (!sac_feed_has(&seg->view.feed, SAC_FEED_STATE))
         return SAC_OK;
-    sac_result res = sac_segmenter_stream(seg, &slot->jobs[slot->queued], &s);
+    sac_result res = sac_segmenter_stream(seg, &slot->jobs[image], &s);
     if (res == SAC_OK)
-        *out = &s->eye[slot->queued % seg->eyes];
+        *out = &s->eye[image % seg->eyes].states[part->first % seg->looks];
     return res;
 }
 
 static sac_result run_network(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
                               struct sac_batch_part *part)
 {
-    struct sac_segmenter_eye *eye;
-    sac_result                res = eye_of_run(seg, slot, &eye);
-    if (res == SAC_OK && eye)
-        res = sac_segmenter_give_states(seg, eye, part->bucket);
+    struct sac_segmenter_states *states;
+    sac_result                   res = states_of_run(seg, slot, part, &states);
+    if (res == SAC_OK && states)
+        res = sac_segmenter_give_states(seg, states, part->bucket);
     if (res == SAC_OK)
         res = sac_batch_run(&seg->buckets, &slot->batch, part, seg->jobs);
     return res == SAC_OK ? lay_out(seg, part->bucket) : res;
@@ -164,6 +175,8 @@ static sac_result complete_job(struct sac_segmenter *seg, struct sac_segmenter_s
         res = create_matte(seg, slot->asks[frame].frame, &slot->mattes[frame]);
     if (res != SAC_OK)
         return res;
+    if (seg->facets.count)
+        job->map = sac_segmenter_facets_map(seg, job->frame);
     slot->made[i] = eye_of(seg, slot->mattes[frame], eye);
     job->state = s->eye[eye].state;
     job->out = &slot->made[i];
@@ -207,24 +220,32 @@ static int count_jobs(const struct sac_segmenter_slot *slot, int images)
     return n;
 }
 
-/* Those that a run of so many images makes possible; bucket: NULL for none. */
+/* The eyes whose last image a run has. */
+static int count_eyes(const struct sac_segmenter *seg, const struct sac_batch_part *part)
+{
+    return part ? (part->first + part->n) / seg->looks - part->first / seg->looks : 0;
+}
+
+/* Those that a run makes possible; part: NULL for none. */
 static sac_result queue_mattes(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
-                               const struct sac_bucket *bucket, int images)
+                               const struct sac_batch_part *part)
 {
     const void *tensors[SAC_HEAD_OUTPUTS_MAX] = {NULL};
-    const int   first = slot->queued, n = count_jobs(slot, images);
+    const int   first = slot->queued, n = count_jobs(slot, count_eyes(seg, part));
     sac_result  res = SAC_OK;
     for (int i = 0; i < n && res == SAC_OK; i++)
         res = complete_job(seg, slot, first + i);
-    for (int i = 0; i < seg->view.output_count && bucket; i++)
-        tensors[i] = bucket->out[i] ? sac_tensor_data(bucket->out[i]) : NULL;
+    for (int i = 0; i < seg->view.output_count && part; i++)
+        tensors[i] = part->bucket->out[i] ? sac_tensor_data(part->bucket->out[i]) : NULL;
     /* Work queued on the device's own stream may still use the mattes' memory. */
     if (res == SAC_OK)
         res = seg->dev->ops->stream_after(seg->dev, seg->buckets.behind, NULL);
     for (int i = 0; i < n && res == SAC_OK; i++)
         res = clear_around(seg, &slot->jobs[first + i]);
-    if (res == SAC_OK && seg->instances.used && images > 0)
-        res = sac_segmenter_queue_instances(seg, tensors, images);
+    if (res == SAC_OK && seg->instances.used && part)
+        res = sac_segmenter_queue_instances(seg, tensors, part->n);
+    if (res == SAC_OK && seg->facets.count && part)
+        res = sac_segmenter_queue_maps(seg, slot, part, tensors);
     if (res == SAC_OK)
         res = sac_matte_run_on(seg->dev, seg->buckets.behind, &seg->spec, &seg->style, tensors,
                                slot->jobs + first, n);
@@ -301,16 +322,16 @@ static struct sac_segmenter_summary summary_of(const struct sac_segmenter      *
 static sac_result queue_part(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
                              struct sac_batch_part *part)
 {
-    struct sac_segmenter_eye *eye = NULL;
-    sac_result                res = run_network(seg, slot, part);
+    struct sac_segmenter_states *states = NULL;
+    sac_result                   res = run_network(seg, slot, part);
     if (res == SAC_OK)
-        res = eye_of_run(seg, slot, &eye);
+        res = states_of_run(seg, slot, part, &states);
     if (res == SAC_OK)
-        res = queue_mattes(seg, slot, part->bucket, part->n);
+        res = queue_mattes(seg, slot, part);
     if (res == SAC_OK)
         res = sac_batch_mark_end(&seg->buckets, part);
-    if (res == SAC_OK && eye)
-        sac_segmenter_take_states(seg, eye, part->bucket);
+    if (res == SAC_OK && states)
+        sac_segmenter_take_states(seg, states, part->bucket);
     return res;
 }
 
@@ -384,10 +405,11 @@ static int make_jobs(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
 {
     const struct sac_segmenter_ask *ask = &slot->asks[frame];
     const int                       first = frame * seg->eyes;
+    const struct sac_rect           all = {0, 0, 0, 0};
     for (int i = 0; i < seg->eyes; i++) {
         sac_frame *eye = &slot->seen[first + i];
         *eye = eye_of(seg, ask->frame, i);
-        const struct sac_rect crop = crop_of(eye, &ask->region);
+        const struct sac_rect crop = crop_of(eye, seg->facets.count ? &all : &ask->region);
         slot->jobs[first + i] = (struct sac_matte_job){
             .frame = eye, .crop = crop, .map = sac_fit_map_of(&seg->contract.pre, &crop)};
         seg->jobs[seen + i] = (struct sac_preprocess_job){.frame = eye, .crop = crop};
@@ -418,7 +440,7 @@ static sac_result take_asks(struct sac_segmenter *seg, struct sac_segmenter_slot
     slot->images = n * seg->eyes;
     for (int i = 0; i < n; i++)
         seen += make_jobs(seg, slot, i, seen);
-    sac_batch_begin(&seg->buckets, &slot->batch, seen);
+    sac_batch_begin(&seg->buckets, &slot->batch, seen * seg->looks);
     return SAC_OK;
 }
 
@@ -430,10 +452,12 @@ sac_result sac_segmenter_begin(struct sac_segmenter *seg, int index,
     if (res != SAC_OK)
         return res;
     res = reserve_summaries(seg, slot);
+    if (res == SAC_OK && seg->facets.count)
+        res = sac_segmenter_queue_facets(seg, slot);
     for (int i = 0; i < slot->batch.part_count && res == SAC_OK; i++)
         res = queue_part(seg, slot, &slot->batch.parts[i]);
     if (res == SAC_OK && slot->queued < slot->images) /* all are kept */
-        res = queue_mattes(seg, slot, NULL, 0);
+        res = queue_mattes(seg, slot, NULL);
     if (res == SAC_OK)
         res = fetch_summaries(seg, slot);
     res = sac_batch_queued(&seg->buckets, &slot->batch, res);

@@ -20,14 +20,17 @@ void sac_segmenter_begin_anew(struct sac_segmenter *seg, struct sac_segmenter_st
 {
     for (int i = 0; i < seg->eyes; i++) {
         s->eye[i].state.has_before = false;
-        release_tensors(seg, s->eye[i].given);
+        for (int k = 0; k < seg->looks; k++)
+            release_tensors(seg, s->eye[i].states[k].given);
     }
 }
 
 static void eye_finish(struct sac_segmenter *seg, struct sac_segmenter_eye *eye)
 {
-    release_tensors(seg, eye->given);
-    release_tensors(seg, eye->spare);
+    for (int k = 0; k < seg->looks; k++) {
+        release_tensors(seg, eye->states[k].given);
+        release_tensors(seg, eye->states[k].spare);
+    }
     if (eye->memory)
         sac_buffer_used(eye->memory, seg->buckets.behind);
     sac_buffer_unref(&eye->memory);
@@ -169,7 +172,7 @@ static void replace(sac_tensor **at, sac_tensor *by)
 }
 
 /* Tensors of two frames ago take what it gives now, so that in the long run it takes no memory. */
-sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segmenter_eye *eye,
+sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segmenter_states *states,
                                      struct sac_bucket *bucket)
 {
     const struct sac_feed *feed = &seg->view.feed;
@@ -178,22 +181,22 @@ sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segme
         return res;
     keep_first(seg, bucket);
     for (int i = 0, k; (k = sac_feed_state(feed, i)) >= 0; i++) {
-        replace(&bucket->inputs[k], eye->given[i] ? eye->given[i] : seg->first[i]);
-        replace(&bucket->out[feed->pair[k]], eye->spare[i]);
+        replace(&bucket->inputs[k], states->given[i] ? states->given[i] : seg->first[i]);
+        replace(&bucket->out[feed->pair[k]], states->spare[i]);
     }
     return SAC_OK;
 }
 
-void sac_segmenter_take_states(struct sac_segmenter *seg, struct sac_segmenter_eye *eye,
+void sac_segmenter_take_states(struct sac_segmenter *seg, struct sac_segmenter_states *states,
                                struct sac_bucket *bucket)
 {
     const struct sac_feed *feed = &seg->view.feed;
     for (int i = 0, k; (k = sac_feed_state(feed, i)) >= 0; i++) {
-        if (eye->spare[i])
-            sac_tensor_used(eye->spare[i], seg->buckets.stream);
-        sac_tensor_unref(&eye->spare[i]);
-        eye->spare[i] = eye->given[i];
-        eye->given[i] = bucket->out[feed->pair[k]];
+        if (states->spare[i])
+            sac_tensor_used(states->spare[i], seg->buckets.stream);
+        sac_tensor_unref(&states->spare[i]);
+        states->spare[i] = states->given[i];
+        states->given[i] = bucket->out[feed->pair[k]];
         bucket->out[feed->pair[k]] = NULL;
         replace(&bucket->inputs[k], seg->first[i]);
     }

@@ -123,7 +123,7 @@ static sac_result check_segment(sac_context *ctx, const struct sac_segment_param
         {"segment.as", (int)p->as, 0, SAC_SEGMENT_AS_COUNT - 1},
         {"segment.strength", p->strength, 0, 1},
         {"segment.stereo", (int)p->stereo, 0, SAC_STEREO_TB},
-        {"segment.projection", (int)p->projection, 0, SAC_PROJECTION_FISHEYE},
+        {"segment.projection", (int)p->projection, 0, SAC_PROJECTION_EQUIRECT180},
         {"segment.blur", p->blur, 0, 1024},
         {"segment.region", p->region, 0, 1},
         {"segment.region_every", p->region_every, 0, 1000000},

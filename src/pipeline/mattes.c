@@ -138,7 +138,9 @@ static sac_result set_background(struct mattes *v, const sac_frame *frame)
 static sac_result lay_out_packing(struct mattes *v, int width, int height)
 {
     static const enum sac_packing_projection projections[] = {
-        [SAC_PROJECTION_FLAT] = SAC_PACKING_FLAT, [SAC_PROJECTION_FISHEYE] = SAC_PACKING_FISHEYE};
+        [SAC_PROJECTION_FLAT] = SAC_PACKING_FLAT,
+        [SAC_PROJECTION_FISHEYE] = SAC_PACKING_FISHEYE,
+        [SAC_PROJECTION_EQUIRECT180] = SAC_PACKING_FLAT};
     static const enum sac_packing_stereo eyes[] = {[SAC_STEREO_MONO] = SAC_PACKING_MONO,
                                                    [SAC_STEREO_SBS] = SAC_PACKING_SBS,
                                                    [SAC_STEREO_TB] = SAC_PACKING_TB};

@@ -6,9 +6,9 @@
  * trust its input.
  *
  * The arithmetic stands in headers that the host and the CUDA kernels share (sample.h, paint.h,
- * detect.h, appearance.h, camera.h, matte.h, instances.h, composite.h, difference.h): all devices
- * compute by it, and the results are equal to the last bit. The CPU's table (cpu/) is the plain
- * reference for all the others. */
+ * detect.h, appearance.h, camera.h, matte.h, instances.h, facets.h, composite.h, difference.h): all
+ * devices compute by it, and the results are equal to the last bit. The CPU's table (cpu/) is the
+ * plain reference for all the others. */
 #ifndef SAC_VISION_VISION_H
 #define SAC_VISION_VISION_H
 
@@ -20,6 +20,8 @@ struct sac_camera_job;
 struct sac_camera_move;
 struct sac_camera_pyramid;
 struct sac_detect_spec;
+struct sac_facet_job;
+struct sac_facet_maps;
 struct sac_appearance_job;
 struct sac_composite_job;
 struct sac_difference_job;
@@ -70,6 +72,15 @@ struct sac_vision_ops {
     /* See difference.h; jobs in host memory, sums [n] in the device's. NULL: none. */
     sac_result (*difference)(struct sac_device *dev, struct sac_device_stream *stream,
                              const struct sac_difference_job *jobs, int n, uint32_t *sums);
+    /* See facets.h; jobs in host memory. NULL, all three: none. */
+    sac_result (*facets)(struct sac_device *dev, struct sac_device_stream *stream,
+                         const struct sac_facet_job *jobs, int n);
+    sac_result (*facet_shares)(struct sac_device *dev, struct sac_device_stream *stream,
+                               const struct sac_matte_spec *net, const void *const *tensors, int n,
+                               int16_t *out);
+    sac_result (*facet_maps)(struct sac_device *dev, struct sac_device_stream *stream,
+                             const struct sac_facet_maps *maps, const int16_t *shares, int n,
+                             float *out);
 };
 
 /* Of struct sac_vision_ops: plug-ins of another build have another table (device/devices.c). */

@@ -5,6 +5,7 @@
 #include "tests/test.h"
 #include "vision/composite.h"
 #include "vision/difference.h"
+#include "vision/facets.h"
 #include "vision/matte.h"
 #include "vision/vision.h"
 
@@ -191,10 +192,89 @@ static sac_result far_composite(struct sac_device *dev, struct sac_device_stream
     return SAC_OK;
 }
 
+/* ---- facets ---- */
+
+struct facet {
+    struct sac_facet_job job;
+    sac_frame            eye, out;
+};
+
+static void do_facet(sac_device *cpu, void *arg)
+{
+    struct facet        *f = arg;
+    sac_frame           *eye = near_frame(cpu, &f->eye), *out = near_frame(cpu, &f->out);
+    struct sac_facet_job job = {eye, far_near(f->job.places), out};
+    assert_sac_ok(cpu->ops->vision->facets(cpu, NULL, &job, 1));
+    sac_frame_unref(&eye);
+    sac_frame_unref(&out);
+}
+
+static sac_result far_facets(struct sac_device *dev, struct sac_device_stream *stream,
+                             const struct sac_facet_job *jobs, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct facet f = {jobs[i], *jobs[i].eye, *jobs[i].out};
+        far_queue_picture(dev, stream, do_facet, copy_of(&f, sizeof f));
+    }
+    return SAC_OK;
+}
+
+struct facet_shares {
+    struct sac_matte_spec net;
+    const void           *numbers;
+    int                   n;
+    int16_t              *out;
+};
+
+static void do_facet_shares(sac_device *cpu, void *arg)
+{
+    struct facet_shares *s = arg;
+    const void          *tensors[1] = {far_near(s->numbers)};
+    s->net.value.tensor = 0;
+    assert_sac_ok(
+        cpu->ops->vision->facet_shares(cpu, NULL, &s->net, tensors, s->n, far_near(s->out)));
+}
+
+static sac_result far_facet_shares(struct sac_device *dev, struct sac_device_stream *stream,
+                                   const struct sac_matte_spec *net, const void *const *tensors,
+                                   int n, int16_t *out)
+{
+    const struct facet_shares s = {*net, tensors[net->value.tensor], n, out};
+    far_queue_picture(dev, stream, do_facet_shares, copy_of(&s, sizeof s));
+    return SAC_OK;
+}
+
+struct facet_maps {
+    struct sac_facet_maps maps;
+    const int16_t        *shares;
+    int                   n;
+    float                *out;
+};
+
+static void do_facet_maps(sac_device *cpu, void *arg)
+{
+    struct facet_maps *m = arg;
+    m->maps.cells = far_near(m->maps.cells);
+    assert_sac_ok(cpu->ops->vision->facet_maps(cpu, NULL, &m->maps, far_near(m->shares), m->n,
+                                               far_near(m->out)));
+}
+
+static sac_result far_facet_maps(struct sac_device *dev, struct sac_device_stream *stream,
+                                 const struct sac_facet_maps *maps, const int16_t *shares, int n,
+                                 float *out)
+{
+    const struct facet_maps m = {*maps, shares, n, out};
+    far_queue_picture(dev, stream, do_facet_maps, copy_of(&m, sizeof m));
+    return SAC_OK;
+}
+
 const struct sac_vision_ops far_pictures = {
     .preprocess = far_preprocess,
     .convert = far_convert,
     .draw = far_draw,
     .matte = far_matte,
     .composite = far_composite,
+    .facets = far_facets,
+    .facet_shares = far_facet_shares,
+    .facet_maps = far_facet_maps,
 };

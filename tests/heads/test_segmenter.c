@@ -703,7 +703,7 @@ static void check_states(sac_device *dev, const char *model, const char *preproc
                      cases[i].before);
         sac_frame_unref(&matte);
         sac_frame_unref(&frame);
-        seen[i % 3] = seg->streams[0].eye[0].given[0];
+        seen[i % 3] = seg->streams[0].eye[0].states[0].given[0];
     }
     assert_non_null(seen[0]);
     sac_segmenter_destroy(&seg);
@@ -766,7 +766,7 @@ static void states_are_the_tensors_that_it_gave(void **state)
     for (int i = 0; i < 6; i++) {
         sac_frame *matte = test_matte_of(seg, frame);
         sac_frame_unref(&matte);
-        at[i] = sac_tensor_data(seg->streams[0].eye[0].given[0]);
+        at[i] = sac_tensor_data(seg->streams[0].eye[0].states[0].given[0]);
     }
     assert_true(at[3] != at[4] && at[3] == at[5] && at[2] == at[4]);
     sac_frame_unref(&frame);

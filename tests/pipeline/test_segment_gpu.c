@@ -240,7 +240,9 @@ struct kind {
     const char         *name, *ending, *encoder;
     enum sac_segment_as as;
     float               blur;
-    bool                picture, sbs, fisheye;
+    bool                picture, sbs;
+    enum sac_projection projection;
+    enum sac_facets     facets;
     double              downloaded; /* bytes a pixel */
     int                 converted;  /* 1: each frame; -1: each of a decoder on the GPU */
 };
@@ -253,7 +255,8 @@ static void make(const struct kind *k, const char *device, const char *clip, con
     segment.background = k->picture ? ground : NULL;
     segment.colour = (struct sac_colour){30, 200, 90};
     segment.stereo = k->sbs ? SAC_STEREO_SBS : SAC_STEREO_MONO;
-    segment.projection = k->fisheye ? SAC_PROJECTION_FISHEYE : SAC_PROJECTION_FLAT;
+    segment.projection = k->projection;
+    segment.segmenter.facets = k->facets;
     struct sac_pipeline_params params = params_of(device, clip, &segment);
     params.video_out = path;
     params.sink.encoder = k->encoder;
@@ -285,8 +288,12 @@ static void each_kind_is_the_cpus(void **state)
         {"alpha, ProRes", "mov", NULL, SAC_SEGMENT_ALPHA, .downloaded = 2.5, .converted = -1},
         {"alpha, FFV1", "mkv", NULL, SAC_SEGMENT_ALPHA, .downloaded = 2.5, .converted = -1},
         {"packed, flat", "mp4", NULL, SAC_SEGMENT_ALPHA_PACKED, .downloaded = 3},
-        {"packed, fisheye", "mp4", NULL, SAC_SEGMENT_ALPHA_PACKED, .sbs = true, .fisheye = true,
-         .downloaded = 1.5},
+        {"packed, fisheye", "mp4", NULL, SAC_SEGMENT_ALPHA_PACKED, .sbs = true,
+         .projection = SAC_PROJECTION_FISHEYE, .downloaded = 1.5},
+        {"packed, facets", "mp4", NULL, SAC_SEGMENT_ALPHA_PACKED, .sbs = true,
+         .projection = SAC_PROJECTION_FISHEYE, .facets = SAC_FACETS_FRONT, .downloaded = 1.5},
+        {"facets", "mkv", "ffv1", SAC_SEGMENT_MASK, .sbs = true,
+         .projection = SAC_PROJECTION_EQUIRECT180, .facets = SAC_FACETS_ALL, .downloaded = 1},
         {"coco", "json", NULL, SAC_SEGMENT_COCO, .downloaded = 1},
     };
     const char *clip = write_clip("clip.mp4"), *ground = write_background();

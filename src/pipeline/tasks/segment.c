@@ -23,9 +23,16 @@ static sac_result prepare(struct sac_task_run *run)
     struct sac_segment_run    *t = of(run);
     pthread_mutex_init(&t->ended_lock, NULL);
     t->ended_ready = true;
+    p->segmenter.class_map = p->as == SAC_SEGMENT_CLASSES;
+    p->segmenter.stereo = p->stereo;
+    p->segmenter.projection = p->projection;
     sac_result res = sac_segmenter_check_params(run->job->ctx, &p->segmenter);
     if (res != SAC_OK)
         return res;
+    if (p->region && sac_facets_count(p->projection, p->segmenter.facets))
+        return SAC_FAIL(run->job->ctx, SAC_ERR_ARG,
+                        "region: the network sees facets of the whole eye; leave region out, or "
+                        "let it see the eye as it is (facets none)");
     if (p->small_model && p->as == SAC_SEGMENT_CLASSES)
         return SAC_FAIL(run->job->ctx, SAC_ERR_ARG,
                         "small_model: a map of classes does not tell how sure it is; mattes do");
@@ -63,8 +70,6 @@ static sac_result open_segmenter(struct sac_segment_run *t)
     /* No more than fit inside: the network is planned for full batches and for single images. */
     const size_t n = (size_t)SAC_MIN(inf->batch_max, inf->batch_limit);
     p->segmenter.batch_max = (int)n;
-    p->segmenter.class_map = p->as == SAC_SEGMENT_CLASSES;
-    p->segmenter.stereo = p->stereo;
     sac_result res = sac_segmenter_create(job->dev, p->model, &p->segmenter, &t->seg);
     if (res != SAC_OK)
         return res;

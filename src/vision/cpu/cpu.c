@@ -13,4 +13,7 @@ const struct sac_vision_ops sac_vision_cpu = {
     .instances = sac_cpu_instances,
     .composite = sac_cpu_composite,
     .difference = sac_cpu_difference,
+    .facets = sac_cpu_facets,
+    .facet_shares = sac_cpu_facet_shares,
+    .facet_maps = sac_cpu_facet_maps,
 };

@@ -34,5 +34,13 @@ sac_result sac_cpu_composite(struct sac_device *dev, struct sac_device_stream *s
                              const struct sac_composite_job *job);
 sac_result sac_cpu_difference(struct sac_device *dev, struct sac_device_stream *stream,
                               const struct sac_difference_job *jobs, int n, uint32_t *sums);
+sac_result sac_cpu_facets(struct sac_device *dev, struct sac_device_stream *stream,
+                          const struct sac_facet_job *jobs, int n);
+sac_result sac_cpu_facet_shares(struct sac_device *dev, struct sac_device_stream *stream,
+                                const struct sac_matte_spec *net, const void *const *tensors, int n,
+                                int16_t *out);
+sac_result sac_cpu_facet_maps(struct sac_device *dev, struct sac_device_stream *stream,
+                              const struct sac_facet_maps *maps, const int16_t *shares, int n,
+                              float *out);
 
 #endif

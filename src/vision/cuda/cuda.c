@@ -13,5 +13,8 @@ const struct sac_vision_ops cuda_vision = {
     .instances = cuda_instances,
     .matte = cuda_matte,
     .difference = cuda_difference,
+    .facets = cuda_facets,
+    .facet_shares = cuda_facet_shares,
+    .facet_maps = cuda_facet_maps,
     .composite = cuda_composite,
 };

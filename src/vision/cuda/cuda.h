@@ -42,5 +42,13 @@ sac_result cuda_reserve(struct sac_device *dev, struct sac_device_stream *stream
                         const struct sac_camera_pyramid *like);
 sac_result cuda_difference(struct sac_device *dev, struct sac_device_stream *stream,
                            const struct sac_difference_job *jobs, int n, uint32_t *sums);
+sac_result cuda_facets(struct sac_device *dev, struct sac_device_stream *stream,
+                       const struct sac_facet_job *jobs, int n);
+sac_result cuda_facet_shares(struct sac_device *dev, struct sac_device_stream *stream,
+                             const struct sac_matte_spec *net, const void *const *tensors, int n,
+                             int16_t *out);
+sac_result cuda_facet_maps(struct sac_device *dev, struct sac_device_stream *stream,
+                           const struct sac_facet_maps *maps, const int16_t *shares, int n,
+                           float *out);
 
 #endif

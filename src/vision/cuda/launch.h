@@ -11,6 +11,7 @@
 #include "vision/composite.h"
 #include "vision/detect.h"
 #include "vision/difference.h"
+#include "vision/facets.h"
 #include "vision/matte.h"
 #include "vision/appearance.h"
 #include "vision/instances.h"
@@ -175,6 +176,40 @@ struct cuda_difference_job {
 };
 /* jobs [n], device memory. */
 cudaError_t cuda_launch_difference(const struct cuda_difference_job *jobs, int n, uint32_t *sums,
+                                   cudaStream_t stream);
+
+struct cuda_facet {
+    const uint8_t                *eye; /* R, G, B */
+    size_t                        eye_pitch;
+    int32_t                       eye_width, eye_height;
+    const struct sac_facet_place *places;
+    uint8_t                      *out;
+    size_t                        out_pitch;
+    int32_t                       width, height;
+};
+enum { CUDA_FACETS_MAX = 40 }; /* of a launch */
+struct cuda_facets_params {
+    struct cuda_facet facet[CUDA_FACETS_MAX];
+    int               width_max, height_max;
+};
+/* The first n. */
+cudaError_t cuda_launch_facets(const struct cuda_facets_params *params, int n, cudaStream_t stream);
+
+struct cuda_facet_shares_params {
+    struct sac_matte_spec spec; /* its field is of tensor 0 */
+    const void           *numbers;
+    int16_t              *out; /* [n,height,width] */
+};
+cudaError_t cuda_launch_facet_shares(const struct cuda_facet_shares_params *params, int n,
+                                     cudaStream_t stream);
+
+struct cuda_facet_maps_params {
+    int                          facets, net_width, net_height, width, height;
+    const struct sac_facet_cell *cells;
+    const int16_t               *shares; /* [n,facets,net_height,net_width] */
+    float                       *out;    /* [n,height,width] */
+};
+cudaError_t cuda_launch_facet_maps(const struct cuda_facet_maps_params *params, int n,
                                    cudaStream_t stream);
 
 /* Planes of an upright frame; a background may be missing. */

@@ -22,6 +22,9 @@ sac_device *gpu_open(const struct sac_device_params *params)
     vision.difference = cuda_difference;
     vision.composite = cuda_composite;
     vision.instances = cuda_instances;
+    vision.facets = cuda_facets;
+    vision.facet_shares = cuda_facet_shares;
+    vision.facet_maps = cuda_facet_maps;
     vision.matte = cuda_matte;
     dev->ops = &ops;
     dev->state = &state;
