@@ -70,8 +70,9 @@ static void list_names(const struct sac_model_contract *contract, const int *cla
     add(out, "%s", count > SHOWN_MAX ? ", ..." : "");
 }
 
-sac_result sac_contract_refuse_class(sac_context *ctx, const char *path,
-                                     const struct sac_model_contract *contract, const char *name)
+/* The sentence for a name that is none, with those that it may mean. */
+static sac_result refuse_class(sac_context *ctx, const char *path,
+                               const struct sac_model_contract *contract, const char *name)
 {
     char            text[1024] = "";
     struct sentence more = {text, sizeof text, 0};
@@ -84,6 +85,22 @@ sac_result sac_contract_refuse_class(sac_context *ctx, const char *path,
         add(&more, "it names none: give numbers");
     }
     return SAC_FAIL(ctx, SAC_ERR_ARG, "%s has no class '%s'; %s", path, name, text);
+}
+
+sac_result sac_contract_choose_classes(sac_context *ctx, const char *path,
+                                       const struct sac_model_contract *contract, const char *list,
+                                       void *user, sac_result (*want)(void *user, int class_id))
+{
+    char      *copy = sac_strdup(list), *save = NULL;
+    sac_result res = copy ? SAC_OK : SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for the classes");
+    for (char *name = copy ? strtok_r(copy, ",", &save) : NULL; name && res == SAC_OK;
+         name = strtok_r(NULL, ",", &save)) {
+        name += strspn(name, " "); /* "person, car" */
+        const int class_id = sac_contract_find_class(contract, name);
+        res = class_id < 0 ? refuse_class(ctx, path, contract, name) : want(user, class_id);
+    }
+    sac_free(copy);
+    return res;
 }
 
 void sac_contract_describe_classes(const struct sac_model_contract *contract, const int *classes,

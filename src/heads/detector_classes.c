@@ -4,12 +4,9 @@
 
 #include "heads/detector.h"
 
-static sac_result want_class(struct sac_detector *det, const char *name)
+static sac_result want(void *user, int class_id)
 {
-    int class_id = sac_contract_find_class(&det->contract, name);
-    if (class_id < 0)
-        return sac_contract_refuse_class(det->dev->ctx, sac_model_path(det->model), &det->contract,
-                                         name);
+    struct sac_detector *det = user;
     for (size_t i = 0; i < det->wanted_count; i++)
         if (det->wanted[i] == class_id)
             return SAC_OK;
@@ -26,15 +23,9 @@ sac_result sac_detector_choose_classes(struct sac_detector *det, const char *lis
         list = sac_contract_find_class(&det->contract, "person") >= 0 ? "person" : NULL;
     else if (list && !strcmp(list, "all"))
         list = NULL;
-    char *copy = list ? sac_strdup(list) : NULL, *save = NULL;
-    if (list && !copy)
-        return SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for the classes");
-    sac_result res = SAC_OK;
-    for (char *name = copy ? strtok_r(copy, ",", &save) : NULL; name && res == SAC_OK;
-         name = strtok_r(NULL, ",", &save))
-        res = want_class(det, name + strspn(name, " ")); /* "person, car" */
-    sac_free(copy);
-    return res;
+    return list ? sac_contract_choose_classes(det->dev->ctx, sac_model_path(det->model),
+                                              &det->contract, list, det, want)
+                : SAC_OK;
 }
 
 /* ---- questions ---- */

@@ -236,9 +236,11 @@ sac_result sac_contract_add_background(sac_context *ctx, struct sac_model_contra
 /* By name, or by number where there is such a class; without any names every number may be one.
  * -1: there is none. */
 int sac_contract_find_class(const struct sac_model_contract *contract, const char *name);
-/* The sentence for a name that is none, with those that it may mean. path: of the model. */
-sac_result sac_contract_refuse_class(sac_context *ctx, const char *path,
-                                     const struct sac_model_contract *contract, const char *name);
+/* want: called with the class of each name in a list such as "person, car". path: of the model.
+ * Errors   want's; a name that is none, with those that it may mean. */
+sac_result sac_contract_choose_classes(sac_context *ctx, const char *path,
+                                       const struct sac_model_contract *contract, const char *list,
+                                       void *user, sac_result (*want)(void *user, int class_id));
 /* "person (1 of 80)", "all 80"; classes [count], NULL: all. */
 void sac_contract_describe_classes(const struct sac_model_contract *contract, const int *classes,
                                    int count, char *out, size_t size);

@@ -5,8 +5,9 @@
 
 #include "heads/segmenter.h"
 
-static sac_result want(struct sac_segmenter *seg, int class_id)
+static sac_result want(void *user, int class_id)
 {
+    struct sac_segmenter *seg = user;
     if (class_id >= SAC_DETECT_CLASSES_MAX)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_UNSUPPORTED,
                         "%s: class %d cannot be chosen, only those below %d",
@@ -44,18 +45,9 @@ static sac_result want_auto(struct sac_segmenter *seg)
 
 static sac_result want_list(struct sac_segmenter *seg, const char *list)
 {
-    sac_context *ctx = seg->dev->ctx;
-    char        *copy = sac_strdup(list), *save = NULL;
-    sac_result   res = copy ? SAC_OK : SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for the classes");
-    for (char *name = copy ? strtok_r(copy, ",", &save) : NULL; name && res == SAC_OK;
-         name = strtok_r(NULL, ",", &save)) {
-        name += strspn(name, " "); /* "person, car" */
-        const int class_id = sac_contract_find_class(&seg->contract, name);
-        res = class_id < 0
-                  ? sac_contract_refuse_class(ctx, sac_model_path(seg->model), &seg->contract, name)
-                  : want(seg, class_id);
-    }
-    sac_free(copy);
+    sac_context     *ctx = seg->dev->ctx;
+    const sac_result res = sac_contract_choose_classes(ctx, sac_model_path(seg->model),
+                                                       &seg->contract, list, seg, want);
     if (res == SAC_OK && seg->instances.used && (seg->spec.wanted[0] & 1))
         return SAC_FAIL(ctx, SAC_ERR_ARG,
                         "%s: class 0 is the background, of which it gives no mask; classes count "
