@@ -322,6 +322,36 @@ static void on_the_gpu_too(void **state)
     sac_device_unref(&gpu);
 }
 
+/* A network that counts its frames: were a state another facet's, it would count five times as
+ * fast. */
+static void each_facet_has_its_own_state(void **state)
+{
+    (void)state;
+    sac_device *dev = test_device();
+    sac_frame  *flat = test_frame(dev, SAC_PIXEL_RGB24, FLAT, FLAT),
+              *eye = test_frame(dev, SAC_PIXEL_RGB24, EYE, EYE);
+    const struct sac_segmenter_params plain = test_plain_params(),
+                                      p = wide_params(SAC_PROJECTION_EQUIRECT180, SAC_FACETS_ALL);
+    sac_segmenter *one = test_segmenter(dev, "maps_recurrent_fixed", &plain),
+                  *seg = test_segmenter(dev, "maps_recurrent_fixed", &p);
+    test_fill(flat, 230, 230, 230, 230);
+    test_fill(eye, 230, 230, 230, 230);
+    for (int i = 0, last = 0; i < 4; i++) {
+        sac_frame *a = test_matte_of(one, flat), *b = test_matte_of(seg, eye);
+        const int  want = test_matte_pixel(a, FLAT / 2, FLAT / 2);
+        assert_true(i == 0 || want > last);
+        assert_in_range(test_matte_pixel(b, EYE / 2, EYE / 2), SAC_MAX(want - 1, 0), want + 1);
+        last = want;
+        sac_frame_unref(&a);
+        sac_frame_unref(&b);
+    }
+    sac_segmenter_destroy(&one);
+    sac_segmenter_destroy(&seg);
+    sac_frame_unref(&flat);
+    sac_frame_unref(&eye);
+    sac_device_unref(&dev);
+}
+
 /* The whole way, of which all but the network is shared arithmetic. */
 static void the_gpu_s_matte_is_the_cpu_s(void **state)
 {
@@ -375,6 +405,7 @@ int main(void)
         cmocka_unit_test(a_flat_picture_s_matte_comes_back),
         cmocka_unit_test(facets_show_a_half_sphere),
         cmocka_unit_test(each_eye_is_what_it_is_alone),
+        cmocka_unit_test(each_facet_has_its_own_state),
         cmocka_unit_test(on_the_gpu_too),
         cmocka_unit_test(the_gpu_s_matte_is_the_cpu_s),
         cmocka_unit_test(maps_of_classes_have_no_facets),
