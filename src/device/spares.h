@@ -14,7 +14,7 @@
 
 #include "device/device.h"
 
-enum { SAC_SPARES_MAX = 96 };
+enum { SAC_SPARES_MAX = 40 };
 
 struct sac_spares {
     sac_device        *dev;

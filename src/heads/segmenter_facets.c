@@ -18,6 +18,8 @@ static sac_result table_open(struct sac_segmenter *seg, size_t n, size_t size,
 {
     const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_HEAD);
     *t = (struct table){{NULL, NULL}, n * size};
+    if (*buf) /* maps of an earlier batch may still be made with it */
+        sac_buffer_used(*buf, seg->buckets.behind);
     sac_buffer_unref(buf);
     sac_result res = sac_buffer_create(seg->dev, t->bytes, "facets", buf);
     if (res == SAC_OK)

@@ -23,8 +23,7 @@ sac_result sac_download_reserve(struct sac_download *down, const sac_frame *layo
     return res == SAC_OK ? down->dev->ops->stream_after(down->dev, down->stream, NULL) : res;
 }
 
-sac_result sac_download_open(struct sac_download *down, sac_device *dev, const sac_frame *layout,
-                             int waiting)
+sac_result sac_download_open(struct sac_download *down, sac_device *dev, const sac_frame *layout)
 {
     sac_frame host = *layout;
     down->dev = dev;
@@ -34,13 +33,8 @@ sac_result sac_download_open(struct sac_download *down, sac_device *dev, const s
     if (res == SAC_OK)
         res = dev->ops->event_create(dev, false, &down->done);
     if (res == SAC_OK)
-        res = sac_spares_reserve(&down->pictures, sac_frame_lay_out(&host), PICTURES + waiting);
+        res = sac_spares_reserve(&down->pictures, sac_frame_lay_out(&host), PICTURES);
     return res;
-}
-
-int sac_download_waiting(const struct sac_download *down)
-{
-    return SAC_MAX(down->pictures.count - PICTURES, 0);
 }
 
 void sac_download_close(struct sac_download *down)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <libavutil/imgutils.h>
 #include <libavutil/opt.h>
 #include <saccade/image.h>
 
@@ -20,13 +21,14 @@ enum quality {
     QUALITY_NVENC, /* its own scale, which is close */
 };
 
-enum { SMALL = 16 };
+enum { SMALL = 16, PICTURE_ALIGN = 64 };
 
 /* Pictures that an encoder encodes in its turn. A key frame each 48 pictures costs 12 to 20 % more
  * bytes than one each 250 (1080p of a camera that stands still, 2026-11-23), but the fewer they
  * are, the less memory waits. */
 enum { GROUP = 48 };
-static const int64_t waiting_bytes_max = 384 << 20; /* of one video: 4 turns of 1080p, 2 of 4K */
+/* Of pictures that wait: of one video (4 turns of 1080p, 2 of 4K), and of all of a run. */
+static const int64_t waiting_bytes_max = 384 << 20, waiting_bytes_of_all = 1 << 30;
 
 /* What an encoder makes of frames that come with their alpha. */
 enum alpha {
@@ -203,11 +205,12 @@ static void set_colour(AVCodecContext *avc, const struct encoder *row,
 static int turns_of(const struct encoder *row, const struct sac_encoder_setup *setup)
 {
     const int64_t bytes = (int64_t)setup->width * setup->height * 3 / 2;
+    const int64_t most = SAC_MIN(waiting_bytes_max, waiting_bytes_of_all / (setup->beside + 1));
     int           n = setup->turns > 0 || row->pool == 0 ? setup->turns : setup->threads;
     if (setup->prompt || setup->alpha)
         return 1;
     n = SAC_CLAMP(n, 1, (int)SAC_TURNS_MAX);
-    while (n > 1 && bytes * sac_turns_pictures(n, GROUP) > waiting_bytes_max)
+    while (n > 1 && bytes * sac_turns_pictures(n, GROUP) > most)
         n--;
     return n;
 }
@@ -272,12 +275,6 @@ static bool are_alike(const AVCodecContext *a, const AVCodecContext *b)
             memcmp(a->extradata, b->extradata, (size_t)a->extradata_size) == 0);
 }
 
-static int pictures_of(const struct sac_encoder *enc, int turns)
-{
-    const int wanted = sac_turns_pictures(turns, GROUP);
-    return enc->down.dev ? SAC_MIN(wanted, sac_download_waiting(&enc->down)) : wanted;
-}
-
 static int open_turns(struct sac_encoder *enc, const char *name,
                       const struct sac_encoder_setup *setup, int turns)
 {
@@ -291,8 +288,8 @@ static int open_turns(struct sac_encoder *enc, const char *name,
     }
     enc->avc = avc[0];
     if (err >= 0 && alike &&
-        sac_turns_create(sac_device_context(enc->dev), avc, turns, GROUP, pictures_of(enc, turns),
-                         &enc->turns) == SAC_OK) {
+        sac_turns_create(sac_device_context(enc->dev), avc, turns, GROUP,
+                         sac_turns_pictures(turns, GROUP), &enc->turns) == SAC_OK) {
         enc->encoders = turns;
         return 0;
     }
@@ -306,8 +303,7 @@ static int try_open(struct sac_encoder *enc, const char *name,
                     const struct sac_encoder_setup *setup)
 {
     const int turns = turns_of(find(name), setup);
-    return turns > 1 && pictures_of(enc, turns) > turns ? open_turns(enc, name, setup, turns)
-                                                        : open_context(enc, name, setup, 1);
+    return turns > 1 ? open_turns(enc, name, setup, turns) : open_context(enc, name, setup, 1);
 }
 
 static void describe_layout(struct sac_encoder *enc, const struct sac_encoder_setup *setup)
@@ -371,32 +367,19 @@ static bool try_gpu(struct sac_encoder *enc, const char *path,
     return err >= 0;
 }
 
-/* The first of those that FFmpeg has. */
-static const struct encoder *first_of(const char *const *names)
+sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev, int width, int height,
+                               enum sac_pixel_format format, bool alpha)
 {
-    for (int i = 0; names[i]; i++)
-        if (sac_encoder_exists(names[i]))
-            return find(names[i]);
-    return &encoder_unknown;
-}
-
-sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev,
-                               const struct sac_encoder_setup *setup)
-{
-    const sac_frame colour = {
-        .format = SAC_PIXEL_I420, .width = setup->width, .height = setup->height};
-    const sac_frame grey = {
-        .format = SAC_PIXEL_GRAY8, .width = setup->width, .height = setup->height};
-    const int turns = turns_of(first_of(setup->names), setup);
+    const sac_frame colour = {.format = SAC_PIXEL_I420, .width = width, .height = height};
+    const sac_frame grey = {.format = SAC_PIXEL_GRAY8, .width = width, .height = height};
     enc->dev = dev;
     if (dev->ops->host_memory || enc->down.dev)
         return SAC_OK;
-    const bool rgb = sac_rgb_step(setup->format) > 0; /* which encoders with alpha may take */
-    sac_result res = sac_download_open(&enc->down, dev, &colour,
-                                       turns > 1 ? sac_turns_pictures(turns, GROUP) : 0);
-    if (res == SAC_OK && rgb && !setup->alpha)
+    const bool rgb = sac_rgb_step(format) > 0; /* which encoders with alpha may take */
+    sac_result res = sac_download_open(&enc->down, dev, &colour);
+    if (res == SAC_OK && rgb && !alpha)
         res = sac_download_reserve(&enc->down, &colour);
-    return res == SAC_OK && setup->alpha ? sac_download_open(&enc->down_alpha, dev, &grey, 0) : res;
+    return res == SAC_OK && alpha ? sac_download_open(&enc->down_alpha, dev, &grey) : res;
 }
 
 sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
@@ -407,11 +390,13 @@ sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char
     enc->picture = av_frame_alloc();
     if (!enc->picture)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for an encoder", path);
-    sac_result prepared = sac_encoder_prepare(enc, dev, setup);
+    sac_result prepared =
+        sac_encoder_prepare(enc, dev, setup->width, setup->height, setup->format, setup->alpha);
     if (prepared != SAC_OK)
         return prepared;
     if (!setup->named && try_gpu(enc, path, setup)) {
         sac_spares_finish(&enc->down.pictures); /* none comes to the host */
+        sac_frame_unref(&enc->down.fitted);
         return SAC_OK;
     }
     for (int i = 0; setup->names[i]; i++) {
@@ -448,6 +433,8 @@ void sac_encoder_describe(const struct sac_encoder *enc, char *buf, size_t size)
 void sac_encoder_close(struct sac_encoder *enc)
 {
     sac_turns_destroy(&enc->turns);
+    av_buffer_pool_uninit(&enc->waiting);
+    av_frame_free(&enc->copy);
     avcodec_free_context(&enc->avc);
     av_frame_free(&enc->picture);
     sac_download_close(&enc->down);
@@ -610,6 +597,39 @@ static int64_t duration_of(const struct sac_encoder *enc, int64_t pts)
     return enc->step;
 }
 
+/* Pictures of several groups wait for encoders that take turns: more than page-locked memory, of
+ * which all streams have a few hundred MB, should hold. */
+static int copy_picture(struct sac_encoder *enc)
+{
+    const AVFrame *pic = enc->picture;
+    const int bytes = av_image_get_buffer_size(pic->format, pic->width, pic->height, PICTURE_ALIGN);
+    if (!enc->waiting)
+        enc->waiting = av_buffer_pool_init((size_t)SAC_MAX(bytes, 0), NULL);
+    if (!enc->copy)
+        enc->copy = av_frame_alloc();
+    if (!enc->waiting || !enc->copy)
+        return AVERROR(ENOMEM);
+    AVFrame *copy = enc->copy;
+    copy->buf[0] = av_buffer_pool_get(enc->waiting);
+    if (!copy->buf[0])
+        return AVERROR(ENOMEM);
+    copy->format = pic->format;
+    copy->width = pic->width;
+    copy->height = pic->height;
+    int err = av_image_fill_arrays(copy->data, copy->linesize, copy->buf[0]->data, pic->format,
+                                   pic->width, pic->height, PICTURE_ALIGN);
+    if (err >= 0)
+        err = av_frame_copy(copy, pic);
+    if (err >= 0)
+        err = av_frame_copy_props(copy, pic);
+    if (err >= 0) {
+        av_frame_unref(enc->picture);
+        av_frame_move_ref(enc->picture, copy);
+    }
+    av_frame_unref(copy);
+    return err;
+}
+
 /* Send the picture, unless filling it failed with err. */
 static sac_result encode(struct sac_encoder *enc, const sac_frame *frame, int err)
 {
@@ -617,6 +637,8 @@ static sac_result encode(struct sac_encoder *enc, const sac_frame *frame, int er
     remember_duration(enc, pts, frame->duration_us);
     enc->picture->pts = pts;
     enc->picture->quality = enc->avc->global_quality; /* a constant quantiser is read from here */
+    if (err >= 0 && enc->turns && enc->down.dev)
+        err = copy_picture(enc);
     if (err >= 0)
         err = enc->turns ? sac_turns_send_wait(enc->turns, enc->picture)
                          : avcodec_send_frame(enc->avc, enc->picture);

@@ -399,12 +399,8 @@ struct sac_download {
     sac_frame                *reading;  /* the frame that it is copied from; or NULL */
     struct sac_spares         pictures; /* on the host */
 };
-/* layout: the format and size expected; other frames cost memory anew. waiting: how many pictures
- * wait for the encoder, beside those that it holds. */
-sac_result sac_download_open(struct sac_download *down, sac_device *dev, const sac_frame *layout,
-                             int waiting);
-/* How many of those there is memory for. */
-int sac_download_waiting(const struct sac_download *down);
+/* layout: the format and size expected; other frames cost memory anew. */
+sac_result sac_download_open(struct sac_download *down, sac_device *dev, const sac_frame *layout);
 /* Have a frame on the device for what is converted to this layout, unless there is one. */
 sac_result sac_download_reserve(struct sac_download *down, const sac_frame *layout);
 void       sac_download_close(struct sac_download *down); /* half-built too */
@@ -439,7 +435,9 @@ struct sac_encoder {
     struct sac_turns   *turns; /* avc is the first of `encoders` that take turns; NULL: alone */
     int                 encoders;
     AVFrame            *picture;
-    sac_frame           layout; /* what a frame must be: format, size, matrix, range */
+    AVFrame            *copy;    /* empty but for the moment when the picture is copied */
+    AVBufferPool       *waiting; /* memory of downloaded pictures that wait for their encoder */
+    sac_frame           layout;  /* what a frame must be: format, size, matrix, range */
     sac_frame           alpha_layout;
     bool                alpha;     /* each frame comes with its alpha */
     int                 size_mask; /* of a frame's width and height: ~1 drops the last odd one */
@@ -457,10 +455,9 @@ bool sac_encoder_exists(const char *name);
 bool sac_encoder_has_alpha(const char *name); /* takes frames with alpha */
 /* Checked by us, since libx264 prints its own error to standard error. */
 sac_result sac_encoder_check_preset(sac_context *ctx, const char *preset);
-/* Allocate what it needs on a device for frames of the setup's size and format; open does so too.
- * Of the setup names, threads, alpha, prompt and turns are read besides. */
-sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev,
-                               const struct sac_encoder_setup *setup);
+/* Allocate what it needs on a device for frames of this size and format; open does so too. */
+sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev, int width, int height,
+                               enum sac_pixel_format format, bool alpha);
 sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
                             const struct sac_encoder_setup *setup);
 /* frame NULL: no more. alpha: SAC_PIXEL_GRAY8, with setup.alpha; else NULL. A GPU's frame is

@@ -98,7 +98,7 @@ static bool is_laid_out(const sac_frame *frame, const sac_frame *layout)
 static sac_result download(struct sac_png *png, struct sac_download *down, sac_frame *frame,
                            const sac_frame *layout, struct pixels *out)
 {
-    sac_result res = down->dev ? SAC_OK : sac_download_open(down, png->dev, layout, 0);
+    sac_result res = down->dev ? SAC_OK : sac_download_open(down, png->dev, layout);
     if (res == SAC_OK)
         res = sac_download_begin(down, frame, is_laid_out(frame, layout), layout);
     return res == SAC_OK ? sac_download_end_wait(down, &out->frame, &out->memory) : res;

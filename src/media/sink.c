@@ -23,7 +23,9 @@ struct sac_sink {
     struct sac_muxer       muxer;
     struct sac_encoder     encoder;
     AVPacket              *packet;
-    int64_t                end_us; /* of the last frame written */
+    int64_t                end_us;       /* of the last frame sent to the encoder */
+    int64_t                ends_us[256]; /* of the latest ones, by number */
+    unsigned               sent, encoded;
     sac_result             failed; /* the first failure: later frames can't repair the file */
     bool                   finished;
 };
@@ -173,21 +175,11 @@ static int threads_of(const struct sac_sink *sink)
 static sac_result prepare(struct sac_sink *sink)
 {
     const struct sac_source_info info = info_of(sink);
-    const int         mask = sink->params.alpha ? ~0 : ~1; /* mostly what the encoder will use */
-    const char *const names[] = {sink->planned, NULL};
-    const struct sac_encoder_setup setup = {
-        .names = names,
-        .threads = threads_of(sink),
-        .beside = sink->params.beside,
-        .format = info.format,
-        .alpha = sink->params.alpha,
-        .width = info.width & mask,
-        .height = info.height & mask,
-        .prompt = sink->prompt,
-    };
-    return setup.width > 0 && setup.height > 0
-               ? sac_encoder_prepare(&sink->encoder, sink->dev, &setup)
-               : SAC_OK;
+    const int mask = sink->params.alpha ? ~0 : ~1; /* mostly what the encoder will use */
+    const int width = info.width & mask, height = info.height & mask;
+    return width > 0 && height > 0 ? sac_encoder_prepare(&sink->encoder, sink->dev, width, height,
+                                                         info.format, sink->params.alpha)
+                                   : SAC_OK;
 }
 
 static sac_result open_sink(struct sac_sink *sink)
@@ -361,6 +353,7 @@ static sac_result write_kept(struct sac_sink *sink, int64_t until_us)
     return res == SAC_AGAIN ? SAC_OK : res;
 }
 
+/* An encoder may hold many frames back: audio waits with them. */
 static sac_result write_packets(struct sac_sink *sink)
 {
     sac_result res = SAC_OK;
@@ -368,6 +361,8 @@ static sac_result write_packets(struct sac_sink *sink)
         res = sac_encoder_receive(&sink->encoder, sink->packet);
         if (res == SAC_OK)
             res = sac_muxer_write_video(&sink->muxer, sink->packet);
+        if (res == SAC_OK)
+            res = write_kept(sink, sink->ends_us[sink->encoded++ % SAC_COUNT(sink->ends_us)]);
     }
     return res == SAC_AGAIN || res == SAC_EOS ? SAC_OK : res;
 }
@@ -382,8 +377,8 @@ static sac_result write_frame(struct sac_sink *sink, sac_frame *frame, sac_frame
     if (res != SAC_OK)
         return res;
     sink->end_us = frame->pts_us + SAC_MAX(frame->duration_us, 0);
-    res = write_packets(sink);
-    return res == SAC_OK ? write_kept(sink, sink->end_us) : res;
+    sink->ends_us[sink->sent++ % SAC_COUNT(sink->ends_us)] = sink->end_us;
+    return write_packets(sink);
 }
 
 sac_result sac_sink_write_wait(sac_sink *sink, sac_frame *frame)

@@ -150,6 +150,7 @@ static int64_t deadline(const struct sac_inference *inf)
 static bool collect(struct sac_inference *inf, struct sac_batch *b)
 {
     int64_t until_ns = 0;
+    bool    ended = false;
     sac_inference_grow(inf);
     while (b->frames < inf->limit) {
         void *popped;
@@ -157,14 +158,15 @@ static bool collect(struct sac_inference *inf, struct sac_batch *b)
             land(inf);
             until_ns = SAC_MIN(until_ns, deadline(inf));
         }
+        if (ended && b->frames && inf->under_way == 0)
+            return true;
         sac_result res = sac_queue_pop_wait(inf->job->detect, patience(inf, b, until_ns), &popped);
         if (res == SAC_OK) {
             const bool last = ((struct sac_item *)popped)->last;
             if (b->frames == 0)
                 until_ns = deadline(inf);
             take(inf, b, popped);
-            if (last && b->frames && inf->under_way == 0)
-                return true;
+            ended |= last && b->frames;
         } else if (res != SAC_AGAIN) {
             return false;
         } else if (b->frames && sac_time_ns() >= until_ns && inf->under_way < inf->depth) {

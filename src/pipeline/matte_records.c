@@ -56,7 +56,7 @@ static sac_result bring(struct coco *c, sac_frame *matte, sac_frame *host,
         sac_download_close(&c->down);
     c->width = matte->width;
     c->height = matte->height;
-    sac_result res = c->down.dev ? SAC_OK : sac_download_open(&c->down, gpu, matte, 0);
+    sac_result res = c->down.dev ? SAC_OK : sac_download_open(&c->down, gpu, matte);
     if (res == SAC_OK)
         res = sac_download_begin(&c->down, matte, true, matte);
     return res == SAC_OK ? sac_download_end_wait(&c->down, host, memory) : res;

@@ -235,6 +235,8 @@ static void encoders_of_one_pool_take_turns(void **state)
     assert_int_equal(turns_given(setup, 2, 7, 96), 2);
     assert_int_equal(turns_given(setup, 16, 0, 1080), 4);
     assert_int_equal(turns_given(setup, 16, 0, 2160), 2); /* for the memory of frames that wait */
+    assert_int_equal(turns_given(setup, 2, 7, 1080), 2);
+    assert_int_equal(turns_given(setup, 2, 31, 1080), 1); /* all of a run hold 1 GB */
     setup.prompt = true;
     assert_int_equal(turns_given(setup, 2, 7, 96), 1);
     assert_int_equal(turns_given(setup, 16, 0, 96), 0); /* the pool */
@@ -277,6 +279,42 @@ static void turns_give_one_video(void **state)
     }
 }
 
+/* Page-locked memory is short: videos whose encoders take turns need no more of it than others. */
+static void waiting_pictures_are_in_plain_memory(void **state)
+{
+    (void)state;
+    enum { N = 150 };
+    static const char *const names[] = {"mpeg4", NULL};
+    struct sac_device_params few = sac_device_params_default();
+    few.host_limit_bytes = 4 * 96 * 96 * 3 / 2; /* 3 pictures */
+    sac_device              *apart = apart_open(&few);
+    struct sac_encoder_setup setup = setup_for(names);
+    struct sac_encoder       enc = {0};
+    sac_frame               *frame = NULL, desc = {0};
+    AVPacket                *packet = av_packet_alloc();
+    int                      packets = 0;
+    setup.width = setup.height = 96;
+    setup.turns = 3;
+    assert_sac_ok(sac_encoder_open(&enc, apart, "o.mp4", &setup));
+    assert_non_null(enc.turns);
+    desc = enc.layout;
+    for (int i = 0; i <= N; i++) {
+        desc.pts_us = i * 40000;
+        if (i < N)
+            assert_sac_ok(sac_frame_create(apart, &desc, &frame));
+        for (int p = 0; p < 3 && frame; p++)
+            memset(frame->plane[p], i, frame->pitch_bytes[p] * (size_t)(p ? 48 : 96));
+        assert_sac_ok(sac_encoder_send(&enc, frame, NULL));
+        sac_frame_unref(&frame);
+        for (; sac_encoder_receive(&enc, packet) == SAC_OK; packets++)
+            av_packet_unref(packet);
+    }
+    assert_int_equal(packets, N);
+    av_packet_free(&packet);
+    sac_encoder_close(&enc);
+    sac_device_unref(&apart);
+}
+
 /* Without key frames nobody can seek. */
 static void has_key_frames(void **state)
 {
@@ -303,7 +341,7 @@ static void a_gpus_encoder_gets_planes_in_one_piece(void **state)
     struct sac_encoder enc = {.dev = apart, .layout = desc};
     for (size_t i = 0; i < sizeof surface; i++)
         surface[i] = (uint8_t)(i / W);
-    assert_sac_ok(sac_download_open(&enc.down, apart, &desc, 0));
+    assert_sac_ok(sac_download_open(&enc.down, apart, &desc));
     assert_sac_ok(sac_frame_create(apart, &desc, &ours));
     assert_sac_ok(sac_nvenc_fit(&enc, ours, true, &got));
     assert_ptr_equal(got, ours);
@@ -336,6 +374,7 @@ int main(void)
         cmocka_unit_test(an_encoder_has_the_threads_it_was_given),
         cmocka_unit_test(encoders_of_one_pool_take_turns),
         cmocka_unit_test(turns_give_one_video),
+        cmocka_unit_test(waiting_pictures_are_in_plain_memory),
         cmocka_unit_test(a_gpus_encoder_gets_planes_in_one_piece),
     };
     return cmocka_run_group_tests_name("media/encoder", tests, open_device, close_device);

@@ -11,6 +11,7 @@
 #include <saccade/image.h>
 #include <saccade/sink.h>
 
+#include "media/media.h"
 #include "tests/media/reading.h"
 #include "tests/temporary.h"
 
@@ -263,6 +264,39 @@ static void an_interrupted_file_is_whole(void **state)
     assert_even(&r, 25);
     assert_in_range((int)(listen_to(to, 0).last_s * 1000), 850, 1001); /* the sound ends there too
                                                                         */
+}
+
+/* One that looks ahead has written nothing of the first frames: then there is no sound either. */
+static void audio_waits_for_the_encoder(void **state)
+{
+    (void)state;
+    if (!avcodec_find_encoder_by_name("libx264"))
+        skip();
+    const char              *from = scratch("long-in.mp4"), *to = scratch("delayed.mp4");
+    struct sac_source_params params = keeping_audio();
+    struct sac_sink_params   slow = sac_sink_params_default();
+    AVPacket                *packet = av_packet_alloc();
+    sac_source              *src = NULL;
+    sac_sink                *sink = NULL;
+    int                      stream;
+    int64_t                  origin_us;
+    slow.encoder = "libx264";
+    slow.preset = "medium"; /* looks 40 frames ahead */
+    clip_write(from, &(struct clip){.frames = 100, .audio = 1});
+    assert_sac_ok(sac_source_open(dev, from, &params, &src));
+    assert_sac_ok(sac_sink_create(dev, to, src, &slow, &sink));
+    for (int i = 0; i < 20; i++) {
+        sac_frame *frame = NULL;
+        assert_sac_ok(sac_source_read_wait(src, &frame));
+        assert_sac_ok(sac_sink_write_wait(sink, frame));
+        sac_frame_unref(&frame);
+    }
+    assert_sac_ok(sac_source_take_kept(src, INT64_MAX, packet, &stream, &origin_us));
+    const AVRational base = sac_source_input(src)->kept[stream]->time_base;
+    assert_true(av_rescale_q(packet->pts, base, AV_TIME_BASE_Q) - origin_us < 100000);
+    av_packet_free(&packet);
+    sac_sink_destroy(&sink);
+    sac_source_close(&src);
 }
 
 static void nothing_is_left_without_finish(void **state)
@@ -534,6 +568,7 @@ int main(void)
         cmocka_unit_test(copies_audio),
         cmocka_unit_test(leaves_out_audio_that_does_not_fit),
         cmocka_unit_test(an_interrupted_file_is_whole),
+        cmocka_unit_test(audio_waits_for_the_encoder),
         cmocka_unit_test(nothing_is_left_without_finish),
         cmocka_unit_test(says_why_it_cannot_write),
         cmocka_unit_test(says_that_the_disk_is_full),
