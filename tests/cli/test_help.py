@@ -176,7 +176,7 @@ def test_bash_completes_verbs_options_and_choices(program, saccade, tmp_path):
     assert completions(program, saccade, tmp_path, 'track', '--tracker', 'b') == ['bytetrack', 'botsort']
     (tmp_path / 'person.onnx').touch()
     assert completions(program, saccade, tmp_path, 'track', '--detector', 'pers') == [
-        'person_det', 'person_det_fast', 'person_reid', 'person_seg', 'person.onnx']
+        'person_det', 'person_det_fast', 'person_reid', 'person_seg', 'person_matte', 'person.onnx']
 
 
 @pytest.mark.parametrize('shell', ['bash', 'zsh'])

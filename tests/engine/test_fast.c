@@ -20,6 +20,7 @@ struct network {
 static struct network networks[] = {
     {"yolox_nano_416.onnx", 1},      {"person_reid_0288.onnx", 1}, {"person_det", 1.0f / 255},
     {"person_det_fast", 1.0f / 255}, {"person_reid", 1.0f / 255},  {"person_seg", 1.0f / 255},
+    {"person_matte", 1.0f / 255},
 };
 enum { PORTS_MAX = 16 };
 

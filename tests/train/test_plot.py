@@ -53,6 +53,17 @@ def test_smoothing_keeps_a_level_and_leaves_out_what_is_no_number():
     assert plot.smooth_runs(at, jump, [], 3)[3] == pytest.approx(3)
 
 
+def test_what_is_no_part_of_a_loss_is_not_drawn(tmp_path):
+    log = tmp_path / 'log'
+    with log.open('w') as f:
+        f.write(json.dumps(dict(step=0, bodies=3000, parameters=dict(large=5, small=1))) + '\n')
+    write(log, range(1, 101), mode='a')
+    (run,) = plot.read_log(log)
+    notes, _ = plot.join([run])
+    labels = [label for _, _, labels in plot.panels(notes) for label in labels]
+    assert 'score' in labels and 'bodies' not in labels and 'parameters' not in labels
+
+
 def test_parts_are_grouped_by_network():
     note = dict(step=1, at=1, loss=1.0, det_score=1, det_box=2, fast_score=3, fast_box=4, lr=1, pictures_per_s=2,
                 eval_det_AP50=50.0, eval_cosine_plain=0.5)

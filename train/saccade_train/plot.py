@@ -34,7 +34,7 @@ def read_log(path):
             runs.append([])
         elif step < last["step"] or step == last["step"] and "loss" in note and "loss" in last:
             runs[-1] = [earlier for earlier in runs[-1] if earlier["step"] < step]
-        runs[-1].append(note)
+        runs[-1].append({key: value for key, value in note.items() if isinstance(value, (int, float))})
     return runs
 
 
@@ -74,7 +74,9 @@ def panels(notes):
     """[(title, unit, {label: key})]: what is drawn where, from the keys of the notes. `det_box` is the part `box`
     of the network `det` where that has several parts."""
     keys = list(dict.fromkeys(key for note in notes for key in note if key not in ("step", "at")))
-    parts = [k for k in keys if k != "loss" and k not in AXES and not k.startswith("eval_")]
+    # what stands beside no loss is not a part of it, but how many pictures there are, and the like
+    beside = {key for note in notes if "loss" in note for key in note}
+    parts = [k for k in keys if k in beside and k != "loss" and k not in AXES and not k.startswith("eval_")]
     prefixes = [k.split("_")[0] for k in parts if "_" in k]
     network = lambda k: k.split("_")[0] if prefixes.count(k.split("_")[0]) > 1 else ""
     out = [("loss", "loss", {"loss": "loss"})] if "loss" in keys else []
