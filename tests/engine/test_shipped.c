@@ -65,7 +65,7 @@ static void all_are_listed(void **state)
     (void)state;
     int count = 0;
     sac_models_list(count_model, &count);
-    assert_int_equal(count, 4);
+    assert_int_equal(count, 5);
 }
 
 int main(void)
