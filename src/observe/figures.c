@@ -294,7 +294,8 @@ static const struct sac_figure run_rows[] = {
     FIGURE(COUNT, "tracks", tracks, ADD, MEANS("identities")),
     FIGURE(COUNT, NULL, objects, ADD),
     FIGURE(AMOUNT, "elapsed_s", elapsed_s, UNIT("s"),
-           MEANS("wall clock from the first frame to the last")),
+           MEANS("wall clock from the first frame to the last; with a video written, "
+                 "until it is complete")),
     FIGURE(AMOUNT, "fps", fps, UNIT("frames/s")),
     FIGURE(AMOUNT, "cpu_s", cpu_s, UNIT("s"), MEANS("CPU time of the process, start included")),
     FIGURE(COUNT, "rss_bytes", rss_bytes, UNIT("bytes")),
