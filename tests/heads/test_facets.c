@@ -410,8 +410,6 @@ int main(void)
         cmocka_unit_test(the_gpu_s_matte_is_the_cpu_s),
         cmocka_unit_test(maps_of_classes_have_no_facets),
     };
-    /* As in test_segmenter.c. */
-    if (TEST_SANITIZED)
-        setenv("SACCADE_PLUGIN_PATH", "/nowhere", 1);
+    test_without_onednn();
     return cmocka_run_group_tests_name("heads/facets", tests, NULL, NULL);
 }

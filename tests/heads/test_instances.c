@@ -356,5 +356,6 @@ int main(void)
         cmocka_unit_test(boxes_alone_are_a_detectors),
         cmocka_unit_test(what_lacks_something_is_told_so),
     };
+    test_without_onednn();
     return cmocka_run_group_tests_name("heads/instances", tests, NULL, NULL);
 }

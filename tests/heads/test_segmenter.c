@@ -821,10 +821,6 @@ int main(void)
         cmocka_unit_test(states_are_the_tensors_that_it_gave),
         cmocka_unit_test(wrong_calls_are_refused),
     };
-    /* At the end clang 14's LeakSanitizer takes a block of oneDNN's waiting workers for
-     * thread-local memory and crashes on it ("DTLS 22 at 0x000400000304"). No test here is about
-     * oneDNN. */
-    if (TEST_SANITIZED)
-        setenv("SACCADE_PLUGIN_PATH", "/nowhere", 1);
+    test_without_onednn();
     return cmocka_run_group_tests_name("heads/segmenter", tests, NULL, NULL);
 }

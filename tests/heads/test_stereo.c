@@ -238,8 +238,6 @@ int main(void)
         cmocka_unit_test(on_the_gpu_too),
         cmocka_unit_test(frames_without_two_halves_are_refused),
     };
-    /* As in test_segmenter.c. */
-    if (TEST_SANITIZED)
-        setenv("SACCADE_PLUGIN_PATH", "/nowhere", 1);
+    test_without_onednn();
     return cmocka_run_group_tests_name("heads/stereo", tests, NULL, NULL);
 }
