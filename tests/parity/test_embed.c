@@ -2,6 +2,7 @@
 /* Rows to length 1: the CPU's against sums in double, the CUDA device's equal to them. */
 #include "vision/embed.h"
 #include "tests/gpu.h"
+#include "tests/parity/bytes.h"
 #include "tests/vision/frames.h"
 
 enum { ROWS_MAX = 70, DIM_MAX = 1100 };
@@ -21,15 +22,6 @@ static void fill(int n, int dim)
         memset(rows_in, 0, (size_t)dim * sizeof *rows_in); /* a row of nothing */
 }
 
-static struct sac_buffer *there(sac_device *dev, const void *bytes, size_t size)
-{
-    struct sac_buffer *buf = NULL;
-    assert_sac_ok(sac_buffer_create(dev, size, "test", &buf));
-    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(buf), bytes, size,
-                                  SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
-    return buf;
-}
-
 static float *back(sac_device *dev, struct sac_buffer **buf, size_t n)
 {
     float *host = sac_alloc(n * sizeof *host);
@@ -44,8 +36,8 @@ static float *normalised(sac_device *dev, enum sac_dtype dtype, int n, int dim)
 {
     const size_t       count = (size_t)n * (size_t)dim;
     struct sac_buffer *out = NULL,
-                      *in = there(dev, dtype == SAC_F16 ? (const void *)halves_in : rows_in,
-                                  count * sac_dtype_bytes(dtype));
+                      *in = test_put(dev, dtype == SAC_F16 ? (const void *)halves_in : rows_in,
+                                     count * sac_dtype_bytes(dtype));
     assert_sac_ok(sac_buffer_create(dev, count * sizeof(float), "test", &out));
     assert_sac_ok(
         sac_embed_normalise(dev, NULL, sac_buffer_data(in), dtype, n, dim, sac_buffer_data(out)));

@@ -7,6 +7,7 @@
 #include "vision/facets.h"
 #include "vision/vision.h"
 #include "tests/gpu.h"
+#include "tests/parity/bytes.h"
 #include "tests/vision/frames.h"
 
 static const enum sac_projection wide[] = {SAC_PROJECTION_FISHEYE, SAC_PROJECTION_EQUIRECT180};
@@ -87,30 +88,6 @@ static void subject_finish(struct subject *s)
 
 /* ---- a device's way ---- */
 
-static struct sac_buffer *room(sac_device *dev, size_t size)
-{
-    struct sac_buffer *buf = NULL;
-    assert_sac_ok(sac_buffer_create(dev, size, "test", &buf));
-    return buf;
-}
-
-static struct sac_buffer *put(sac_device *dev, const void *bytes, size_t size)
-{
-    struct sac_buffer *buf = room(dev, size);
-    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(buf), bytes, size,
-                                  SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
-    return buf;
-}
-
-static void *get(sac_device *dev, const struct sac_buffer *from, size_t size)
-{
-    void *to = malloc(size);
-    assert_non_null(to);
-    assert_sac_ok(sac_device_copy(dev, NULL, to, sac_buffer_data(from), size,
-                                  SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, "test"));
-    return to;
-}
-
 struct result {
     int16_t *shares;
     float   *maps;
@@ -138,10 +115,10 @@ static struct result maps_by(sac_device *dev, const struct subject *s)
 {
     struct sac_facet_cell *cells = cells_of(s);
     const size_t           size = s->net.value.dtype == SAC_I64 ? sizeof(int64_t) : sizeof(float);
-    struct sac_buffer     *in = put(dev, s->stored, (size_t)s->images * s->numbers * size);
-    struct sac_buffer     *at = put(dev, cells, (size_t)(s->width * s->height) * sizeof *cells);
-    struct sac_buffer     *shares = room(dev, share_count(s) * sizeof(int16_t)),
-                      *maps = room(dev, map_count(s) * sizeof(float));
+    struct sac_buffer     *in = test_put(dev, s->stored, (size_t)s->images * s->numbers * size);
+    struct sac_buffer *at = test_put(dev, cells, (size_t)(s->width * s->height) * sizeof *cells);
+    struct sac_buffer *shares = test_room(dev, share_count(s) * sizeof(int16_t)),
+                      *maps = test_room(dev, map_count(s) * sizeof(float));
     const void                 *tensors[SAC_MATTE_TENSORS_MAX] = {sac_buffer_data(in)};
     const struct sac_facet_maps spec = {.facets = s->count,
                                         .net_width = s->net.width,
@@ -153,8 +130,8 @@ static struct result maps_by(sac_device *dev, const struct subject *s)
         sac_facet_shares_run_on(dev, NULL, &s->net, tensors, s->images, sac_buffer_data(shares)));
     assert_sac_ok(sac_facet_maps_run_on(dev, NULL, &spec, sac_buffer_data(shares),
                                         s->images / s->count, sac_buffer_data(maps)));
-    const struct result r = {get(dev, shares, share_count(s) * sizeof(int16_t)),
-                             get(dev, maps, map_count(s) * sizeof(float))};
+    const struct result r = {test_get(dev, shares, share_count(s) * sizeof(int16_t)),
+                             test_get(dev, maps, map_count(s) * sizeof(float))};
     sac_buffer_unref(&in);
     sac_buffer_unref(&at);
     sac_buffer_unref(&shares);
@@ -189,7 +166,7 @@ static uint8_t *pictures_by(sac_device *dev, const struct subject *s, const sac_
     sac_frame *eye = NULL, desc = {.format = SAC_PIXEL_RGB24, .width = s->side, .height = s->side};
     assert_true(places && all);
     sac_facets_place(s->projection, s->set, s->side, places);
-    struct sac_buffer *at = put(dev, places, (size_t)s->count * pixels * sizeof *places);
+    struct sac_buffer *at = test_put(dev, places, (size_t)s->count * pixels * sizeof *places);
     assert_sac_ok(sac_frame_create(dev, host, &eye));
     assert_sac_ok(sac_frame_copy(host, eye));
     for (int i = 0; i < s->count; i++) {

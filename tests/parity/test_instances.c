@@ -7,6 +7,7 @@
 
 #include "vision/instances.h"
 #include "tests/gpu.h"
+#include "tests/parity/bytes.h"
 #include "tests/vision/frames.h"
 
 enum { IMAGES_MAX = 5, KEEP_MAX = 60, TENSORS = 2 };
@@ -180,28 +181,6 @@ static void subject_finish(struct subject *s)
 
 /* ---- a device's way ---- */
 
-static struct sac_buffer *room(sac_device *dev, size_t size)
-{
-    struct sac_buffer *buf = NULL;
-    assert_sac_ok(sac_buffer_create(dev, size, "test", &buf));
-    return buf;
-}
-
-static void put(sac_device *dev, struct sac_buffer *to, const void *bytes, size_t size)
-{
-    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(to), bytes, size,
-                                  SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
-}
-
-static void *get(sac_device *dev, const struct sac_buffer *from, size_t size)
-{
-    void *to = malloc(size);
-    assert_non_null(to);
-    assert_sac_ok(sac_device_copy(dev, NULL, to, sac_buffer_data(from), size,
-                                  SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, "test"));
-    return to;
-}
-
 static size_t map_cells(const struct subject *s)
 {
     return (size_t)(s->n * s->spec.width * s->spec.height);
@@ -211,23 +190,24 @@ static struct result by_device(sac_device *dev, const struct subject *s)
 {
     const size_t found_bytes = sac_detect_out_bytes(&s->boxes, s->n),
                  map_bytes = map_cells(s) * sizeof(float);
-    struct sac_buffer *in[TENSORS], *found = room(dev, found_bytes), *map = room(dev, map_bytes);
-    const void        *tensors[SAC_DETECT_TENSORS_MAX] = {NULL};
-    void              *poison = malloc(found_bytes);
+    struct sac_buffer *in[TENSORS], *found = test_room(dev, found_bytes),
+                                    *map = test_room(dev, map_bytes);
+    const void *tensors[SAC_DETECT_TENSORS_MAX] = {NULL};
+    void       *poison = malloc(found_bytes);
     assert_non_null(poison);
     memset(poison, 0x5b, found_bytes);
-    put(dev, found, poison, found_bytes);
+    test_write(dev, found, poison, found_bytes);
     for (int t = 0; t < TENSORS; t++) {
         const size_t bytes = (size_t)s->n * s->numbers[t] * sac_dtype_bytes(s->dtype[t]);
-        in[t] = room(dev, bytes);
-        put(dev, in[t], s->stored[t], bytes);
+        in[t] = test_room(dev, bytes);
+        test_write(dev, in[t], s->stored[t], bytes);
         tensors[t] = sac_buffer_data(in[t]);
     }
     assert_sac_ok(
         sac_detect_run(dev, NULL, &s->boxes, tensors, s->maps, s->n, sac_buffer_data(found)));
     assert_sac_ok(sac_instances_run(dev, NULL, &s->spec, tensors, sac_buffer_data(found), s->n,
                                     sac_buffer_data(map)));
-    const struct result r = {get(dev, found, found_bytes), get(dev, map, map_bytes)};
+    const struct result r = {test_get(dev, found, found_bytes), test_get(dev, map, map_bytes)};
     for (int t = 0; t < TENSORS; t++)
         sac_buffer_unref(&in[t]);
     sac_buffer_unref(&found);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "tests/gpu.h"
+#include "tests/parity/bytes.h"
 #include "tests/vision/frames.h"
 #include "vision/matte.h"
 
@@ -14,33 +15,12 @@ enum { STREAMS_MAX = 3, LOOKS_MAX = 11, BATCHES = 2, PAINT = 77 };
 
 static struct sac_buffer *room(sac_device *dev, size_t size, int fill)
 {
-    struct sac_buffer *buf = NULL;
-    void              *bytes = malloc(size);
+    void *bytes = malloc(size);
     assert_non_null(bytes);
     memset(bytes, fill, size);
-    assert_sac_ok(sac_buffer_create(dev, size, "test", &buf));
-    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(buf), bytes, size,
-                                  SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
+    struct sac_buffer *buf = test_put(dev, bytes, size);
     free(bytes);
     return buf;
-}
-
-static struct sac_buffer *put(sac_device *dev, const void *bytes, size_t size)
-{
-    struct sac_buffer *buf = NULL;
-    assert_sac_ok(sac_buffer_create(dev, size, "test", &buf));
-    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(buf), bytes, size,
-                                  SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
-    return buf;
-}
-
-static uint8_t *get(sac_device *dev, const struct sac_buffer *from, size_t size)
-{
-    uint8_t *bytes = malloc(size);
-    assert_non_null(bytes);
-    assert_sac_ok(sac_device_copy(dev, NULL, bytes, sac_buffer_data(from), size,
-                                  SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, "test"));
-    return bytes;
 }
 
 /* ---- scenes ---- */
@@ -296,7 +276,7 @@ static void run_batch(sac_device *dev, const struct scene *s, int b, struct sac_
 {
     struct sac_matte_job jobs[LOOKS_MAX];
     sac_frame           *frame[LOOKS_MAX];
-    struct sac_buffer   *memory[LOOKS_MAX], *tensor = put(dev, s->tensor[b], s->tensor_bytes),
+    struct sac_buffer   *memory[LOOKS_MAX], *tensor = test_put(dev, s->tensor[b], s->tensor_bytes),
                                           *sums = room(dev, sizeof a->summary[b], PAINT);
     const void *tensors[SAC_MATTE_TENSORS_MAX] = {sac_buffer_data(tensor)};
     for (int i = 0; i < s->count; i++) {
@@ -317,12 +297,12 @@ static void run_batch(sac_device *dev, const struct scene *s, int b, struct sac_
     }
     assert_sac_ok(sac_matte_run_on(dev, NULL, &s->spec, &s->style, tensors, jobs, s->count));
     for (int i = 0; i < s->count; i++) {
-        a->matte[b][i] = get(dev, memory[i], out_bytes(&s->look[b][i]));
+        a->matte[b][i] = test_get(dev, memory[i], out_bytes(&s->look[b][i]));
         sac_frame_unref(&jobs[i].out);
         sac_frame_unref(&frame[i]);
         sac_buffer_unref(&memory[i]);
     }
-    uint8_t *bytes = get(dev, sums, sizeof a->summary[b]);
+    uint8_t *bytes = test_get(dev, sums, sizeof a->summary[b]);
     memcpy(a->summary[b], bytes, sizeof a->summary[b]);
     free(bytes);
     sac_buffer_unref(&tensor);
@@ -337,7 +317,7 @@ static void run_scene(sac_device *dev, const struct scene *s, bool lies, struct 
     for (int b = 0; b < BATCHES; b++)
         run_batch(dev, s, b, state, lies, a);
     for (int i = 0; i < s->streams; i++) {
-        a->state[i] = get(dev, state[i], s->state_bytes);
+        a->state[i] = test_get(dev, state[i], s->state_bytes);
         sac_buffer_unref(&state[i]);
     }
 }

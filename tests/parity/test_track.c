@@ -2,6 +2,7 @@
 /* Looks of tracked objects and the camera's motion: the CPU's entries against the host's own
  * gallery and estimate, the CUDA device's equal to the CPU's to the last bit. */
 #include "tests/gpu.h"
+#include "tests/parity/bytes.h"
 #include "tests/track/picture.h"
 #include "tests/vision/frames.h"
 #include "track/cmc.h"
@@ -9,27 +10,6 @@
 #include "vision/camera.h"
 #include "vision/appearance.h"
 #include "vision/vision.h"
-
-/* ---- device memory ---- */
-
-static struct sac_buffer *room(sac_device *dev, size_t size)
-{
-    struct sac_buffer *buf = NULL;
-    assert_sac_ok(sac_buffer_create(dev, size, "test", &buf));
-    return buf;
-}
-
-static void put(sac_device *dev, struct sac_buffer *to, const void *bytes, size_t size)
-{
-    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(to), bytes, size,
-                                  SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
-}
-
-static void get(sac_device *dev, void *to, const struct sac_buffer *from, size_t size)
-{
-    assert_sac_ok(sac_device_copy(dev, NULL, to, sac_buffer_data(from), size,
-                                  SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, "test"));
-}
 
 /* ---- looks ---- */
 
@@ -86,9 +66,9 @@ static size_t run_appearance(sac_device *dev, struct sac_appearance_shape shape,
 {
     const size_t slot_bytes = sac_appearance_slot_bytes(shape),
                  row_bytes = (size_t)shape.dim * sizeof(float);
-    struct sac_buffer *slots = room(dev, STREAMS * OBJECTS * slot_bytes);
-    struct sac_buffer *rows = room(dev, STREAMS * ITEMS * row_bytes),
-                      *far = room(dev, OUT_MAX * sizeof(float));
+    struct sac_buffer *slots = test_room(dev, STREAMS * OBJECTS * slot_bytes);
+    struct sac_buffer *rows = test_room(dev, STREAMS * ITEMS * row_bytes),
+                      *far = test_room(dev, OUT_MAX * sizeof(float));
     size_t                       at = 0;
     struct sac_appearance_update updates[STREAMS * OBJECTS];
     struct sac_appearance_ask    asks[STREAMS];
@@ -117,10 +97,10 @@ static size_t run_appearance(sac_device *dev, struct sac_appearance_shape shape,
                 &slot_of[s * OBJECTS], &row_of[s * ITEMS], f->objects[s], f->items[s]};
             n += sac_appearance_ask_out(&asks[s]);
         }
-        put(dev, rows, host, STREAMS * ITEMS * row_bytes);
+        test_write(dev, rows, host, STREAMS * ITEMS * row_bytes);
         assert_sac_ok(dev->ops->vision->appearance(dev, NULL, &job));
         if (n)
-            get(dev, out + at, far, n * sizeof *out);
+            test_read(dev, out + at, far, n * sizeof *out);
         at += n;
     }
     free(host);
@@ -245,11 +225,12 @@ static void make_clip(sac_device *cpu, struct clip *c, int width, int height,
 static void run_cameras(sac_device *dev, struct clip *clips, int n, bool lie,
                         struct sac_camera_move moves[][CAMERAS])
 {
-    struct sac_buffer *out = room(dev, CAMERAS * sizeof(struct sac_camera_move)), *memory[CAMERAS];
-    size_t             bytes[CAMERAS];
+    struct sac_buffer *out = test_room(dev, CAMERAS * sizeof(struct sac_camera_move)),
+                      *memory[CAMERAS];
+    size_t bytes[CAMERAS];
     for (int i = 0; i < n; i++) {
         sac_camera_pyramid_of(clips[i].frame[0]->width, clips[i].frame[0]->height, NULL, &bytes[i]);
-        memory[i] = room(dev, 2 * bytes[i]);
+        memory[i] = test_room(dev, 2 * bytes[i]);
     }
     for (int k = 0; k < LOOKS; k++) {
         struct sac_camera_job jobs[CAMERAS];
@@ -270,7 +251,7 @@ static void run_cameras(sac_device *dev, struct clip *clips, int n, bool lie,
                 .moving_count = clips[i].moving_count};
         }
         assert_sac_ok(dev->ops->vision->camera(dev, NULL, jobs, n, sac_buffer_data(out)));
-        get(dev, moves[k], out, (size_t)n * sizeof **moves);
+        test_read(dev, moves[k], out, (size_t)n * sizeof **moves);
         for (int i = 0; i < n; i++)
             sac_frame_unref(&there[i]);
     }
