@@ -17,31 +17,42 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
 
 /* SAC_CPU_KERNEL(op) for every operator with a kernel, for both the declarations and the table. */
 #define SAC_CPU_KERNELS(KERNEL) \
+    KERNEL(Abs)                 \
     KERNEL(Activation)          \
     KERNEL(Add)                 \
     KERNEL(AveragePool)         \
+    KERNEL(BatchNormalization)  \
     KERNEL(Clip)                \
     KERNEL(Concat)              \
     KERNEL(Conv)                \
     KERNEL(Div)                 \
+    KERNEL(Erf)                 \
+    KERNEL(Exp)                 \
     KERNEL(FusedConv)           \
     KERNEL(GatedSum)            \
+    KERNEL(Gelu)                \
     KERNEL(Gemm)                \
     KERNEL(GlobalAveragePool)   \
     KERNEL(HardSigmoid)         \
     KERNEL(HardSwish)           \
+    KERNEL(LayerNormalization)  \
     KERNEL(LeakyRelu)           \
     KERNEL(MatMul)              \
     KERNEL(MaxPool)             \
     KERNEL(Mul)                 \
+    KERNEL(Neg)                 \
+    KERNEL(Reciprocal)          \
     KERNEL(ReduceMean)          \
     KERNEL(Relu)                \
     KERNEL(Resize)              \
+    KERNEL(RMSNormalization)    \
     KERNEL(SampleNorm)          \
     KERNEL(Sigmoid)             \
     KERNEL(Slice)               \
+    KERNEL(Softmax)             \
     KERNEL(Softplus)            \
     KERNEL(Split)               \
+    KERNEL(Sqrt)                \
     KERNEL(Sub)                 \
     KERNEL(Swish)               \
     KERNEL(Tanh)                \

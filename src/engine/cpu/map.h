@@ -39,6 +39,17 @@ enum sac_binary {
     SAC_BINARY_DIV_REVERSED
 };
 
+enum sac_unary {
+    SAC_UNARY_ABS,
+    SAC_UNARY_ERF,
+    SAC_UNARY_EXP,
+    SAC_UNARY_GELU,
+    SAC_UNARY_GELU_TANH,
+    SAC_UNARY_NEG,
+    SAC_UNARY_RECIPROCAL,
+    SAC_UNARY_SQRT,
+};
+
 enum { SAC_GATES_MAX = 8 };
 
 /* One window of a pooling over channels-last maps; strides in elements. */
@@ -53,6 +64,7 @@ struct sac_window_pool {
 #define SAC_MAP_FUNCTIONS(suffix)                                                                  \
     void sac_map_activate_##suffix(const struct sac_activation *act, const float *x, float *y,     \
                                    int64_t count);                                                 \
+    void sac_map_unary_##suffix(enum sac_unary op, const float *x, float *y, int64_t count);       \
     /* y = act(x * scale + shift), patterns of `length` */                                         \
     void sac_map_affine_##suffix(const struct sac_activation *act, const float *x,                 \
                                  const float *scale, const float *shift, int64_t length, float *y, \
@@ -64,6 +76,13 @@ struct sac_window_pool {
                                     int64_t length, int64_t offset, float *y, int64_t count);      \
     /* mean and sum of squared distances from it, of a stretch that fits the L1 cache */           \
     void sac_map_moments_##suffix(const float *x, int64_t count, double *mean, double *squares);   \
+    /* y = (x - mean) * factor * scale + shift of `count` numbers each; shift may be NULL */       \
+    void sac_map_normalise_##suffix(const float *x, float mean, float factor, const float *scale,  \
+                                    const float *shift, float *y, int64_t count);                  \
+    /* softmax of `count` lines of `length` numbers. step 1: one after the other; else the lines   \
+     * are neighbours, and each one's numbers lie `step` apart */                                            \
+    void sac_map_softmax_##suffix(const float *x, float *y, int64_t length, int64_t step,          \
+                                  int64_t count);                                                  \
     /* mean per channel over pixels that lie `pixel` apart */                                      \
     void sac_map_means_##suffix(const float *x, int64_t pixels, int64_t pixel, int64_t c,          \
                                 float *y);                                                         \

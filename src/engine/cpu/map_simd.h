@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops of map.h for one vector width; see simd.h for how this file is compiled. */
 #include <float.h>
+#include <math.h>
 
 #include "engine/cpu/map.h"
 #include "engine/cpu/simd.h"
@@ -42,6 +43,44 @@ SIMD_FN void SIMD_NAME(sac_map_activate)(const struct sac_activation *act, const
             /* clang-format on */
             default : activate(x, y, count, (struct sac_activation){SAC_ACT_NONE, 0, 0});
         break;
+#undef ARM
+    }
+}
+
+SIMD_INLINE vec unary(enum sac_unary op, vec x)
+{
+    const vec half = v_set(0.5f), one = v_set(1.0f);
+    switch (op) {
+    case SAC_UNARY_ABS: return v_max(v_sub(v_set(0.0f), x), x);
+    case SAC_UNARY_ERF: return v_erf(x);
+    case SAC_UNARY_EXP: return v_exp_whole(x);
+    case SAC_UNARY_GELU:
+        return v_mul(v_mul(x, half), v_add(one, v_erf(v_mul(x, v_set(0.70710678f)))));
+    case SAC_UNARY_GELU_TANH: {
+        const vec cubic = v_fma(v_mul(x, x), v_set(0.044715f), one);
+        return v_mul(v_mul(x, half),
+                     v_add(one, v_tanh(v_mul(v_mul(x, v_set(0.79788456f)), cubic))));
+    }
+    case SAC_UNARY_NEG: return v_mul(x, v_set(-1.0f));
+    case SAC_UNARY_RECIPROCAL: return v_div(one, x);
+    default: return v_sqrt(x);
+    }
+}
+
+SIMD_INLINE void unary_loop(enum sac_unary op, const float *x, float *y, int64_t count)
+{
+    FLAT(count, STORE(y + i, unary(op, LOAD(x + i))););
+}
+
+SIMD_FN void SIMD_NAME(sac_map_unary)(enum sac_unary op, const float *x, float *y, int64_t count)
+{
+    switch (op) {
+#define ARM(k) \
+    case k: unary_loop(k, x, y, count); break;
+        /* clang-format off */
+    ARM(SAC_UNARY_ABS) ARM(SAC_UNARY_ERF) ARM(SAC_UNARY_EXP) ARM(SAC_UNARY_GELU)
+    ARM(SAC_UNARY_GELU_TANH) ARM(SAC_UNARY_NEG) ARM(SAC_UNARY_RECIPROCAL) ARM(SAC_UNARY_SQRT)
+        /* clang-format on */
 #undef ARM
     }
 }
@@ -131,6 +170,76 @@ SIMD_FN void SIMD_NAME(sac_map_moments)(const float *x, int64_t count, double *m
     for (; i < count; i++)
         rest += (x[i] - *mean) * (x[i] - *mean);
     *squares = v_sum(v_add(total[0], total[1])) + rest;
+}
+
+SIMD_FN void SIMD_NAME(sac_map_normalise)(const float *x, float mean, float factor,
+                                          const float *scale, const float *shift, float *y,
+                                          int64_t count)
+{
+    const vec middle = v_set(mean), f = v_set(factor), zero = v_set(0.0f);
+    FLAT(count, {
+        const vec v = v_mul(v_sub(LOAD(x + i), middle), f);
+        STORE(y + i, v_fma(v, LOAD(scale + i), shift ? LOAD(shift + i) : zero));
+    });
+}
+
+/* The last n < LANES numbers of a line, the missing ones as what exp makes nothing of. */
+SIMD_INLINE vec rest_of_line(const float *x, int64_t n)
+{
+    float rest[LANES];
+    for (int64_t i = 0; i < LANES; i++)
+        rest[i] = i < n ? x[i] : -INFINITY;
+    return v_load(rest);
+}
+
+/* One line whose numbers are neighbours. A NaN is not seen by the maximum, but by the sum. */
+SIMD_INLINE void softmax_line(const float *x, float *y, int64_t length)
+{
+    const int64_t whole = length / LANES * LANES, left = length - whole;
+    vec           rest = v_set(-INFINITY);
+    if (left)
+        rest = rest_of_line(x + whole, left);
+    vec top = rest, sum = v_set(0.0f);
+    for (int64_t i = 0; i < whole; i += LANES)
+        top = v_max(v_load(x + i), top);
+    const vec max = v_set(v_largest(top));
+    for (int64_t i = 0; i < whole; i += LANES) {
+        const vec e = v_exp(v_sub(v_load(x + i), max));
+        v_store(y + i, e);
+        sum = v_add(sum, e);
+    }
+    if (left) {
+        rest = v_exp(v_sub(rest, max));
+        sum = v_add(sum, rest);
+    }
+    const vec share = v_set(1.0f / v_sum(sum));
+    for (int64_t i = 0; i < whole; i += LANES)
+        v_store(y + i, v_mul(v_load(y + i), share));
+    if (left)
+        v_store_count(y + whole, v_mul(rest, share), left);
+}
+
+SIMD_FN void SIMD_NAME(sac_map_softmax)(const float *x, float *y, int64_t length, int64_t step,
+                                        int64_t count)
+{
+    if (step == 1) {
+        for (int64_t i = 0; i < count; i++)
+            softmax_line(x + i * length, y + i * length, length);
+        return;
+    }
+    FLAT(count, {
+        vec top = v_set(-INFINITY), sum = v_set(0.0f);
+        for (int64_t k = 0; k < length; k++)
+            top = v_max(LOAD(x + k * step + i), top);
+        for (int64_t k = 0; k < length; k++) {
+            const vec e = v_exp(v_sub(LOAD(x + k * step + i), top));
+            STORE(y + k * step + i, e);
+            sum = v_add(sum, e);
+        }
+        const vec share = v_div(v_set(1.0f), sum);
+        for (int64_t k = 0; k < length; k++)
+            STORE(y + k * step + i, v_mul(LOAD(y + k * step + i), share));
+    });
 }
 
 SIMD_FN void SIMD_NAME(sac_map_means)(const float *x, int64_t pixels, int64_t pixel, int64_t c,

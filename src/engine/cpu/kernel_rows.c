@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators that work line by line on plain tensors: Softmax, LayerNormalization,
+ * RMSNormalization. */
+#include <math.h>
+#include <stdio.h>
+
+#include "engine/cpu/cpu.h"
+#include "engine/cpu/map.h"
+#include "engine/ops/util.h"
+
+enum { COLUMNS = 256 }; /* neighbouring lines in a unit of work */
+
+struct rows_state {
+    struct sac_units units;
+    int64_t          length, lines; /* of one line; how many */
+    int64_t          inner, pieces; /* lines that are neighbours; units they make */
+    double           epsilon;
+    bool             centred, shifted;
+};
+
+static struct sac_kernel_offer plain_float(const struct sac_kernel_question *q)
+{
+    struct sac_kernel_offer offer = sac_kernel_take(q);
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call) ||
+        sac_operand_elements(&q->call->in[0]) == 0)
+        return sac_kernel_refuse("not float32, empty, or no AVX2");
+    for (int i = 0; i < q->call->in_count; i++)
+        offer.in_layout[i] = SAC_LAYOUT_PLAIN;
+    offer.in_place = 0;
+    return offer;
+}
+
+static sac_result rows_take(struct sac_kernel_plan *plan, struct rows_state *s)
+{
+    snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
+    plan->state = s;
+    return SAC_OK;
+}
+
+/* ---- Softmax ---- */
+
+static struct sac_kernel_offer softmax_supports(struct sac_device                *dev,
+                                                const struct sac_kernel_question *q)
+{
+    (void)dev;
+    return plain_float(q);
+}
+
+/* Up to opset 12 a line runs over the axis and everything after it. */
+static void read_lines(const struct sac_op_call *c, struct rows_state *s)
+{
+    const struct sac_operand *in = &c->in[0];
+    const bool                old = c->node->opset < 13;
+    int                       axis = 0;
+    (void)sac_op_axis(c, old ? 1 : -1, in->rank, &axis);
+    const int after = old ? in->rank : axis + 1;
+    s->lines = sac_dims_product(axis, in->dims);
+    s->length = sac_dims_product(after - axis, in->dims + axis);
+    s->inner = sac_dims_product(in->rank - after, in->dims + after);
+}
+
+static void softmax_work(const void *state, void *const *in, void *const *out, int64_t first,
+                         int64_t end)
+{
+    const struct rows_state *s = state;
+    const float             *x = in[0];
+    float                   *y = out[0];
+    if (s->inner == 1) {
+        SAC_SIMD_PICK(sac_map_softmax)
+        (x + first * s->length, y + first * s->length, s->length, 1, end - first);
+        return;
+    }
+    for (int64_t u = first; u < end; u++) {
+        const int64_t column = u % s->pieces * COLUMNS;
+        const int64_t at = u / s->pieces * s->length * s->inner + column;
+        SAC_SIMD_PICK(sac_map_softmax)
+        (x + at, y + at, s->length, s->inner, SAC_MIN(COLUMNS, s->inner - column));
+    }
+}
+
+static sac_result softmax_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    struct rows_state *s = sac_new(struct rows_state);
+    const int64_t      count = sac_operand_elements(&plan->call->in[0]);
+    if (!s)
+        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
+    read_lines(plan->call, s);
+    s->pieces = s->inner == 1 ? 1 : (s->inner + COLUMNS - 1) / COLUMNS;
+    sac_units_init(&s->units, dev, s->lines * s->pieces, count, softmax_work);
+    return rows_take(plan, s);
+}
+
+const struct sac_kernel sac_cpu_Softmax = {SAC_OP_Softmax, softmax_supports, softmax_prepare,
+                                           sac_units_run, sac_free};
+
+/* ---- LayerNormalization, RMSNormalization ---- */
+
+static int64_t line_of(const struct sac_op_call *c)
+{
+    int axis;
+    if (sac_op_axis(c, -1, c->in[0].rank, &axis) != SAC_OK)
+        return 0;
+    return sac_dims_product(c->in[0].rank - axis, c->in[0].dims + axis);
+}
+
+static struct sac_kernel_offer norm_supports(struct sac_device                *dev,
+                                             const struct sac_kernel_question *q)
+{
+    const struct sac_op_call *c = q->call;
+    const int64_t             length = line_of(c);
+    (void)dev;
+    for (int i = 1; i < c->in_count; i++)
+        if (c->in[i].present && sac_operand_elements(&c->in[i]) != length)
+            return sac_kernel_refuse("scale or shift is not one number for each of a line");
+    for (int i = 1; i < c->out_count; i++)
+        if (c->out[i].present)
+            return sac_kernel_refuse("its mean is an output");
+    return plain_float(q);
+}
+
+static void norm_work(const void *state, void *const *in, void *const *out, int64_t first,
+                      int64_t end)
+{
+    const struct rows_state *s = state;
+    for (int64_t r = first; r < end; r++) {
+        const float *x = (const float *)in[0] + r * s->length;
+        double       mean, squares;
+        SAC_SIMD_PICK(sac_map_moments)(x, s->length, &mean, &squares);
+        double power = squares / (double)s->length;
+        if (!s->centred) {
+            power += mean * mean;
+            mean = 0;
+        }
+        SAC_SIMD_PICK(sac_map_normalise)
+        (x, (float)mean, (float)(1 / sqrt(power + s->epsilon)), in[1], s->shifted ? in[2] : NULL,
+         (float *)out[0] + r * s->length, s->length);
+    }
+}
+
+static sac_result norm_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    const struct sac_op_call *c = plan->call;
+    struct rows_state        *s = sac_new(struct rows_state);
+    if (!s)
+        return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
+    s->length = line_of(c);
+    s->lines = sac_operand_elements(&c->in[0]) / s->length;
+    s->epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
+    s->centred = c->node->op->id == SAC_OP_LayerNormalization;
+    s->shifted = c->in_count > 2 && c->in[2].present;
+    sac_units_init(&s->units, dev, s->lines, s->lines * s->length / 4, norm_work);
+    return rows_take(plan, s);
+}
+
+const struct sac_kernel sac_cpu_LayerNormalization = {SAC_OP_LayerNormalization, norm_supports,
+                                                      norm_prepare, sac_units_run, sac_free};
+const struct sac_kernel sac_cpu_RMSNormalization = {SAC_OP_RMSNormalization, norm_supports,
+                                                    norm_prepare, sac_units_run, sac_free};
