@@ -36,9 +36,8 @@ static void flatten(struct sac_conv *v)
     v->residual.row = v->out_w * v->residual.pixel;
 }
 
-/* Vectors of output channels per tile, chosen to leave no thin remainder (5 is 3 + 2, 7 is 4 +
- * 3). */
-static int block_of(int64_t vecs)
+/* 5 is 3 + 2, 7 is 4 + 3. */
+int sac_conv_block(int64_t vecs)
 {
     if (sac_simd_lanes() == 8)
         return (int)SAC_MIN(vecs, 2);
@@ -70,7 +69,7 @@ static bool pack(struct sac_conv *v, const struct sac_conv_weights *w)
     const int64_t taps = (int64_t)v->kernel_h * v->kernel_w, lanes = sac_simd_lanes();
     const int64_t channels = v->depthwise ? v->groups : v->group_out_c;
     const int64_t groups = v->depthwise ? 1 : v->groups;
-    v->block = block_of((channels + lanes - 1) / lanes);
+    v->block = sac_conv_block((channels + lanes - 1) / lanes);
     v->group_bias = (channels + lanes - 1) / lanes * lanes;
     v->group_weights = v->group_bias * taps * v->group_in_c * v->planes;
     v->weights = sac_alloc_aligned(64, (size_t)(v->group_weights * groups) * sizeof(float));

@@ -53,13 +53,14 @@ struct sac_conv_weights {
     int64_t      out_stride, in_stride;
     const float *bias;
 };
+/* Vectors of output channels per tile, chosen to leave no thin remainder. */
+int sac_conv_block(int64_t vecs);
 /* Rows row0..row1-1, all channels. */
 typedef void     sac_conv_rows_fn(const struct sac_conv *c, const float *in, const float *residual,
                                   float *out, int64_t row0, int64_t row1);
 sac_conv_rows_fn sac_conv_rows_avx2, sac_conv_rows_avx512;
 
-/* The state of a kernel that is a convolution: Conv, and MatMul by constant weights. It runs by
- * sac_units_run. */
+/* The state of a kernel that is a convolution. It runs by sac_units_run. */
 struct sac_conv_state {
     struct sac_units rows;
     struct sac_conv  conv;

@@ -1,45 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMul and Gemm with a constant second matrix: a pointwise convolution over the rows of the
- * first. */
+/* MatMul and Gemm: pointwise convolutions over the rows of the first matrix, whose weights are the
+ * second one. A constant one is packed once; a computed one, as in attention, in each run. */
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "engine/cpu/conv.h"
+#include "engine/ops/util.h"
 
-/* [rows,K] x [K,N] and the strides of B. */
+enum {
+    LINE_ROWS = 84, /* rows of a unit of work: whole tiles of 14, 6 and 12 rows */
+    UNITS_A_THREAD = 4,
+    FLOPS_PER_NS = 50, /* for cutting work into pieces only */
+    BYTES_PER_NS = 4
+};
+
+/* How the second matrix lies, and what is added. */
 struct product {
-    int64_t                 rows, depth, columns;
-    struct sac_conv_weights weights;
+    int64_t                   rows, depth, columns; /* of one product */
+    int64_t                   count, second;        /* products; different second matrices */
+    int64_t                   b_row, b_column; /* elements from one row and column to the next */
+    const struct sac_operand *bias;            /* constant, one number a column; NULL: none */
+};
+
+struct product_state {
+    struct sac_conv conv; /* of one product, all columns; bias is freed with the state */
+    struct product  p;
+    int64_t         lines, chunks; /* units of one product: lines of rows, times chunks of panels */
+    int64_t         panels, panel; /* of a packed matrix; floats of one */
+    int64_t        *at;            /* [count][2]: which first and which second matrix */
+    float          *constant;      /* the second matrices, packed; NULL: they are computed */
+    int             pack_pieces, run_pieces;
+};
+
+struct product_job {
+    const struct product_state *s;
+    const float                *a, *b;
+    float                      *y, *packed;
 };
 
 static bool read_gemm(const struct sac_op_call *c, struct product *p)
 {
-    const struct sac_node *n = c->node;
-    const bool             turned = sac_attr_int(n, "transB", 0) != 0;
+    const struct sac_node    *n = c->node;
+    const struct sac_operand *bias = &c->in[2];
+    const bool                turned = sac_attr_int(n, "transB", 0) != 0;
     if (sac_attr_int(n, "transA", 0) || sac_attr_float(n, "alpha", 1) != 1 ||
         sac_attr_float(n, "beta", 1) != 1)
         return false;
-    p->rows = c->in[0].dims[0];
-    p->depth = c->in[0].dims[1];
-    p->columns = c->out[0].dims[1];
-    p->weights = (struct sac_conv_weights){c->in[1].data, turned ? p->depth : 1,
-                                           turned ? 1 : p->columns, NULL};
-    if (c->in_count < 3 || !c->in[2].present)
+    *p = (struct product){.rows = c->in[0].dims[0],
+                          .depth = c->in[0].dims[1],
+                          .columns = c->out[0].dims[1],
+                          .count = 1,
+                          .second = 1};
+    p->b_row = turned ? 1 : p->columns;
+    p->b_column = turned ? p->depth : 1;
+    if (c->in_count < 3 || !bias->present)
         return true;
-    p->weights.bias = c->in[2].data;
-    return c->in[2].data && c->in[2].rank > 0 && sac_operand_elements(&c->in[2]) == p->columns &&
-           c->in[2].dims[c->in[2].rank - 1] == p->columns;
+    p->bias = bias;
+    return bias->data && bias->rank > 0 && sac_operand_elements(bias) == p->columns &&
+           bias->dims[bias->rank - 1] == p->columns;
 }
 
 static bool read_matmul(const struct sac_op_call *c, struct product *p)
 {
     const struct sac_operand *a = &c->in[0], *b = &c->in[1];
-    if (a->rank < 2 || b->rank != 2)
+    if (a->rank < 2 || b->rank < 2)
         return false;
-    p->depth = b->dims[0];
-    p->columns = b->dims[1];
-    p->rows = sac_operand_elements(a) / p->depth;
-    p->weights = (struct sac_conv_weights){b->data, 1, p->columns, NULL};
+    *p = (struct product){.rows = a->dims[a->rank - 2],
+                          .depth = a->dims[a->rank - 1],
+                          .columns = b->dims[b->rank - 1],
+                          .b_row = b->dims[b->rank - 1],
+                          .b_column = 1};
+    p->second = sac_operand_elements(b) / (p->depth * p->columns);
+    p->count = sac_operand_elements(&c->out[0]) / (p->rows * p->columns);
+    if (p->second == 1 && sac_operand_elements(a) == p->count * p->rows * p->depth) {
+        p->rows *= p->count; /* one matrix for all rows */
+        p->count = 1;
+    }
     return true;
+}
+
+static bool read_product(const struct sac_op_call *c, struct product *p)
+{
+    return c->node->op->id == SAC_OP_Gemm ? read_gemm(c, p) : read_matmul(c, p);
 }
 
 static struct sac_kernel_offer product_supports(struct sac_device                *dev,
@@ -51,47 +94,200 @@ static struct sac_kernel_offer product_supports(struct sac_device               
     (void)dev;
     for (int i = 0; i < c->in_count; i++)
         offer.in_layout[i] = SAC_LAYOUT_PLAIN;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call) || !c->in[1].data ||
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(c) ||
         sac_operand_elements(&c->out[0]) == 0 || sac_operand_elements(&c->in[0]) == 0)
-        return sac_kernel_refuse("not float32 with a constant second matrix, or no AVX2");
-    if (!(c->node->op->id == SAC_OP_Gemm ? read_gemm(c, &p) : read_matmul(c, &p)))
-        return sac_kernel_refuse("scaled, turned, or a sum that is not a constant row");
-    return offer;
+        return sac_kernel_refuse("not float32, empty, or no AVX2");
+    return read_product(c, &p)
+               ? offer
+               : sac_kernel_refuse("a vector, scaled, its first matrix turned, or a "
+                                   "sum that is not a constant row");
+}
+
+static void product_release(void *state)
+{
+    struct product_state *s = state;
+    if (s) {
+        sac_free(s->conv.bias);
+        sac_free(s->constant);
+        sac_free(s->at);
+    }
+    sac_free(s);
+}
+
+static void set_conv(struct sac_conv *v, const struct product *p)
+{
+    const int64_t lanes = sac_simd_lanes(), vecs = (p->columns + lanes - 1) / lanes;
+    *v = (struct sac_conv){.n = 1,
+                           .group_in_c = p->depth,
+                           .group_out_c = p->columns,
+                           .groups = 1,
+                           .in_h = (p->rows + LINE_ROWS - 1) / LINE_ROWS,
+                           .in_w = SAC_MIN(p->rows, LINE_ROWS),
+                           .kernel_h = 1,
+                           .kernel_w = 1,
+                           .stride_h = 1,
+                           .stride_w = 1,
+                           .dilation_h = 1,
+                           .dilation_w = 1,
+                           .planes = 1,
+                           .merged = true,
+                           .block = sac_conv_block(vecs),
+                           .group_bias = vecs * lanes,
+                           .group_weights = vecs * lanes * p->depth,
+                           .clamp_min = -INFINITY,
+                           .clamp_max = INFINITY};
+    v->out_h = v->in_h;
+    v->out_w = v->in_w;
+    v->last_w = p->rows - (v->out_h - 1) * v->out_w;
+    v->in = (struct sac_conv_strides){p->rows * p->depth, v->in_w * p->depth, p->depth, 1};
+    v->out = (struct sac_conv_strides){p->rows * p->columns, v->in_w * p->columns, p->columns, 1};
+}
+
+/* Panels of one packed matrix, [panels][depth][width]; missing columns are zero. */
+static void pack_panel(const struct product_state *s, const float *b, int64_t panel, float *to)
+{
+    const struct product *p = &s->p;
+    const int64_t         full = (int64_t)s->conv.block * sac_simd_lanes(), first = panel * full;
+    const int64_t         width = SAC_MIN(full, s->conv.group_bias - first);
+    const int64_t         here = SAC_MIN(width, p->columns - first);
+    b += first * p->b_column;
+    for (int64_t k = 0; k < p->depth; k++, to += width, b += p->b_row) {
+        if (p->b_column == 1)
+            memcpy(to, b, (size_t)here * sizeof *to);
+        else
+            for (int64_t i = 0; i < here; i++)
+                to[i] = b[i * p->b_column];
+        for (int64_t i = here; i < width; i++)
+            to[i] = 0;
+    }
+}
+
+static void pack_piece(void *arg, int piece, int worker)
+{
+    const struct product_job   *j = arg;
+    const struct product_state *s = j->s;
+    const int64_t               units = s->p.second * s->panels;
+    const int64_t               first = units * piece / s->pack_pieces,
+                  end = units * (piece + 1) / s->pack_pieces;
+    (void)worker;
+    for (int64_t u = first; u < end; u++) {
+        const int64_t matrix = u / s->panels, panel = u % s->panels;
+        pack_panel(s, j->b + matrix * s->p.depth * s->p.columns, panel,
+                   j->packed + matrix * s->conv.group_weights + panel * s->panel);
+    }
+}
+
+/* Which matrices each product multiplies. */
+static bool pair_up(struct product_state *s, const struct sac_op_call *c)
+{
+    struct sac_operand stacks[3] = {c->in[0], c->in[1], c->out[0]};
+    struct sac_walk    w;
+    int64_t           *at = s->at = sac_calloc((size_t)s->p.count * 2, sizeof *at);
+    if (!at || s->p.count == 1)
+        return at != NULL;
+    for (int k = 0; k < 3; k++)
+        stacks[k].rank -= 2;
+    sac_walk_init(&w, stacks[2].rank, stacks[2].dims);
+    sac_walk_operand(&w, &stacks[0]);
+    sac_walk_operand(&w, &stacks[1]);
+    for (sac_walk_start(&w); w.run; sac_walk_next(&w))
+        for (int64_t i = 0; i < w.run; i++)
+            for (int k = 0; k < 2; k++)
+                *at++ = w.at[k] + i * w.step[k];
+    return true;
+}
+
+/* Few lines are cut along the columns too, so that no thread waits. */
+static void cut(struct product_state *s, const struct sac_device *dev)
+{
+    const int64_t threads = sac_worker_pool_threads(dev->workers);
+    const int64_t flops = 2 * s->p.count * s->p.rows * s->p.depth * s->p.columns;
+    const int64_t units = s->p.count * s->lines, wanted = threads * UNITS_A_THREAD;
+    s->chunks =
+        threads == 1 ? 1 : SAC_CLAMP((wanted + units - 1) / units, 1, SAC_MIN(s->panels, wanted));
+    s->run_pieces = sac_pieces(dev, units * s->chunks, flops / FLOPS_PER_NS);
+    s->pack_pieces =
+        sac_pieces(dev, s->p.second * s->panels,
+                   s->p.second * s->conv.group_weights * (int64_t)sizeof(float) / BYTES_PER_NS);
+}
+
+static bool make(struct product_state *s, struct sac_device *dev, const struct sac_op_call *c)
+{
+    const size_t packed = (size_t)(s->p.second * s->conv.group_weights) * sizeof(float);
+    s->lines = s->conv.out_h;
+    s->panel = (int64_t)s->conv.block * sac_simd_lanes() * s->p.depth;
+    s->panels = (s->conv.group_weights + s->panel - 1) / s->panel;
+    s->conv.bias = sac_calloc((size_t)s->conv.group_bias, sizeof *s->conv.bias);
+    if (!s->conv.bias || !pair_up(s, c))
+        return false;
+    if (s->p.bias)
+        memcpy(s->conv.bias, s->p.bias->data, (size_t)s->p.columns * sizeof *s->conv.bias);
+    cut(s, dev);
+    if (!c->in[1].data)
+        return true;
+    s->constant = sac_alloc_aligned(64, packed);
+    struct product_job job = {s, NULL, c->in[1].data, NULL, s->constant};
+    for (int k = 0; s->constant && k < s->pack_pieces; k++)
+        pack_piece(&job, k, 0);
+    return s->constant != NULL;
 }
 
 static sac_result product_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
-    const struct sac_op_call *c = plan->call;
-    struct product            p;
-    struct sac_conv_state    *s = sac_new(struct sac_conv_state);
-    if (!s)
-        return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
-    (void)(c->node->op->id == SAC_OP_Gemm ? read_gemm(c, &p) : read_matmul(c, &p));
-    s->conv = (struct sac_conv){.n = 1,
-                                .group_in_c = p.depth,
-                                .group_out_c = p.columns,
-                                .groups = 1,
-                                .in_h = 1,
-                                .in_w = p.rows,
-                                .out_h = 1,
-                                .out_w = p.rows,
-                                .last_w = p.rows,
-                                .kernel_h = 1,
-                                .kernel_w = 1,
-                                .stride_h = 1,
-                                .stride_w = 1,
-                                .dilation_h = 1,
-                                .dilation_w = 1,
-                                .planes = 1,
-                                .merged = true,
-                                .in = {p.rows * p.depth, p.rows * p.depth, p.depth, 1},
-                                .out = {p.rows * p.columns, p.rows * p.columns, p.columns, 1},
-                                .clamp_min = -INFINITY,
-                                .clamp_max = INFINITY};
-    return sac_conv_prepare(dev, plan, s, &p.weights);
+    struct product_state *s = sac_new(struct product_state);
+    if (s && read_product(plan->call, &s->p))
+        set_conv(&s->conv, &s->p);
+    if (!s || !make(s, dev, plan->call)) {
+        product_release(s);
+        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
+    }
+    if (!s->constant)
+        plan->scratch_bytes = (size_t)(s->p.second * s->conv.group_weights) * sizeof(float);
+    snprintf(plan->implementation, sizeof plan->implementation, "%s%s", sac_simd_name(),
+             s->constant ? "" : " packed");
+    plan->state = s;
+    return SAC_OK;
+}
+
+/* Rows of one line, columns of one chunk of panels. */
+static void run_unit(const struct product_job *j, int64_t unit)
+{
+    const struct product_state *s = j->s;
+    const int64_t               chunk = unit % s->chunks, line = unit / s->chunks % s->lines;
+    const int64_t               one = unit / s->chunks / s->lines, width = s->panel / s->p.depth;
+    const int64_t first = s->panels * chunk / s->chunks, end = s->panels * (chunk + 1) / s->chunks;
+    struct sac_conv v = s->conv;
+    v.weights = j->packed + s->at[2 * one + 1] * v.group_weights + first * s->panel;
+    v.bias += first * width;
+    v.group_out_c = SAC_MIN(end * width, s->p.columns) - first * width;
+    SAC_SIMD_PICK(sac_conv_rows)
+    (&v, j->a + s->at[2 * one] * v.in.sample, NULL, j->y + one * v.out.sample + first * width, line,
+     line + 1);
+}
+
+static void run_piece(void *arg, int piece, int worker)
+{
+    const struct product_job   *j = arg;
+    const struct product_state *s = j->s;
+    const int64_t               units = s->p.count * s->lines * s->chunks;
+    (void)worker;
+    for (int64_t u = units * piece / s->run_pieces; u < units * (piece + 1) / s->run_pieces; u++)
+        run_unit(j, u);
+}
+
+static sac_result product_run(struct sac_device *dev, void *state, void *const *in,
+                              void *const *out, void *scratch, struct sac_device_stream *stream)
+{
+    const struct product_state *s = state;
+    struct product_job job = {s, in[0], in[1], out[0], s->constant ? s->constant : scratch};
+    (void)stream;
+    if (!s->constant)
+        sac_worker_pool_run(dev->workers, s->pack_pieces, pack_piece, &job);
+    sac_worker_pool_run(dev->workers, s->run_pieces, run_piece, &job);
+    return SAC_OK;
 }
 
 const struct sac_kernel sac_cpu_MatMul = {SAC_OP_MatMul, product_supports, product_prepare,
-                                          sac_units_run, sac_conv_release};
-const struct sac_kernel sac_cpu_Gemm = {SAC_OP_Gemm, product_supports, product_prepare,
-                                        sac_units_run, sac_conv_release};
+                                          product_run, product_release};
+const struct sac_kernel sac_cpu_Gemm = {SAC_OP_Gemm, product_supports, product_prepare, product_run,
+                                        product_release};

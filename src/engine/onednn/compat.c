@@ -123,27 +123,6 @@ dnnl_status_t conv_desc(dnnl_engine_t engine, bool deconv, memory_desc src, memo
     return res;
 }
 
-dnnl_status_t matmul_desc(dnnl_engine_t engine, memory_desc src, memory_desc weights,
-                          memory_desc bias, memory_desc dst, const struct after *after,
-                          dnnl_primitive_desc_t *out)
-{
-    dnnl_primitive_attr_t attr = NULL;
-    dnnl_status_t         res = attr_create(after, &attr);
-#if DNNL_VERSION_MAJOR >= 3
-    if (res == dnnl_success)
-        res = dnnl_matmul_primitive_desc_create(out, engine, src, weights, bias, dst, attr);
-#else
-    dnnl_matmul_desc_t op;
-    if (res == dnnl_success)
-        res = dnnl_matmul_desc_init(&op, src, weights, bias, dst);
-    if (res == dnnl_success)
-        res = dnnl_primitive_desc_create(out, &op, attr, engine, NULL);
-#endif
-    if (attr)
-        dnnl_primitive_attr_destroy(attr);
-    return res;
-}
-
 const char *implementation_of(const_primitive_desc pd)
 {
     const char *text = NULL;

@@ -36,9 +36,6 @@ struct after {
 dnnl_status_t conv_desc(dnnl_engine_t engine, bool deconv, memory_desc src, memory_desc weights,
                         memory_desc bias, memory_desc dst, const struct window *w,
                         const struct after *after, dnnl_primitive_desc_t *out);
-dnnl_status_t matmul_desc(dnnl_engine_t engine, memory_desc src, memory_desc weights,
-                          memory_desc bias, memory_desc dst, const struct after *after,
-                          dnnl_primitive_desc_t *out);
 
 const char *implementation_of(const_primitive_desc pd);
 size_t      scratchpad_bytes(const_primitive_desc pd);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plug-in of oneDNN: what it does faster than our own kernels, opened at run time. conv.c and
- * matmul.c are kernels (engine/kernel/kernel.h): each describes its node to the library, which
- * makes a primitive. All calls are made by one thread (worker.h), because Debian's library runs
- * on OpenMP, where each caller has threads of its own. compat.h bridges generations 2 and 3.
+/* The plug-in of oneDNN: the convolutions that it does faster than our own kernels, opened at run
+ * time. conv.c holds the kernels (engine/kernel/kernel.h): each describes its node to the library,
+ * which makes a primitive. All calls are made by one thread (worker.h), because Debian's library
+ * runs on OpenMP, where each caller has threads of its own. compat.h bridges generations 2 and 3.
  *
- * Here: one primitive with its memory objects, as convolutions and matrix products use it. */
+ * Here: one primitive with its memory objects. */
 #ifndef SAC_ENGINE_ONEDNN_ONEDNN_H
 #define SAC_ENGINE_ONEDNN_ONEDNN_H
 
@@ -26,7 +26,7 @@ struct primitive {
 dnnl_status_t primitive_run(struct primitive *p, const void *src, const void *weights,
                             const void *bias, void *dst, void *scratch);
 
-/* A node on its way to a primitive: what the requests of conv.c and matmul.c begin with. describe
+/* A node on its way to a primitive: what the requests of conv.c begin with. describe
  * and weights get the request, on the worker thread. */
 struct making {
     struct sac_kernel_plan *plan;
@@ -46,7 +46,6 @@ void          primitive_release(struct primitive *p, int threads); /* on any thr
 /* Turns an error of oneDNN into one of ours. */
 sac_result onednn_fail(const struct sac_op_call *c, dnnl_status_t status, const char *doing);
 
-extern const struct sac_kernel onednn_Conv, onednn_FusedConv, onednn_ConvTranspose, onednn_MatMul,
-    onednn_Gemm;
+extern const struct sac_kernel onednn_Conv, onednn_FusedConv, onednn_ConvTranspose;
 
 #endif

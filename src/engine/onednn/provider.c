@@ -153,8 +153,6 @@ static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
     [SAC_OP_Conv] = &onednn_Conv,
     [SAC_OP_FusedConv] = &onednn_FusedConv,
     [SAC_OP_ConvTranspose] = &onednn_ConvTranspose,
-    [SAC_OP_MatMul] = &onednn_MatMul,
-    [SAC_OP_Gemm] = &onednn_Gemm,
 };
 
 __attribute__((visibility("default"))) const struct sac_kernel_provider *
