@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Inference time of saccade's engine against ONNX Runtime, interleaved on one machine.
+"""Inference time of saccade's engine on the CPU against its peers, interleaved on one machine.
 
-Both alternate in this process with the same number of threads, so that other load on the machine
-affects both alike; the ratio of the medians is the figure. Needs numpy and onnxruntime.
+All alternate in this process with the same number of threads, so that other load on the machine
+affects all alike; the ratio of the medians is the figure, and at the end its geometric mean against
+the faster peer. Needs numpy and the peers: onnxruntime, openvino.
 
-    bench/engine.py [--library build/libsaccade.so] [--models DIR] [--rounds N] [--busy] [--steps]
+    bench/engine.py [MODEL.onnx ...] [--peer onnxruntime] [--peer openvino] [--steps] [--json FILE]
 """
 import argparse
 import ctypes
+import json
 import multiprocessing
 import os
+import re
 import statistics
 import sys
 import time
@@ -105,6 +108,28 @@ def onnx_runtime(path, threads):
     return lambda array: session.run(None, {name: array})
 
 
+def openvino(path, threads):
+    import openvino
+    config = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    compiled = openvino.Core().compile_model(path, "CPU", config)
+    request = compiled.create_infer_request()
+
+    def run(array):
+        request.infer({0: array}, share_inputs=True)
+        return [request.get_output_tensor(i).data for i in range(len(compiled.outputs))]
+    return run
+
+
+PEERS = {"onnxruntime": onnx_runtime, "openvino": openvino}
+
+
+def first_input(path):
+    """Shape of a file's first input, open dims as 1 (the batch) and 224 (pictures)."""
+    import onnxruntime
+    given = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).get_inputs()[0].shape
+    return tuple(d if isinstance(d, int) else 1 if i == 0 else 224 for i, d in enumerate(given))
+
+
 def spin(stop):
     while not stop.is_set():
         for _ in range(100000):
@@ -126,14 +151,16 @@ def turn(run, times):
             times.append((time.perf_counter() - begun) * 1e3)
 
 
-def measure(ours, theirs, array, batch, rounds):
-    """Medians in ms. A batch that a file has baked in as 1 is run one by one there."""
+def measure(ours, peers, array, batch, rounds):
+    """Medians in ms: ours, then the peers'. A batch that a file has baked in as 1 is run one by one there."""
     stack = np.concatenate([array] * batch)
-    mine, other = [], []
+    runs = [lambda: ours.run(stack, read=False)]
+    runs += [lambda peer=peer: [peer(array) for _ in range(batch)] for peer in peers]
+    times = [[] for _ in runs]
     for _ in range(rounds):
-        turn(lambda: ours.run(stack, read=False), mine)
-        turn(lambda: [theirs(array) for _ in range(batch)], other)
-    return statistics.median(mine), statistics.median(other)
+        for run, into in zip(runs, times):
+            turn(run, into)
+    return [statistics.median(t) for t in times]
 
 
 def cpu_at_fps(run, fps=10, seconds=3):
@@ -146,34 +173,52 @@ def cpu_at_fps(run, fps=10, seconds=3):
     return (time.process_time() - cpu) / (time.perf_counter() - begun) * 100
 
 
-MODELS = [("yolox_nano_416.onnx", (1, 3, 416, 416), 1.0), ("person_reid_0288.onnx", (1, 256, 128, 3), 0.6)]
+INCLUDED = [("yolox_nano_416.onnx", (1, 3, 416, 416)), ("person_reid_0288.onnx", (1, 256, 128, 3))]
 
 
 def difference(ours, theirs, array):
-    return max(float(np.max(np.abs(a - b) / (1 + np.abs(b))))
-               for a, b in zip(ours.run(array), theirs(array)))
+    return max(float(np.max(np.abs(a - b) / (1 + np.abs(b)), initial=0))
+               for a, b in zip(ours.run(array), theirs(array)) if np.asarray(b).dtype == np.float32)
 
 
-def bench_model(args, name, shape, bar, threads):
-    path = os.path.join(args.models, name)
-    array = (np.random.default_rng(1).random(shape, np.float32) * 255).astype(np.float32)
+def costs(steps):
+    """Time and number of each operator and implementation, the costliest first, of sac_model_dump_steps' lines."""
+    total = {}
+    for line in steps:
+        found = re.match(r"\s*\d+\s+(\S+)\s+\S+\s+(.*?)\s+([\d.]+) (ms|us)$", line)
+        if found:
+            ms, count = total.get(found.group(1, 2), (0, 0))
+            total[found.group(1, 2)] = ms + float(found.group(3)) * (1 if found.group(4) == "ms" else 1e-3), count + 1
+    return sorted(total.items(), key=lambda item: -item[1][0])
+
+
+def bench_model(args, path, shape, threads, rows):
+    name = os.path.splitext(os.path.basename(path))[0]
+    array = (np.random.default_rng(1).random(shape, np.float32) * args.scale).astype(np.float32)
     ours = Saccade(args.library, path, threads)
-    theirs = onnx_runtime(path, threads)
-    error = difference(ours, theirs, array)
+    peers = {peer: PEERS[peer](path, threads) for peer in args.peer}
+    error = max(difference(ours, peer, array) for peer in peers.values())
     for batch in args.batches:
-        if batch > 1 and bar >= 1:
-            continue
-        mine, other = measure(ours, theirs, array, batch, args.rounds)
-        print(f"{name:24} {threads} thr batch {batch}: {mine:7.3f} ms, ONNX Runtime {other:7.3f} ms, "
-              f"ratio {mine / other:.2f} (bar {bar:.1f}), difference {error:.1e}", flush=True)
+        mine, *others = measure(ours, peers.values(), array, batch, args.rounds)
+        row = {"network": name, "threads": threads, "batch": batch, "saccade_ms": mine, "difference": error}
+        row.update({f"{peer}_ms": ms for peer, ms in zip(peers, others)})
+        row["ratio"] = mine / min(others)
+        rows.append(row)
+        beside = ", ".join(f"{peer} {ms:8.3f} ({mine / ms:.2f})" for peer, ms in zip(peers, others))
+        print(f"{name:24} {threads} thr batch {batch}: {mine:8.3f} ms; {beside}; difference {error:.1e}",
+              flush=True)
     if args.cpu:
-        print(f"{name:24} {threads} thr at 10 frames/s: {cpu_at_fps(lambda: ours.run(array, False)):.1f} %"
-              f" CPU, ONNX Runtime {cpu_at_fps(lambda: theirs(array)):.1f} %", flush=True)
+        print(f"{name:24} {threads} thr at 10 frames/s: {cpu_at_fps(lambda: ours.run(array, False)):.1f} % CPU; "
+              + ", ".join(f"{peer} {cpu_at_fps(lambda run=run: run(array)):.1f} %" for peer, run in peers.items()),
+              flush=True)
     if args.steps:
         ours.profile(True)
-        for _ in range(50):
+        for _ in range(10):
             ours.run(array, read=False)
-        print("\n".join(ours.steps()))
+        lines = ours.steps()
+        print("\n".join(lines))
+        for (op, implementation), (ms, count) in costs(lines):
+            print(f"  {op:22} {implementation:28} x{count:3} {ms:9.3f} ms")
     ours.close()
 
 
@@ -181,30 +226,46 @@ def main():
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     shared = os.environ.get("SACCADE_SHARED", os.path.join(root, "..", "shared"))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("model", nargs="*", help="ONNX files; else two of the test models")
     parser.add_argument("--library", default=os.path.join(root, "build", "libsaccade.so"))
     parser.add_argument("--models", default=os.path.join(shared, "data", "models"))
+    parser.add_argument("--peer", action="append", choices=list(PEERS))
     parser.add_argument("--only", default="", help="part of a model's name")
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--batches", type=int, nargs="*", default=[1, 4, 8])
+    parser.add_argument("--batches", type=int, nargs="*", default=[1])
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--scale", type=float, default=1, help="inputs are random from 0 to this")
     parser.add_argument("--busy", action="store_true", help="beside a process that keeps one CPU busy")
     parser.add_argument("--cpu", action="store_true", help="also CPU use at 10 frames/s")
     parser.add_argument("--steps", action="store_true", help="also print each step with its time")
+    parser.add_argument("--json", help="write the rows to this file")
     args = parser.parse_args()
+    args.peer = args.peer or ["onnxruntime"]
+    models = [(path, first_input(path)) for path in args.model] or [
+        (os.path.join(args.models, name), shape) for name, shape in INCLUDED]
     stop = multiprocessing.Event()
     neighbour = multiprocessing.Process(target=spin, args=(stop,)) if args.busy else None
     if neighbour:
         neighbour.start()
         print("beside one busy thread:")
+    rows = []
     try:
         for threads in args.threads:
-            for name, shape, bar in MODELS:
-                if args.only in name:
-                    bench_model(args, name, shape, bar, threads)
+            for path, shape in models:
+                if args.only in path:
+                    bench_model(args, path, shape, threads, rows)
     finally:
         stop.set()
         if neighbour:
             neighbour.join()
+        if args.json:
+            with open(args.json, "w", encoding="utf-8") as file:
+                json.dump(rows, file, indent=1)
+    for threads in args.threads:
+        ratios = [row["ratio"] for row in rows if row["threads"] == threads]
+        if ratios:
+            print(f"{threads} threads: geometric mean {statistics.geometric_mean(ratios):.2f} of the faster peer's time, "
+                  f"worst {max(ratios):.2f}, {len(ratios)} rows")
 
 
 if __name__ == "__main__":
