@@ -79,8 +79,8 @@ struct sac_window_pool {
     /* y = (x - mean) * factor * scale + shift of `count` numbers each; shift may be NULL */       \
     void sac_map_normalise_##suffix(const float *x, float mean, float factor, const float *scale,  \
                                     const float *shift, float *y, int64_t count);                  \
-    /* softmax of `count` lines of `length` numbers. step 1: one after the other; else the lines   \
-     * are neighbours, and each one's numbers lie `step` apart */                                            \
+    /* softmax of `count` lines of `length` numbers, one line after the other (step 1) */          \
+    /* or side by side, each one's numbers `step` apart */                                         \
     void sac_map_softmax_##suffix(const float *x, float *y, int64_t length, int64_t step,          \
                                   int64_t count);                                                  \
     /* mean per channel over pixels that lie `pixel` apart */                                      \
