@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "engine/kernel/layout.h"
+#include "engine/kernel/move.h"
 
 /* A shape reduced to three dimensions. Below rank 2 there are no channels and all layouts are
  * plain. */
@@ -67,55 +68,58 @@ static struct strides strides_of(const struct extent *e, enum sac_layout layout)
             out[i * dst_step] = convert(in[i * src_step]); \
     } while (0)
 
-/* The conversion of each number. */
-enum crossing { CROSS_1, CROSS_2, CROSS_4, CROSS_8, CROSS_TO_HALF, CROSS_FROM_HALF };
-
-static enum crossing crossing_of(enum sac_dtype to, enum sac_dtype from)
+static void copy_row(bool to_half, void *dst, int64_t dst_step, const void *src, int64_t src_step,
+                     int64_t count)
 {
-    if (to != from)
-        return to == SAC_F16 ? CROSS_TO_HALF : CROSS_FROM_HALF;
-    const size_t size = sac_dtype_bytes(to);
-    return size == 1 ? CROSS_1 : size == 2 ? CROSS_2 : size == 4 ? CROSS_4 : CROSS_8;
-}
-
-static void copy_row(enum crossing crossing, void *dst, int64_t dst_step, const void *src,
-                     int64_t src_step, int64_t count)
-{
-    switch (crossing) {
-    case CROSS_1: COPY_ROW(uint8_t, uint8_t, ); break;
-    case CROSS_2: COPY_ROW(uint16_t, uint16_t, ); break;
-    case CROSS_4: COPY_ROW(uint32_t, uint32_t, ); break;
-    case CROSS_8: COPY_ROW(uint64_t, uint64_t, ); break;
-    case CROSS_TO_HALF: COPY_ROW(uint16_t, float, sac_float_to_half); break;
-    case CROSS_FROM_HALF: COPY_ROW(float, uint16_t, sac_half_to_float); break;
-    }
+    if (to_half)
+        COPY_ROW(uint16_t, float, sac_float_to_half);
+    else
+        COPY_ROW(float, uint16_t, sac_half_to_float);
 }
 
 /* One side is read or written along its rows, the other across them: short stretches keep the cache
  * lines of the latter until all channels are done. */
 enum { STRETCH = 16 };
 
-void sac_layout_convert(const struct sac_operand *o, void *dst, enum sac_layout to, const void *src,
-                        enum sac_layout from)
+/* Between float32 and float16. */
+static void convert_numbers(const struct sac_operand *o, void *dst, enum sac_layout to,
+                            const void *src, enum sac_layout from)
 {
     const struct extent  e = extent_of(o);
     const struct strides d = strides_of(&e, to), s = strides_of(&e, from);
-    const enum sac_dtype dst_type = sac_layout_dtype(o->dtype, to);
-    const enum sac_dtype src_type = sac_layout_dtype(o->dtype, from);
-    const size_t         dst_size = sac_dtype_bytes(dst_type), src_size = sac_dtype_bytes(src_type);
-    const enum crossing  crossing = crossing_of(dst_type, src_type);
-    if (sac_layout_same(o, to, from)) {
-        memcpy(dst, src, sac_layout_bytes(o, to));
-        return;
-    }
+    const bool           to_half = sac_layout_dtype(o->dtype, to) == SAC_F16;
+    const size_t         dst_size = to_half ? 2 : 4, src_size = to_half ? 4 : 2;
     for (int64_t n = 0; n < e.n; n++)
         for (int64_t s0 = 0; s0 < e.s; s0 += STRETCH) {
             const int64_t count = SAC_MIN(STRETCH, e.s - s0);
             for (int64_t c = 0; c < e.c; c++) {
                 const int64_t at_d = n * d.batch + c * d.channel + s0 * d.spatial;
                 const int64_t at_s = n * s.batch + c * s.channel + s0 * s.spatial;
-                copy_row(crossing, (char *)dst + (size_t)at_d * dst_size, d.spatial,
+                copy_row(to_half, (char *)dst + (size_t)at_d * dst_size, d.spatial,
                          (const char *)src + (size_t)at_s * src_size, s.spatial, count);
             }
         }
+}
+
+void sac_layout_convert_on(struct sac_worker_pool *workers, const struct sac_operand *o, void *dst,
+                           enum sac_layout to, const void *src, enum sac_layout from)
+{
+    const enum sac_dtype dtype = sac_layout_dtype(o->dtype, to);
+    const struct extent  e = extent_of(o);
+    const struct strides d = strides_of(&e, to), s = strides_of(&e, from);
+    struct sac_move      move;
+    if (dtype != sac_layout_dtype(o->dtype, from)) {
+        convert_numbers(o, dst, to, src, from);
+        return;
+    }
+    sac_move_init(&move, sac_dtype_bytes(dtype), 3, (int64_t[]){e.n, e.c, e.s},
+                  (int64_t[]){d.batch, d.channel, d.spatial},
+                  (int64_t[]){s.batch, s.channel, s.spatial});
+    sac_move_run(&move, workers, dst, src);
+}
+
+void sac_layout_convert(const struct sac_operand *o, void *dst, enum sac_layout to, const void *src,
+                        enum sac_layout from)
+{
+    sac_layout_convert_on(NULL, o, dst, to, src, from);
 }

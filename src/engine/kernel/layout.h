@@ -19,5 +19,8 @@ bool sac_layout_same(const struct sac_operand *o, enum sac_layout a, enum sac_la
 /* Copy o's numbers from one layout into another, host memory. */
 void sac_layout_convert(const struct sac_operand *o, void *dst, enum sac_layout to, const void *src,
                         enum sac_layout from);
+/* The same, cut into pieces for the workers. */
+void sac_layout_convert_on(struct sac_worker_pool *workers, const struct sac_operand *o, void *dst,
+                           enum sac_layout to, const void *src, enum sac_layout from);
 
 #endif

@@ -54,14 +54,14 @@ static sac_result run_step(struct sac_plan *plan, const struct sac_step *step)
     case SAC_STEP_REFERENCE: return run_reference(plan, step);
     case SAC_STEP_KERNEL: return sac_step_run_kernel(plan, step, NULL);
     case SAC_STEP_CONVERT:
-        sac_layout_convert(&plan->slots[step->slots[0]].desc, plan->address[step->slots[1]],
-                           plan->slots[step->slots[1]].layout, plan->address[step->slots[0]],
-                           plan->slots[step->slots[0]].layout);
+        sac_layout_convert_on(plan->dev->workers, &plan->slots[step->slots[0]].desc,
+                              plan->address[step->slots[1]], plan->slots[step->slots[1]].layout,
+                              plan->address[step->slots[0]], plan->slots[step->slots[0]].layout);
         return SAC_OK;
     case SAC_STEP_COPY:
-        memcpy(plan->address[step->slots[1]], plan->address[step->slots[0]],
-               sac_layout_bytes(&plan->slots[step->slots[1]].desc,
-                                plan->slots[step->slots[1]].layout));
+        sac_layout_convert_on(plan->dev->workers, &plan->slots[step->slots[1]].desc,
+                              plan->address[step->slots[1]], plan->slots[step->slots[1]].layout,
+                              plan->address[step->slots[0]], plan->slots[step->slots[1]].layout);
         return SAC_OK;
     case SAC_STEP_VIEW: break;
     }
