@@ -28,24 +28,28 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Div)                 \
     KERNEL(Erf)                 \
     KERNEL(Exp)                 \
+    KERNEL(Expand)              \
     KERNEL(FusedConv)           \
     KERNEL(GatedSum)            \
+    KERNEL(Gather)              \
     KERNEL(Gelu)                \
     KERNEL(Gemm)                \
     KERNEL(GlobalAveragePool)   \
     KERNEL(HardSigmoid)         \
     KERNEL(HardSwish)           \
+    KERNEL(IsNaN)               \
     KERNEL(LayerNormalization)  \
     KERNEL(LeakyRelu)           \
     KERNEL(MatMul)              \
     KERNEL(MaxPool)             \
     KERNEL(Mul)                 \
     KERNEL(Neg)                 \
+    KERNEL(Pad)                 \
+    KERNEL(RMSNormalization)    \
     KERNEL(Reciprocal)          \
     KERNEL(ReduceMean)          \
     KERNEL(Relu)                \
     KERNEL(Resize)              \
-    KERNEL(RMSNormalization)    \
     KERNEL(SampleNorm)          \
     KERNEL(Sigmoid)             \
     KERNEL(Slice)               \
@@ -56,7 +60,10 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Sub)                 \
     KERNEL(Swish)               \
     KERNEL(Tanh)                \
-    KERNEL(Upsample)
+    KERNEL(Tile)                \
+    KERNEL(Transpose)           \
+    KERNEL(Upsample)            \
+    KERNEL(Where)
 #define KERNEL(op) extern const struct sac_kernel sac_cpu_##op;
 SAC_CPU_KERNELS(KERNEL)
 #undef KERNEL

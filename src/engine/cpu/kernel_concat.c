@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Concat in channels last, along the channels or the outermost spatial axis. Inputs that are
- * already in the output (engine/plan/placement.c) are skipped. */
+/* Concat, in the layout that its inputs have in common. In channels last, inputs along the channels
+ * or the outermost spatial axis may already be in the output (engine/plan/placement.c); those are
+ * skipped. */
 #include <stdio.h>
-#include <string.h>
 
-#include "engine/cpu/cpu.h"
-
-struct part {
-    int64_t rows, sample, row; /* rows of `floats` numbers a sample; strides of the input */
-    int64_t floats, offset;    /* offset: in the output */
-};
-
-struct concat_state {
-    int64_t     n, out_sample, out_row;
-    int         count;
-    struct part parts[];
-};
+#include "engine/cpu/moves.h"
 
 static int concat_axis(const struct sac_op_call *c)
 {
@@ -23,74 +12,51 @@ static int concat_axis(const struct sac_op_call *c)
     return axis < 0 ? axis + c->out[0].rank : axis;
 }
 
+/* Channels last when an input has it and nothing speaks against it. */
+static enum sac_layout layout_of(const struct sac_kernel_question *q)
+{
+    const struct sac_op_call *c = q->call;
+    bool                      any = false;
+    for (int i = 0; i < c->in_count; i++)
+        any |= q->in_layout[i] == SAC_LAYOUT_CHANNELS_LAST;
+    const bool fits = sac_call_is_float(c) && sac_map_fits(&c->out[0]) &&
+                      (concat_axis(c) == 1 || concat_axis(c) == 2);
+    return any && fits ? SAC_LAYOUT_CHANNELS_LAST : SAC_LAYOUT_PLAIN;
+}
+
 static struct sac_kernel_offer concat_supports(struct sac_device                *dev,
                                                const struct sac_kernel_question *q)
 {
-    struct sac_kernel_offer   offer = sac_kernel_take(q);
-    const struct sac_op_call *c = q->call;
-    bool                      any = false;
+    struct sac_kernel_offer offer = sac_kernel_take(q);
     (void)dev;
-    for (int i = 0; i < c->in_count; i++)
-        any |= offer.in_layout[i] == SAC_LAYOUT_CHANNELS_LAST;
-    if (!any || !sac_call_is_float(q->call) || !sac_map_fits(&c->out[0]))
-        return sac_kernel_refuse("no input of it is float32 in channels last");
-    if (concat_axis(c) != 1 && concat_axis(c) != 2)
-        return sac_kernel_refuse("axis %d; have 1, 2", concat_axis(c));
-    for (int i = 0; i < c->in_count; i++)
-        offer.in_layout[i] = SAC_LAYOUT_CHANNELS_LAST;
-    offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
-    offer.strided = true;
+    offer.out_layout[0] = layout_of(q);
+    for (int i = 0; i < q->call->in_count; i++)
+        offer.in_layout[i] = offer.out_layout[0];
+    offer.strided = offer.out_layout[0] == SAC_LAYOUT_CHANNELS_LAST;
+    offer.writes_any = !offer.strided;
     return offer;
 }
 
 static sac_result concat_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
-    const struct sac_map      out = sac_map_out(plan, 0);
-    const bool                channels = concat_axis(c) == 1;
-    struct concat_state *s = sac_calloc(1, sizeof *s + (size_t)c->in_count * sizeof s->parts[0]);
+    struct sac_moves         *s = sac_moves_create(c->in_count);
+    int64_t                   in[SAC_RANK_MAX], out[SAC_RANK_MAX], offset = 0;
+    const int                 axis = concat_axis(c);
     (void)dev;
     if (!s)
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
-    *s = (struct concat_state){out.n, out.sample, out.pixel, c->in_count};
-    int64_t offset = 0;
+    sac_output_strides(plan, 0, out);
     for (int i = 0; i < c->in_count; i++) {
-        const struct sac_map in = sac_map_in(plan, i);
-        s->parts[i] = (struct part){in.h * in.w, in.sample, in.pixel, in.c, offset};
-        offset += channels ? in.c : in.h * in.w * out.pixel;
+        sac_input_strides(plan, i, in);
+        sac_moves_add(s, i, 0, in, 0, offset, out, sac_dtype_bytes(c->in[i].dtype), c->in[i].rank,
+                      c->in[i].dims);
+        offset += c->in[i].dims[axis] * out[axis];
     }
     snprintf(plan->implementation, sizeof plan->implementation, "concat");
     plan->state = s;
     return SAC_OK;
 }
 
-static void copy_part(const struct concat_state *s, const struct part *p, const float *in,
-                      float *out)
-{
-    for (int64_t n = 0; n < s->n; n++) {
-        const float *from = in + n * p->sample;
-        float       *to = out + n * s->out_sample;
-        if (p->row == p->floats && s->out_row == p->floats) {
-            memcpy(to, from, (size_t)(p->rows * p->floats) * sizeof *to);
-            continue;
-        }
-        for (int64_t r = 0; r < p->rows; r++)
-            memcpy(to + r * s->out_row, from + r * p->row, (size_t)p->floats * sizeof *to);
-    }
-}
-
-static sac_result concat_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                             void *scratch, struct sac_device_stream *stream)
-{
-    const struct concat_state *s = state;
-    (void)dev, (void)scratch, (void)stream;
-    for (int i = 0; i < s->count; i++) {
-        float *to = (float *)out[0] + s->parts[i].offset;
-        if (in[i] != to)
-            copy_part(s, &s->parts[i], in[i], to);
-    }
-    return SAC_OK;
-}
-
 const struct sac_kernel sac_cpu_Concat = {SAC_OP_Concat, concat_supports, concat_prepare,
-                                          concat_run, sac_free};
+                                          sac_moves_run, sac_free};

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators that only move data and need not know what the channels are: Transpose, Expand, Tile,
+ * Pad with a constant, Gather of one index. Each is one move, Pad a few. */
+#include <stdio.h>
+
+#include "engine/cpu/moves.h"
+#include "engine/ops/reads.h"
+
+/* One move between input 0 and output 0. */
+struct single {
+    int     rank;
+    int64_t dims[SAC_WALK_DIMS], from[SAC_WALK_DIMS], to[SAC_WALK_DIMS];
+    int64_t at; /* in the input */
+};
+/* Describes the operator's move, given the strides of its operands. False: it cannot. */
+typedef bool describe_fn(const struct sac_op_call *c, const int64_t *in, const int64_t *out,
+                         struct single *m);
+
+static bool fill_single(const struct sac_kernel_plan *plan, describe_fn *describe,
+                        struct sac_moves *s)
+{
+    const struct sac_op_call *c = plan->call;
+    int64_t                   in[SAC_RANK_MAX], out[SAC_RANK_MAX];
+    struct single             m = {0};
+    sac_input_strides(plan, 0, in);
+    sac_output_strides(plan, 0, out);
+    if (!describe(c, in, out, &m))
+        return false;
+    sac_moves_add(s, 0, m.at, m.from, 0, 0, m.to, sac_dtype_bytes(c->in[0].dtype), m.rank, m.dims);
+    return true;
+}
+
+/* Would all bytes stay where they are? */
+static bool stays(const struct sac_kernel_question *q, enum sac_layout in, enum sac_layout out,
+                  describe_fn *describe)
+{
+    struct sac_kernel_plan plan = {.call = q->call};
+    struct sac_moves      *s = sac_moves_create(1);
+    plan.in_layout[0] = in;
+    plan.out_layout[0] = out;
+    const bool whole = s &&
+                       sac_operand_bytes(&q->call->in[0]) == sac_operand_bytes(&q->call->out[0]) &&
+                       fill_single(&plan, describe, s) && sac_moves_whole(s);
+    sac_free(s);
+    return whole;
+}
+
+static struct sac_kernel_offer supports_single(const struct sac_kernel_question *q,
+                                               describe_fn                      *describe)
+{
+    const struct sac_op_call *c = q->call;
+    struct sac_kernel_offer   offer = sac_moves_keep_layout(q);
+    int64_t                   none[SAC_RANK_MAX] = {0};
+    struct single             m = {0};
+    if (!describe(c, none, none, &m))
+        return sac_kernel_refuse("what it does is known only at run time");
+    offer.out_layout[0] = SAC_LAYOUT_PLAIN;
+    if (c->in[0].dtype == SAC_F32 && c->out[0].rank >= 3 &&
+        !stays(q, offer.in_layout[0], SAC_LAYOUT_PLAIN, describe) &&
+        stays(q, offer.in_layout[0], SAC_LAYOUT_CHANNELS_LAST, describe))
+        offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
+    offer.in_place = stays(q, offer.in_layout[0], offer.out_layout[0], describe) ? 0 : -1;
+    return offer;
+}
+
+static const char *kind_name(const struct sac_moves *s)
+{
+    static const char *const names[] = {"copy", "transpose", "gather"};
+    return s->count ? names[s->parts[0].move.kind] : "nothing";
+}
+
+static sac_result prepare_single(struct sac_kernel_plan *plan, describe_fn *describe)
+{
+    struct sac_moves *s = sac_moves_create(1);
+    if (!s || !fill_single(plan, describe, s)) {
+        sac_free(s);
+        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
+    }
+    snprintf(plan->implementation, sizeof plan->implementation, "%s", kind_name(s));
+    plan->state = s;
+    return SAC_OK;
+}
+
+/* ---- each operator's move ---- */
+
+static bool describe_transpose(const struct sac_op_call *c, const int64_t *in, const int64_t *out,
+                               struct single *m)
+{
+    int perm[SAC_RANK_MAX];
+    if (sac_transpose_perm(c, perm) != SAC_OK)
+        return false;
+    m->rank = c->in[0].rank;
+    for (int d = 0; d < m->rank; d++) {
+        m->dims[d] = c->out[0].dims[d];
+        m->from[d] = in[perm[d]];
+        m->to[d] = out[d];
+    }
+    return true;
+}
+
+static bool describe_expand(const struct sac_op_call *c, const int64_t *in, const int64_t *out,
+                            struct single *m)
+{
+    m->rank = c->out[0].rank;
+    sac_expand_steps(c, in, m->from);
+    for (int d = 0; d < m->rank; d++) {
+        m->dims[d] = c->out[0].dims[d];
+        m->to[d] = out[d];
+    }
+    return true;
+}
+
+static bool describe_tile(const struct sac_op_call *c, const int64_t *in, const int64_t *out,
+                          struct single *m)
+{
+    const struct sac_tiling t = sac_tiling_of(c, in, out);
+    m->rank = t.rank;
+    for (int d = 0; d < t.rank; d++) {
+        m->dims[d] = t.dims[d];
+        m->from[d] = t.from[d];
+        m->to[d] = t.to[d];
+    }
+    return true;
+}
+
+/* One constant index: a slice, of which the output may have kept the axis or not. */
+static bool describe_gather(const struct sac_op_call *c, const int64_t *in, const int64_t *out,
+                            struct single *m)
+{
+    const int rank = c->in[0].rank;
+    int64_t   index;
+    size_t    count;
+    int       axis;
+    if (!c->in[1].data || sac_operand_elements(&c->in[1]) != 1 || c->in[1].rank > 1 ||
+        !sac_axis_normalise(sac_attr_int(c->node, "axis", 0), rank, &axis) ||
+        sac_operand_ints(c, 1, &index, 1, &count) != SAC_OK)
+        return false;
+    index += index < 0 ? c->in[0].dims[axis] : 0;
+    if (index < 0 || index >= c->in[0].dims[axis])
+        return false; /* the reference row names the fault */
+    m->at = index * in[axis];
+    for (int d = 0; d < rank; d++) {
+        if (d == axis)
+            continue;
+        m->dims[m->rank] = c->in[0].dims[d];
+        m->from[m->rank] = in[d];
+        m->to[m->rank++] = out[d > axis && c->in[1].rank == 0 ? d - 1 : d];
+    }
+    return true;
+}
+
+#define SINGLE_KERNEL(op, describe)                                                               \
+    static struct sac_kernel_offer describe##_supports(struct sac_device                *dev,     \
+                                                       const struct sac_kernel_question *q)       \
+    {                                                                                             \
+        (void)dev;                                                                                \
+        return supports_single(q, describe);                                                      \
+    }                                                                                             \
+    static sac_result describe##_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)    \
+    {                                                                                             \
+        (void)dev;                                                                                \
+        return prepare_single(plan, describe);                                                    \
+    }                                                                                             \
+    const struct sac_kernel sac_cpu_##op = {SAC_OP_##op, describe##_supports, describe##_prepare, \
+                                            sac_moves_run, sac_free}
+SINGLE_KERNEL(Transpose, describe_transpose);
+SINGLE_KERNEL(Expand, describe_expand);
+SINGLE_KERNEL(Tile, describe_tile);
+SINGLE_KERNEL(Gather, describe_gather);
+
+/* ---- Pad: the input's place in the output, and the border around it in slabs ---- */
+
+static bool read_pads(const struct sac_op_call *c, struct sac_pads *p)
+{
+    enum sac_pad_mode mode = SAC_PAD_REFLECT;
+    for (int i = 1; i < c->in_count; i++)
+        if (c->in[i].present && !c->in[i].data && sac_operand_elements(&c->in[i]) > 0)
+            return false;
+    return sac_pad_mode(c, &mode) == SAC_OK && mode == SAC_PAD_CONSTANT &&
+           sac_pad_read(c, p) == SAC_OK;
+}
+
+static struct sac_kernel_offer pad_supports(struct sac_device                *dev,
+                                            const struct sac_kernel_question *q)
+{
+    struct sac_kernel_offer offer = sac_moves_keep_layout(q);
+    struct sac_pads         p;
+    (void)dev;
+    if (!read_pads(q->call, &p))
+        return sac_kernel_refuse("not with a constant, or its pads are not known");
+    offer.in_place = sac_operand_same_dims(&q->call->in[0], &q->call->out[0]) ? 0 : -1;
+    for (int d = 0; d < q->call->in[0].rank; d++)
+        if (p.begin[d] != 0)
+            offer.in_place = -1;
+    return offer;
+}
+
+/* Pads along axis d: dimensions before it are those of the input's place, those after it whole. */
+static void add_slab(struct sac_moves *s, const struct sac_op_call *c, const int64_t *to,
+                     const int64_t *begin, const int64_t *end, int d, int64_t first, int64_t last)
+{
+    const int64_t zero[SAC_RANK_MAX] = {0};
+    int64_t       dims[SAC_RANK_MAX], at = first * to[d];
+    for (int k = 0; k < c->out[0].rank; k++) {
+        dims[k] = k < d ? end[k] - begin[k] : c->out[0].dims[k];
+        at += k < d ? begin[k] * to[k] : 0;
+    }
+    dims[d] = last - first;
+    sac_moves_add(s, -1, 0, zero, 0, at, to, sac_dtype_bytes(c->in[0].dtype), c->out[0].rank, dims);
+}
+
+static void add_pads(struct sac_moves *s, const struct sac_kernel_plan *plan,
+                     const struct sac_pads *p)
+{
+    const struct sac_op_call *c = plan->call;
+    int64_t in[SAC_RANK_MAX], out[SAC_RANK_MAX], begin[SAC_RANK_MAX], end[SAC_RANK_MAX];
+    int64_t dims[SAC_RANK_MAX], from = 0, to = 0;
+    sac_input_strides(plan, 0, in);
+    sac_output_strides(plan, 0, out);
+    for (int d = 0; d < c->in[0].rank; d++) { /* negative pads cut */
+        const int64_t size = c->out[0].dims[d];
+        begin[d] = SAC_CLAMP(p->begin[d], 0, size);
+        end[d] = SAC_CLAMP(p->begin[d] + c->in[0].dims[d], begin[d], size);
+        dims[d] = end[d] - begin[d];
+        from += (begin[d] - p->begin[d]) * in[d];
+        to += begin[d] * out[d];
+    }
+    for (int d = 0; d < c->in[0].rank; d++) {
+        add_slab(s, c, out, begin, end, d, 0, begin[d]);
+        add_slab(s, c, out, begin, end, d, end[d], c->out[0].dims[d]);
+    }
+    sac_moves_add(s, 0, from, in, 0, to, out, sac_dtype_bytes(c->in[0].dtype), c->in[0].rank, dims);
+}
+
+static sac_result pad_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    const struct sac_op_call *c = plan->call;
+    struct sac_pads           p;
+    struct sac_moves         *s = sac_moves_create(2 * c->in[0].rank + 1);
+    (void)dev;
+    if (!s || !read_pads(c, &p)) {
+        sac_free(s);
+        return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
+    }
+    struct sac_operand constant = {.dtype = c->in[0].dtype, .data = &s->constant};
+    if (sac_op_has(c, 2) && sac_operand_elements(&c->in[2]) == 1)
+        memcpy(&s->constant, c->in[2].data, sac_dtype_bytes(constant.dtype));
+    else
+        sac_operand_set(&constant, 0, sac_attr_float(c->node, "value", 0));
+    add_pads(s, plan, &p);
+    snprintf(plan->implementation, sizeof plan->implementation, "copy");
+    plan->state = s;
+    return SAC_OK;
+}
+
+const struct sac_kernel sac_cpu_Pad = {SAC_OP_Pad, pad_supports, pad_prepare, sac_moves_run,
+                                       sac_free};
