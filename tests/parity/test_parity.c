@@ -29,7 +29,8 @@ static void compare(const struct subject *s, int output, const void *got, const 
     double bound = op->tolerance_abs;
     if (!(op->flags & SAC_OP_ELEMENTWISE))
         bound *= fmax(1, subject_largest(&want));
-    for (int64_t i = 0; i < sac_operand_elements(&want); i++) {
+    const int64_t elements = sac_operand_elements(&want);
+    for (int64_t i = 0; i < elements; i++) {
         double a = sac_operand_get(&have, i), b = sac_operand_get(&want, i);
         bool   same = a == b || (isnan(a) && isnan(b));
         if (!same && !(fabs(a - b) <= bound + op->tolerance_rel * fabs(b)))

@@ -68,7 +68,8 @@ static void compare(struct attempt *a, int output, const void *got)
         bound += 0x1p-11 * (op->flags & SAC_OP_ELEMENTWISE ? 0x1p-12 : most);
         relative += 0x1p-10;
     }
-    for (int64_t i = 0; i < sac_operand_elements(&want) && !a->failed; i++) {
+    const int64_t elements = sac_operand_elements(&want);
+    for (int64_t i = 0; i < elements && !a->failed; i++) {
         const double x = sac_operand_get(&have, i), y = sac_operand_get(&want, i);
         const bool   over = half && isinf(x) && fabs(y) >= 65500 && (x > 0) == (y > 0);
         const bool   same = x == y || (isnan(x) && isnan(y)) || over;
@@ -352,9 +353,9 @@ static void round_inputs(struct subject *s)
 {
     for (int i = 0; i < s->call->in_count; i++) {
         struct sac_operand *o = &s->call->in[i];
-        for (int64_t k = 0;
-             o->present && o->dtype == SAC_F32 && !s->constant[i] && k < sac_operand_elements(o);
-             k++) {
+        const bool          rounds = o->present && o->dtype == SAC_F32 && !s->constant[i];
+        const int64_t       elements = rounds ? sac_operand_elements(o) : 0;
+        for (int64_t k = 0; k < elements; k++) {
             float *v = (float *)o->data + k;
             *v = SAC_CLAMP(*v, -60000.0f, 60000.0f);
             *v = sac_half_to_float(sac_float_to_half(*v));
