@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from helpers import losses
 from saccade_train import crops, nets, reid, training
 
-STEPS = 30
+STEPS = 10
 
 
 @pytest.fixture(scope='module')
