@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/cpu/cpu.h"
 #include "engine/model/model.h"
 #include "tests/engine/proto.h"
 #include "tests/engine/device.h"
@@ -779,6 +780,55 @@ static void passes_trust_no_declared_type(void **state)
     }
 }
 
+static void find_conversion(void *user, const char *line)
+{
+    *(int *)user += strstr(line, "(convert)") != NULL;
+}
+
+/* Tokens that become a picture, as transformers have it: the Transpose gives channels last, which
+ * is how the convolution reads it and how the way back begins. */
+static void tokens_are_a_picture_in_channels_last(void **state)
+{
+    (void)state;
+    struct proto       graph = {0}, kept = {0}, attrs = {0};
+    sac_model         *m = NULL;
+    static const float weights[2 * 2] = {0, 1, 2, 0};
+    const int64_t      picture[] = {1, 2, 2, 3}, tokens[] = {1, 2, 6};
+    float              x[6 * 2], want[6 * 2];
+    int                conversions = 0;
+    for (int i = 0; i < 6; i++) {
+        x[2 * i] = (float)i;
+        x[2 * i + 1] = (float)-i;
+        want[2 * i] = 0;
+        want[2 * i + 1] = (float)(2 * i);
+    }
+    proto_initializer(&graph, "w", 1, "2 2 1 1", weights, sizeof weights);
+    proto_initializer(&graph, "to", 7, "4", picture, sizeof picture);
+    proto_initializer(&graph, "back", 7, "3", tokens, sizeof tokens);
+    proto_input(&graph, "x", 1, "1 6 2");
+    proto_attr_ints(&attrs, "perm", "0 2 1");
+    proto_node(&graph, "Transpose", "x", "a", &attrs);
+    proto_node(&graph, "Reshape", "a to", "b", NULL);
+    proto_node(&graph, "Conv", "b w", "c", NULL);
+    proto_node(&graph, "Reshape", "c back", "d", NULL);
+    proto_attr_ints(&attrs, "perm", "0 2 1");
+    proto_node(&graph, "Transpose", "d", "e", &attrs);
+    proto_node(&graph, "Relu", "e", "y", NULL);
+    proto_output(&graph, "y", 1, "1 6 2");
+    assert_sac_ok(load(&graph, NULL, &kept, &m));
+    sac_tensor *in = F32(DIMS(1, 6, 2), {0}), *out = NULL;
+    memcpy(sac_tensor_data(in), x, sizeof x);
+    assert_sac_ok(sac_model_run(m, &in, &out));
+    expect(out, 12, want);
+    sac_model_dump_steps(m, find_conversion, &conversions);
+    if (sac_cpu_level() >= SAC_CPU_AVX2)
+        assert_int_equal(conversions, 0);
+    sac_tensor_unref(&in);
+    sac_tensor_unref(&out);
+    sac_model_unref(&m);
+    proto_free(&kept);
+}
+
 /* RGB to BGR before a convolution whose weights are for more channels than there are. */
 static void weights_of_other_channels_stay_as_they_are(void **state)
 {
@@ -978,6 +1028,7 @@ int main(void)
         cmocka_unit_test(an_empty_batch_gives_an_empty_result),
         cmocka_unit_test(nan_stays_nan),
         cmocka_unit_test(passes_trust_no_declared_type),
+        cmocka_unit_test(tokens_are_a_picture_in_channels_last),
         cmocka_unit_test(weights_of_other_channels_stay_as_they_are),
         cmocka_unit_test(a_convolution_into_nothing_is_left_alone),
         cmocka_unit_test(files_that_are_no_models_are_refused),

@@ -395,6 +395,9 @@ const struct parity_case parity_cases[] = {
     {"Gather", "[2,9,4,5] i64(2)!", "axis=-2"},
     {"Gather", "[5,7] i64[3]%7", "axis=1"},
     {"Resize", "[2,33,9,7] - f32(1,1,4,4)!", "mode='linear'"},
+    {"Resize", "[2,9,5,7] - - i64(2,9,5,7)!", "mode='linear'"},
+    {"Resize", "[2,9,5,7] - - i64(2,9,10,7)!", ""},
+    {"Resize", "[2,9,5,7] - - i64(2,9,10,7)!", "mode='linear'"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);
