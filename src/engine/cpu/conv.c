@@ -102,11 +102,53 @@ void sac_conv_release(void *state)
     sac_free(s);
 }
 
+struct sac_conv sac_conv_part(const struct sac_conv *v, int64_t first, int64_t end,
+                              int64_t *channel)
+{
+    const int64_t   width = (int64_t)v->block * sac_simd_lanes();
+    const int64_t   taps = (int64_t)v->kernel_h * v->kernel_w * v->group_in_c * v->planes;
+    struct sac_conv part = *v;
+    *channel = first * width;
+    part.weights += *channel * taps;
+    part.bias += *channel;
+    part.group_out_c = SAC_MIN(end * width, v->group_out_c) - *channel;
+    return part;
+}
+
+int64_t sac_conv_chunks(const struct sac_device *dev, int64_t units, int64_t blocks, int64_t ns)
+{
+    const int64_t wanted = sac_pieces(dev, units * blocks, ns);
+    return SAC_CLAMP((wanted + units - 1) / units, 1, blocks);
+}
+
 static void work(const void *state, void *const *in, void *const *out, int64_t first, int64_t end)
 {
     const struct sac_conv_state *s = state;
-    SAC_SIMD_PICK(sac_conv_rows)
-    (&s->conv, in[0], s->has_residual ? in[3] : NULL, out[0], first, end);
+    const float                 *residual = s->has_residual ? in[3] : NULL;
+    const int64_t                rows = s->conv.n * s->conv.out_h;
+    for (int64_t u = first; u < end; u++) {
+        const int64_t   row = u / s->chunks * s->band, chunk = u % s->chunks;
+        int64_t         channel = 0;
+        struct sac_conv v = s->conv;
+        if (s->chunks > 1)
+            v = sac_conv_part(&s->conv, s->blocks * chunk / s->chunks,
+                              s->blocks * (chunk + 1) / s->chunks, &channel);
+        SAC_SIMD_PICK(sac_conv_rows)
+        (&v, in[0], residual ? residual + channel : NULL, (float *)out[0] + channel, row,
+         SAC_MIN(row + s->band, rows));
+    }
+}
+
+/* Bands of about LINE_PIXELS pixels; chunks of channels where there are too few bands. */
+static void cut(struct sac_conv_state *s, const struct sac_device *dev, int64_t ns)
+{
+    const struct sac_conv *v = &s->conv;
+    const int64_t          rows = v->n * v->out_h, width = (int64_t)v->block * sac_simd_lanes();
+    s->band = v->depthwise ? 1 : SAC_CLAMP(LINE_PIXELS / v->out_w, 1, v->out_h);
+    const int64_t bands = (rows + s->band - 1) / s->band;
+    s->blocks = v->depthwise || v->groups > 1 ? 1 : (v->group_out_c + width - 1) / width;
+    s->chunks = sac_conv_chunks(dev, bands, s->blocks, ns);
+    sac_units_init(&s->units, dev, bands * s->chunks, ns, work);
 }
 
 sac_result sac_conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan,
@@ -120,7 +162,7 @@ sac_result sac_conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan
     }
     const int64_t flops = 2 * sac_operand_elements(&plan->call->out[0]) * v->group_in_c *
                           v->planes * v->kernel_h * v->kernel_w;
-    sac_units_init(&s->rows, dev, v->n * v->out_h, flops / FLOPS_PER_NS, work);
+    cut(s, dev, flops / FLOPS_PER_NS);
     snprintf(plan->implementation, sizeof plan->implementation, "%s %s", sac_simd_name(),
              v->depthwise ? "depthwise" : "direct");
     plan->state = s;

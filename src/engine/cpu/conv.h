@@ -55,15 +55,23 @@ struct sac_conv_weights {
 };
 /* Vectors of output channels per tile, chosen to leave no thin remainder. */
 int sac_conv_block(int64_t vecs);
-/* Rows row0..row1-1, all channels. */
+/* The blocks first..end-1 of output channels alone, of a convolution of one group; *channel is
+ * their first channel, for out and residual. */
+struct sac_conv sac_conv_part(const struct sac_conv *v, int64_t first, int64_t end,
+                              int64_t *channel);
+/* Of a part of the work with `units` equal units and `blocks` blocks of channels, cut no further
+ * than the threads need: into how many chunks of blocks, so that no thread waits. */
+int64_t sac_conv_chunks(const struct sac_device *dev, int64_t units, int64_t blocks, int64_t ns);
+/* Rows row0..row1-1, all channels; those given together share the weights in the cache. */
 typedef void     sac_conv_rows_fn(const struct sac_conv *c, const float *in, const float *residual,
                                   float *out, int64_t row0, int64_t row1);
 sac_conv_rows_fn sac_conv_rows_avx2, sac_conv_rows_avx512;
 
 /* The state of a kernel that is a convolution. It runs by sac_units_run. */
 struct sac_conv_state {
-    struct sac_units rows;
+    struct sac_units units; /* bands of rows, times chunks of blocks of output channels */
     struct sac_conv  conv;
+    int64_t          band, chunks, blocks;
     bool             has_residual; /* input 3 */
 };
 /* The end of its prepare, with the shape in s->conv. Takes s. */

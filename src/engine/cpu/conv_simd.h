@@ -15,6 +15,8 @@ struct tile {
     float       *out;
     int64_t      channels; /* from here to the group's last */
     int          block;    /* vectors of channels in a tile */
+    /* From one pixel to the next: along a line, or down a column. */
+    int64_t in_step, out_step, residual_step;
 };
 
 /* Where and how a tile's results are stored. Copied to locals first: the compiler must assume that
@@ -32,8 +34,8 @@ SIMD_INLINE struct ending ending_of(const struct tile *t)
     return (struct ending){
         .residual = c->residual_kind == SAC_RESIDUAL_BEFORE ? t->residual : NULL,
         .out = t->out,
-        .out_pixel = c->out.pixel,
-        .residual_pixel = c->residual.pixel,
+        .out_pixel = t->out_step,
+        .residual_pixel = t->residual_step,
         .channels = t->channels,
         .min = v_set(c->clamp_min),
         .max = v_set(c->clamp_max),
@@ -131,7 +133,7 @@ SIMD_INLINE void tile_run(const struct tile *t, const int pixels, const int bloc
         for (int j = 0; j < block; j++)
             acc[i * block + j] = v_load(t->bias + j * LANES);
 
-    const int64_t step = c->in.pixel * c->stride_w, step3 = 3 * step;
+    const int64_t step = t->in_step, step3 = 3 * step;
     const int64_t column = c->group_in_c * block * LANES; /* weights of one tap */
     for (int64_t plane = 0; plane < c->planes; plane++)
         for (int ky = t->ky0; ky < t->ky1; ky++)
@@ -207,28 +209,26 @@ TILE(1, 4)
 };
 #else
 /* clang-format off */
-TILE(12, 1) TILES(1) TILE(6, 2) TILE(4, 2) TILE(2, 2) TILE(1, 2) TILE(4, 3) TILE(2, 3) TILE(1, 3)
+TILE(12, 1) TILES(1) TILE(6, 2) TILE(5, 2) TILE(4, 2) TILE(3, 2) TILE(2, 2) TILE(1, 2)
     /* clang-format on */
-    static const struct tile_size tile_sizes[3][5] = {
+    static const struct tile_size tile_sizes[2][6] = {
         TILE_ROW(12, 1),
-        {{6, tile_6x2}, {4, tile_4x2}, {2, tile_2x2}, {1, tile_1x2}, {1, tile_1x2}},
-        {{4, tile_4x3}, {2, tile_2x3}, {1, tile_1x3}, {1, tile_1x3}, {1, tile_1x3}},
+        {{6, tile_6x2}, {5, tile_5x2}, {4, tile_4x2}, {3, tile_3x2}, {2, tile_2x2}, {1, tile_1x2}},
 };
 #endif
 
-/* Pixels x0..x1-1 of one line, which all have the tile's taps: as many large tiles as fit, then
- * smaller ones. */
+/* Pixels x0..x1-1 of one line or column, which all have the tile's taps: as many large tiles as
+ * fit, then smaller ones. */
 SIMD_FN static void run_span(const struct tile *line, int64_t x0, int64_t x1)
 {
-    const struct sac_conv  *c = line->c;
     const struct tile_size *size = tile_sizes[line->block - 1];
     while (x0 < x1) {
         while (size->pixels > x1 - x0)
             size++;
         struct tile t = *line;
-        t.in += x0 * c->stride_w * c->in.pixel;
-        t.out += x0 * c->out.pixel;
-        t.residual += x0 * c->residual.pixel;
+        t.in += x0 * t.in_step;
+        t.out += x0 * t.out_step;
+        t.residual += x0 * t.residual_step;
         size->run(&t);
         x0 += size->pixels;
     }
@@ -252,45 +252,6 @@ static void inner_columns(const struct sac_conv *c, int64_t w, int64_t *first, i
     int64_t b = room < 0 ? 0 : room / c->stride_w + 1;
     *first = a < w ? a : w;
     *last = b > w ? w : b < *first ? *first : b;
-}
-
-/* All columns of a line: those at a border one by one with the taps that exist, the rest at
- * once. */
-static void run_columns(struct tile *line, int64_t w,
-                        void (*span)(const struct tile *line, int64_t x0, int64_t x1))
-{
-    const struct sac_conv *c = line->c;
-    int64_t                first, last;
-    inner_columns(c, w, &first, &last);
-    for (int64_t x = 0; x < w; x++) {
-        int64_t end = x == first && last > first ? last : x + 1;
-        clip_taps(x * c->stride_w - c->pad_left, c->dilation_w, c->kernel_w, c->in_w, &line->kx0,
-                  &line->kx1);
-        span(line, x, end);
-        x = end - 1;
-    }
-}
-
-SIMD_FN static void dense_line(const struct tile *line, int64_t w)
-{
-    const struct sac_conv *c = line->c;
-    const int64_t          taps = (int64_t)c->kernel_h * c->kernel_w * c->group_in_c * c->planes;
-    for (int64_t g = 0; g < c->groups; g++)
-        for (int64_t oc = 0; oc < c->group_out_c; oc += (int64_t)c->block * LANES) {
-            const int64_t left = c->group_out_c - oc, vecs = (left + LANES - 1) / LANES;
-            const int64_t channel = g * c->group_out_c + oc;
-            struct tile   part = *line;
-            part.block = vecs < c->block ? (int)vecs : c->block;
-            part.in += g * c->group_in_c;
-            part.weights += g * c->group_weights + oc * taps;
-            part.bias += g * c->group_bias + oc;
-            part.out += channel;
-            part.residual += channel;
-            part.channels = left;
-            run_columns(&part, w, run_span);
-            if (c->two_passes)
-                curve(&part, 0, w, left < part.block * LANES ? left : part.block * LANES);
-        }
 }
 
 /* Depthwise: each vector of channels is a convolution of its own. kernel and stride are constants
@@ -401,31 +362,153 @@ SIMD_FN static void depthwise_span(const struct tile *line, int64_t x0, int64_t 
     }
 }
 
-/* Line y of one sample, w columns wide. */
-static void run_line(const struct sac_conv *c, const float *in, const float *residual, float *out,
-                     int64_t y, int64_t w)
+/* All columns of a line: those at a border one by one with the taps that exist, the rest at
+ * once. */
+static void depthwise_line(struct tile *line, int64_t w)
 {
-    const int64_t origin = y * c->stride_h - c->pad_top;
-    struct tile   line = {.c = c, .weights = c->weights, .bias = c->bias};
-    clip_taps(origin, c->dilation_h, c->kernel_h, c->in_h, &line.ky0, &line.ky1);
-    line.in = in + origin * c->in.row - c->pad_left * c->in.pixel;
-    line.out = out + y * c->out.row;
-    line.residual = residual ? residual + y * c->residual.row : line.out;
-    if (!c->depthwise) {
-        dense_line(&line, w);
-        return;
+    const struct sac_conv *c = line->c;
+    int64_t                first, last;
+    inner_columns(c, w, &first, &last);
+    for (int64_t x = 0; x < w; x++) {
+        int64_t end = x == first && last > first ? last : x + 1;
+        clip_taps(x * c->stride_w - c->pad_left, c->dilation_w, c->kernel_w, c->in_w, &line->kx0,
+                  &line->kx1);
+        depthwise_span(line, x, end);
+        x = end - 1;
     }
-    run_columns(&line, w, depthwise_span);
     if (c->two_passes)
-        curve(&line, 0, w, c->groups);
+        curve(line, 0, w, c->groups);
+}
+
+/* ---- lines of one sample ---- */
+
+struct band {
+    const struct sac_conv *c;
+    const float           *in, *residual;
+    float                 *out;
+    int64_t                y0, y1;
+};
+
+/* Line y, all channels. */
+static struct tile line_of(const struct band *b, int64_t y)
+{
+    const struct sac_conv *c = b->c;
+    const int64_t          origin = y * c->stride_h - c->pad_top;
+    struct tile            line = {.c = c,
+                                   .weights = c->weights,
+                                   .bias = c->bias,
+                                   .in_step = c->in.pixel * c->stride_w,
+                                   .out_step = c->out.pixel,
+                                   .residual_step = c->residual.pixel};
+    clip_taps(origin, c->dilation_h, c->kernel_h, c->in_h, &line.ky0, &line.ky1);
+    line.in = b->in + origin * c->in.row - c->pad_left * c->in.pixel;
+    line.out = b->out + y * c->out.row;
+    line.residual = b->residual ? b->residual + y * c->residual.row : line.out;
+    return line;
+}
+
+/* A block of its channels: those of group g from oc on. */
+static struct tile block_of(const struct band *b, int64_t y, int64_t g, int64_t oc)
+{
+    const struct sac_conv *c = b->c;
+    const int64_t          taps = (int64_t)c->kernel_h * c->kernel_w * c->group_in_c * c->planes;
+    const int64_t          left = c->group_out_c - oc, vecs = (left + LANES - 1) / LANES;
+    const int64_t          channel = g * c->group_out_c + oc;
+    struct tile            part = line_of(b, y);
+    part.block = vecs < c->block ? (int)vecs : c->block;
+    part.in += g * c->group_in_c;
+    part.weights += g * c->group_weights + oc * taps;
+    part.bias += g * c->group_bias + oc;
+    part.out += channel;
+    part.residual += channel;
+    part.channels = left;
+    return part;
+}
+
+static int64_t width_of(const struct sac_conv *c, int64_t y)
+{
+    return y == c->out_h - 1 ? c->last_w : c->out_w;
+}
+
+static bool sees_all_rows(const struct tile *t)
+{
+    return t->ky1 - t->ky0 == t->c->kernel_h;
+}
+
+/* Column x, which is at a border: lines with all taps of a column go together, as pixels of a line
+ * do. One by one they would be a third of a small map's time. */
+static void run_border(const struct band *b, int64_t g, int64_t oc, int64_t x)
+{
+    const struct sac_conv *c = b->c;
+    for (int64_t y = b->y0; y < b->y1;) {
+        struct tile part = block_of(b, y, g, oc), below = part;
+        int64_t     end = y;
+        while (++end < b->y1 && sees_all_rows(&below)) {
+            below = line_of(b, end);
+            if (!sees_all_rows(&below))
+                break;
+        }
+        clip_taps(x * c->stride_w - c->pad_left, c->dilation_w, c->kernel_w, c->in_w, &part.kx0,
+                  &part.kx1);
+        part.in += x * part.in_step;
+        part.out += x * part.out_step;
+        part.residual += x * part.residual_step;
+        part.in_step = c->in.row * c->stride_h;
+        part.out_step = c->out.row;
+        part.residual_step = c->residual.row;
+        run_span(&part, 0, end - y);
+        y = end;
+    }
+}
+
+/* A block of channels. The lines share its weights while these are in the cache: on a small map
+ * with many channels they are what is read most. */
+static void run_block(const struct band *b, int64_t g, int64_t oc)
+{
+    const struct sac_conv *c = b->c;
+    int64_t                first, last;
+    for (int64_t y = b->y0; y < b->y1; y++) {
+        struct tile part = block_of(b, y, g, oc);
+        part.kx1 = c->kernel_w;
+        inner_columns(c, width_of(c, y), &first, &last);
+        run_span(&part, first, last);
+    }
+    inner_columns(c, c->out_w, &first, &last);
+    for (int64_t x = 0; x < c->out_w; x++)
+        if (x < first || x >= last)
+            run_border(b, g, oc, x);
+    for (int64_t y = b->y0; c->two_passes && y < b->y1; y++) {
+        const struct tile part = block_of(b, y, g, oc);
+        const int64_t     width = part.block * LANES;
+        curve(&part, 0, width_of(c, y), part.channels < width ? part.channels : width);
+    }
+}
+
+static void run_lines(const struct band *b)
+{
+    const struct sac_conv *c = b->c;
+    for (int64_t y = b->y0; c->depthwise && y < b->y1; y++) {
+        struct tile line = line_of(b, y);
+        depthwise_line(&line, width_of(c, y));
+    }
+    for (int64_t g = 0; !c->depthwise && g < c->groups; g++)
+        for (int64_t oc = 0; oc < c->group_out_c; oc += (int64_t)c->block * LANES)
+            run_block(b, g, oc);
 }
 
 void SIMD_NAME(sac_conv_rows)(const struct sac_conv *c, const float *in, const float *residual,
                               float *out, int64_t row0, int64_t row1)
 {
-    for (int64_t r = row0; r < row1; r++) {
-        int64_t n = r / c->out_h, y = r % c->out_h;
-        run_line(c, in + n * c->in.sample, residual ? residual + n * c->residual.sample : NULL,
-                 out + n * c->out.sample, y, y == c->out_h - 1 ? c->last_w : c->out_w);
+    for (int64_t r = row0; r < row1;) {
+        const int64_t     n = r / c->out_h, y = r % c->out_h, rest = c->out_h - y;
+        const int64_t     lines = rest < row1 - r ? rest : row1 - r;
+        const struct band band = {.c = c,
+                                  .in = in + n * c->in.sample,
+                                  .residual = residual ? residual + n * c->residual.sample : NULL,
+                                  .out = out + n * c->out.sample,
+                                  .y0 = y,
+                                  .y1 = y + lines};
+        run_lines(&band);
+        r += lines;
     }
 }

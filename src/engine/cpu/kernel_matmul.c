@@ -9,8 +9,7 @@
 #include "engine/ops/util.h"
 
 enum {
-    LINE_ROWS = 84, /* rows of a unit of work: whole tiles of 14, 6 and 12 rows */
-    UNITS_A_THREAD = 4,
+    LINE_ROWS = 84,    /* rows of a unit of work: whole tiles of 14, 6 and 12 rows */
     FLOPS_PER_NS = 50, /* for cutting work into pieces only */
     BYTES_PER_NS = 4
 };
@@ -200,11 +199,9 @@ static bool pair_up(struct product_state *s, const struct sac_op_call *c)
 /* Few lines are cut along the columns too, so that no thread waits. */
 static void cut(struct product_state *s, const struct sac_device *dev)
 {
-    const int64_t threads = sac_worker_pool_threads(dev->workers);
     const int64_t flops = 2 * s->p.count * s->p.rows * s->p.depth * s->p.columns;
-    const int64_t units = s->p.count * s->lines, wanted = threads * UNITS_A_THREAD;
-    s->chunks =
-        threads == 1 ? 1 : SAC_CLAMP((wanted + units - 1) / units, 1, SAC_MIN(s->panels, wanted));
+    const int64_t units = s->p.count * s->lines;
+    s->chunks = sac_conv_chunks(dev, units, s->panels, flops / FLOPS_PER_NS);
     s->run_pieces = sac_pieces(dev, units * s->chunks, flops / FLOPS_PER_NS);
     s->pack_pieces =
         sac_pieces(dev, s->p.second * s->panels,
@@ -254,15 +251,15 @@ static void run_unit(const struct product_job *j, int64_t unit)
 {
     const struct product_state *s = j->s;
     const int64_t               chunk = unit % s->chunks, line = unit / s->chunks % s->lines;
-    const int64_t               one = unit / s->chunks / s->lines, width = s->panel / s->p.depth;
-    const int64_t first = s->panels * chunk / s->chunks, end = s->panels * (chunk + 1) / s->chunks;
-    struct sac_conv v = s->conv;
-    v.weights = j->packed + s->at[2 * one + 1] * v.group_weights + first * s->panel;
-    v.bias += first * width;
-    v.group_out_c = SAC_MIN(end * width, s->p.columns) - first * width;
+    const int64_t               one = unit / s->chunks / s->lines;
+    struct sac_conv             whole = s->conv;
+    int64_t                     column;
+    whole.weights = j->packed + s->at[2 * one + 1] * whole.group_weights;
+    const struct sac_conv part = sac_conv_part(&whole, s->panels * chunk / s->chunks,
+                                               s->panels * (chunk + 1) / s->chunks, &column);
     SAC_SIMD_PICK(sac_conv_rows)
-    (&v, j->a + s->at[2 * one] * v.in.sample, NULL, j->y + one * v.out.sample + first * width, line,
-     line + 1);
+    (&part, j->a + s->at[2 * one] * part.in.sample, NULL, j->y + one * part.out.sample + column,
+     line, line + 1);
 }
 
 static void run_piece(void *arg, int piece, int worker)
