@@ -736,8 +736,9 @@ static void an_empty_batch_gives_an_empty_result(void **state)
 static void nan_stays_nan(void **state)
 {
     (void)state;
-    static const char *const ops[] = {"Relu",      "Sigmoid",   "Tanh",
-                                      "HardSwish", "LeakyRelu", "Softplus"};
+    static const char *const ops[] = {"Relu",      "Sigmoid",  "Tanh", "HardSwish",
+                                      "LeakyRelu", "Softplus", "Erf",  "Exp",
+                                      "Gelu",      "Abs",      "Neg",  "Sqrt"};
     for (size_t i = 0; i < SAC_COUNT(ops); i++) {
         struct proto graph = {0}, kept = {0};
         sac_model   *m = NULL;
@@ -755,6 +756,73 @@ static void nan_stays_nan(void **state)
         sac_model_unref(&m);
         proto_free(&kept);
     }
+}
+
+/* What a mask takes out has no share at all, not a subnormal one that the product behind it pays
+ * for. */
+static void what_is_masked_has_no_share(void **state)
+{
+    (void)state;
+    struct proto graph = {0}, kept = {0};
+    sac_model   *m = NULL;
+    proto_input(&graph, "x", 1, "1 11");
+    proto_node(&graph, "Softmax", "x", "y", NULL);
+    proto_output(&graph, "y", 1, "1 11");
+    assert_sac_ok(load(&graph, NULL, &kept, &m));
+    sac_tensor *in = F32(DIMS(1, 11), {1, -1e9f, 1, -INFINITY, 1, 1, 1, 1, -200, 1, -1e9f});
+    sac_tensor *out = NULL;
+    assert_sac_ok(sac_model_run(m, &in, &out));
+    const float *y = sac_tensor_data(out);
+    for (int i = 0; i < 11; i++)
+        assert_true(i == 1 || i == 3 || i == 8 || i == 10 ? y[i] == 0
+                                                          : fabsf(y[i] - 1.0f / 7) < 1e-6f);
+    sac_tensor_unref(&in);
+    sac_tensor_unref(&out);
+    sac_model_unref(&m);
+    proto_free(&kept);
+}
+
+static void the_size_of_minus_zero_is_zero(void **state)
+{
+    (void)state;
+    struct proto graph = {0}, kept = {0};
+    sac_model   *m = NULL;
+    proto_input(&graph, "x", 1, "1 9");
+    proto_node(&graph, "Abs", "x", "a", NULL);
+    proto_node(&graph, "Reciprocal", "a", "y", NULL);
+    proto_output(&graph, "y", 1, "1 9");
+    assert_sac_ok(load(&graph, NULL, &kept, &m));
+    sac_tensor *in = F32(DIMS(1, 9), {-0.0f, 0, -2, 2, 4, 4, 4, 4, -0.0f}), *out = NULL;
+    assert_sac_ok(sac_model_run(m, &in, &out));
+    const float *y = sac_tensor_data(out);
+    assert_true(y[0] == INFINITY && y[1] == INFINITY && y[8] == INFINITY && y[2] == 0.5f);
+    sac_tensor_unref(&in);
+    sac_tensor_unref(&out);
+    sac_model_unref(&m);
+    proto_free(&kept);
+}
+
+/* Its length is not known from its shape, but the parts behind it begin after it. */
+static void a_part_left_out_takes_its_place(void **state)
+{
+    (void)state;
+    struct proto  graph = {0}, kept = {0}, attrs = {0};
+    sac_model    *m = NULL;
+    const int64_t sizes[3] = {1, 2, 1};
+    proto_initializer(&graph, "sizes", 7, "3", sizes, sizeof sizes);
+    proto_input(&graph, "x", 1, "1 4");
+    proto_attr_int(&attrs, "axis", 1);
+    proto_node(&graph, "Split", "x sizes", "a - c", &attrs);
+    proto_node(&graph, "Add", "a c", "y", NULL);
+    proto_output(&graph, "y", 1, "1 1");
+    assert_sac_ok(load(&graph, NULL, &kept, &m));
+    sac_tensor *in = F32(DIMS(1, 4), {1, 20, 300, 4000}), *out = NULL;
+    assert_sac_ok(sac_model_run(m, &in, &out));
+    assert_float_equal(*(const float *)sac_tensor_data(out), 4001, 0);
+    sac_tensor_unref(&in);
+    sac_tensor_unref(&out);
+    sac_model_unref(&m);
+    proto_free(&kept);
 }
 
 /* While a dim is open, a node that fits no shape is not refused at load, and the file may declare
@@ -1027,6 +1095,9 @@ int main(void)
         cmocka_unit_test(folding_is_bounded_as_a_whole),
         cmocka_unit_test(an_empty_batch_gives_an_empty_result),
         cmocka_unit_test(nan_stays_nan),
+        cmocka_unit_test(what_is_masked_has_no_share),
+        cmocka_unit_test(the_size_of_minus_zero_is_zero),
+        cmocka_unit_test(a_part_left_out_takes_its_place),
         cmocka_unit_test(passes_trust_no_declared_type),
         cmocka_unit_test(tokens_are_a_picture_in_channels_last),
         cmocka_unit_test(weights_of_other_channels_stay_as_they_are),

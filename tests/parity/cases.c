@@ -401,6 +401,14 @@ const struct parity_case parity_cases[] = {
     {"Resize", "[2,9,5,7] - - i64(2,9,5,7)!", "mode='linear'"},
     {"Resize", "[2,9,5,7] - - i64(2,9,10,7)!", ""},
     {"Resize", "[2,9,5,7] - - i64(2,9,10,7)!", "mode='linear'"},
+    {"LayerNormalization", "[8,8] [8,1] [8,1]", ""},
+    {"LayerNormalization", "[3,8,8] [1,1,8] [8,1]", ""},
+    {"LayerNormalization", "[2,16,4,4] [16,1,1] [16,4,4]", "axis=1"},
+    {"LayerNormalization", "[2,8,40,40] [8,40,40]!", "axis=1"},
+    {"FusedConv", "[2,32,7,7] [64,8,3,3]! [64]! [2,64,7,7]",
+     "group=4 pads=1,1,1,1 activation=1 residual=1"},
+    {"Conv", "[1,40,7,9] [72,40,3,3]! [72]!", "pads=1,1,1,1"},
+    {"Conv", "[3,16,5,3] [40,16,5,5]! [40]!", "pads=2,2,2,2"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

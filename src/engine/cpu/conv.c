@@ -139,14 +139,19 @@ static void work(const void *state, void *const *in, void *const *out, int64_t f
     }
 }
 
-/* Bands of about LINE_PIXELS pixels; chunks of channels where there are too few bands. */
+/* Bands of about LINE_PIXELS pixels and equal height; where that leaves a thread without work,
+ * chunks of channels, and where there are none, thinner bands. */
 static void cut(struct sac_conv_state *s, const struct sac_device *dev, int64_t ns)
 {
     const struct sac_conv *v = &s->conv;
     const int64_t          rows = v->n * v->out_h, width = (int64_t)v->block * sac_simd_lanes();
-    s->band = v->depthwise ? 1 : SAC_CLAMP(LINE_PIXELS / v->out_w, 1, v->out_h);
-    const int64_t bands = (rows + s->band - 1) / s->band;
     s->blocks = v->depthwise || v->groups > 1 ? 1 : (v->group_out_c + width - 1) / width;
+    const int64_t wanted = sac_pieces(dev, rows * s->blocks, ns);
+    const int64_t tall = SAC_MIN(LINE_PIXELS / v->out_w, rows * s->blocks / wanted);
+    const int64_t band = v->depthwise ? 1 : SAC_CLAMP(tall, 1, v->out_h);
+    const int64_t cuts = (v->out_h + band - 1) / band;
+    s->band = (v->out_h + cuts - 1) / cuts;
+    const int64_t bands = (rows + s->band - 1) / s->band;
     s->chunks = sac_conv_chunks(dev, bands, s->blocks, ns);
     sac_units_init(&s->units, dev, bands * s->chunks, ns, work);
 }

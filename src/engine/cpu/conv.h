@@ -59,8 +59,8 @@ int sac_conv_block(int64_t vecs);
  * their first channel, for out and residual. */
 struct sac_conv sac_conv_part(const struct sac_conv *v, int64_t first, int64_t end,
                               int64_t *channel);
-/* Of a part of the work with `units` equal units and `blocks` blocks of channels, cut no further
- * than the threads need: into how many chunks of blocks, so that no thread waits. */
+/* Into how many chunks to cut `blocks` blocks of channels when there are only `units` units of
+ * work, which take about `ns` in total: no more than the threads need. */
 int64_t sac_conv_chunks(const struct sac_device *dev, int64_t units, int64_t blocks, int64_t ns);
 /* Rows row0..row1-1, all channels; those given together share the weights in the cache. */
 typedef void     sac_conv_rows_fn(const struct sac_conv *c, const float *in, const float *residual,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saccade's own fast CPU kernels: AVX2 and AVX-512, channels last, without any library. Their
- * provider is sac_kernels_cpu; on other CPUs it is empty and the reference rows run.
+ * provider is sac_kernels_cpu; on other CPUs those that compute refuse, and the reference rows
+ * run.
  *
  * kernel_<name>.c holds an operator's supports, prepare and run, whose work is cut into pieces for
  * the worker pool (struct sac_units). The inner loops stand in conv_simd.h and map_simd.h over the

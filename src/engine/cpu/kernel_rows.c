@@ -8,12 +8,15 @@
 #include "engine/cpu/map.h"
 #include "engine/ops/util.h"
 
-enum { COLUMNS = 256 }; /* neighbouring lines in a unit of work */
+enum {
+    COLUMNS = 256,         /* neighbouring lines in a unit of work */
+    LINE_MAX_FLOATS = 8192 /* whose moments are sums of float32 */
+};
 
 struct rows_state {
     struct sac_units units;
-    int64_t          length, lines; /* of one line; how many */
-    int64_t          inner, pieces; /* lines that are neighbours; units they make */
+    int64_t          length, lines;    /* of one line; how many */
+    int64_t          inner, stretches; /* lines that are neighbours; units they make */
     double           epsilon;
     bool             centred, shifted;
 };
@@ -71,8 +74,8 @@ static void softmax_work(const void *state, void *const *in, void *const *out, i
         return;
     }
     for (int64_t u = first; u < end; u++) {
-        const int64_t column = u % s->pieces * COLUMNS;
-        const int64_t at = u / s->pieces * s->length * s->inner + column;
+        const int64_t column = u % s->stretches * COLUMNS;
+        const int64_t at = u / s->stretches * s->length * s->inner + column;
         SAC_SIMD_PICK(sac_map_softmax)
         (x + at, y + at, s->length, s->inner, SAC_MIN(COLUMNS, s->inner - column));
     }
@@ -85,8 +88,8 @@ static sac_result softmax_prepare(struct sac_device *dev, struct sac_kernel_plan
     if (!s)
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     read_lines(plan->call, s);
-    s->pieces = s->inner == 1 ? 1 : (s->inner + COLUMNS - 1) / COLUMNS;
-    sac_units_init(&s->units, dev, s->lines * s->pieces, count, softmax_work);
+    s->stretches = s->inner == 1 ? 1 : (s->inner + COLUMNS - 1) / COLUMNS;
+    sac_units_init(&s->units, dev, s->lines * s->stretches, count, softmax_work);
     return rows_take(plan, s);
 }
 
@@ -103,6 +106,18 @@ static int64_t line_of(const struct sac_op_call *c)
     return sac_dims_product(c->in[0].rank - axis, c->in[0].dims + axis);
 }
 
+/* One number for each place of a line, the same for all lines. */
+static bool is_a_line(const struct sac_operand *o, const struct sac_operand *x, int64_t length)
+{
+    int64_t same = 1;
+    for (int d = 1; d <= o->rank && same < length; d++) {
+        if (d > x->rank || o->dims[o->rank - d] != x->dims[x->rank - d])
+            return false;
+        same *= o->dims[o->rank - d];
+    }
+    return same == length && sac_operand_elements(o) == length;
+}
+
 static struct sac_kernel_offer norm_supports(struct sac_device                *dev,
                                              const struct sac_kernel_question *q)
 {
@@ -110,11 +125,14 @@ static struct sac_kernel_offer norm_supports(struct sac_device                *d
     const int64_t             length = line_of(c);
     (void)dev;
     for (int i = 1; i < c->in_count; i++)
-        if (c->in[i].present && sac_operand_elements(&c->in[i]) != length)
+        if (c->in[i].present && !is_a_line(&c->in[i], &c->in[0], length))
             return sac_kernel_refuse("scale or shift is not one number for each of a line");
     for (int i = 1; i < c->out_count; i++)
         if (c->out[i].present)
             return sac_kernel_refuse("its mean is an output");
+    if (length > LINE_MAX_FLOATS)
+        return sac_kernel_refuse("lines of over %d numbers lose digits in float32",
+                                 LINE_MAX_FLOATS);
     return plain_float(q);
 }
 

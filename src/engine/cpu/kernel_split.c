@@ -29,6 +29,9 @@ static struct sac_kernel_offer split_supports(struct sac_device                *
                                               const struct sac_kernel_question *q)
 {
     (void)dev;
+    for (int i = 0; i < q->call->out_count; i++)
+        if (!q->call->out[i].present)
+            return sac_kernel_refuse("output %d is left out, and with it its length", i);
     return accept(q, split_axis(q->call) == 1);
 }
 
@@ -43,11 +46,9 @@ static sac_result split_prepare(struct sac_device *dev, struct sac_kernel_plan *
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     sac_input_strides(plan, 0, in);
     for (int i = 0; i < c->out_count; i++) {
-        if (c->out[i].present) {
-            sac_output_strides(plan, i, out);
-            sac_moves_add(s, 0, offset, in, i, 0, out, sac_dtype_bytes(c->in[0].dtype),
-                          c->out[i].rank, c->out[i].dims);
-        }
+        sac_output_strides(plan, i, out);
+        sac_moves_add(s, 0, offset, in, i, 0, out, sac_dtype_bytes(c->in[0].dtype), c->out[i].rank,
+                      c->out[i].dims);
         offset += c->out[i].dims[axis] * in[axis];
     }
     snprintf(plan->implementation, sizeof plan->implementation, "copy");

@@ -51,7 +51,7 @@ SIMD_INLINE vec unary(enum sac_unary op, vec x)
 {
     const vec half = v_set(0.5f), one = v_set(1.0f);
     switch (op) {
-    case SAC_UNARY_ABS: return v_max(v_sub(v_set(0.0f), x), x);
+    case SAC_UNARY_ABS: return v_max(x, v_sub(v_set(0.0f), x)); /* the second of two zeros: +0 */
     case SAC_UNARY_ERF: return v_erf(x);
     case SAC_UNARY_EXP: return v_exp_whole(x);
     case SAC_UNARY_GELU:
@@ -183,7 +183,13 @@ SIMD_FN void SIMD_NAME(sac_map_normalise)(const float *x, float mean, float fact
     });
 }
 
-/* The last n < LANES numbers of a line, the missing ones as what exp makes nothing of. */
+/* e^x for x <= 0, and 0 where it would be subnormal: what a mask takes out costs nothing later. */
+SIMD_INLINE vec share_of(vec x)
+{
+    return v_where_less(x, v_set(-87.0f), v_set(0.0f), v_exp(x));
+}
+
+/* The last n < LANES numbers of a line, the missing ones as what has no share. */
 SIMD_INLINE vec rest_of_line(const float *x, int64_t n)
 {
     float rest[LANES];
@@ -204,12 +210,12 @@ SIMD_INLINE void softmax_line(const float *x, float *y, int64_t length)
         top = v_max(v_load(x + i), top);
     const vec max = v_set(v_largest(top));
     for (int64_t i = 0; i < whole; i += LANES) {
-        const vec e = v_exp(v_sub(v_load(x + i), max));
+        const vec e = share_of(v_sub(v_load(x + i), max));
         v_store(y + i, e);
         sum = v_add(sum, e);
     }
     if (left) {
-        rest = v_exp(v_sub(rest, max));
+        rest = share_of(v_sub(rest, max));
         sum = v_add(sum, rest);
     }
     const vec share = v_set(1.0f / v_sum(sum));
@@ -232,7 +238,7 @@ SIMD_FN void SIMD_NAME(sac_map_softmax)(const float *x, float *y, int64_t length
         for (int64_t k = 0; k < length; k++)
             top = v_max(LOAD(x + k * step + i), top);
         for (int64_t k = 0; k < length; k++) {
-            const vec e = v_exp(v_sub(LOAD(x + k * step + i), top));
+            const vec e = share_of(v_sub(LOAD(x + k * step + i), top));
             STORE(y + k * step + i, e);
             sum = v_add(sum, e);
         }

@@ -24,7 +24,7 @@ struct sac_move_dim {
     int64_t count, to, from;
 };
 
-/* All fields are sac_move_init's. Bytes can be compared, so that equal moves are equal memory. */
+/* All fields are sac_move_init's. */
 struct sac_move {
     enum sac_move_kind  kind;
     size_t              bytes;
