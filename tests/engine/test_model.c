@@ -825,6 +825,95 @@ static void a_part_left_out_takes_its_place(void **state)
     proto_free(&kept);
 }
 
+/* ---- GELU as exporters spell it ---- */
+
+struct spelling {
+    const char *nodes[8][3]; /* operator, inputs, output; the last makes y */
+    bool        tanh_like, found;
+};
+
+static const struct spelling spellings[] = {
+    {{{"Div", "x root", "d"},
+      {"Erf", "d", "e"},
+      {"Add", "e one", "s"},
+      {"Mul", "x s", "m"},
+      {"Mul", "m half", "y"}},
+     .found = true},
+    {{{"Mul", "half x", "h"},
+      {"Mul", "inverse x", "d"},
+      {"Erf", "d", "e"},
+      {"Add", "one e", "s"},
+      {"Mul", "h s", "y"}},
+     .found = true},
+    {{{"Pow", "x three", "p"},
+      {"Mul", "p bend", "b"},
+      {"Add", "x b", "c"},
+      {"Mul", "c width", "w"},
+      {"Tanh", "w", "t"},
+      {"Add", "t one", "s"},
+      {"Mul", "x half", "h"},
+      {"Mul", "h s", "y"}},
+     .tanh_like = true,
+     .found = true},
+    /* not one: 3 + erf */
+    {{{"Div", "x root", "d"},
+      {"Erf", "d", "e"},
+      {"Add", "e three", "s"},
+      {"Mul", "x s", "m"},
+      {"Mul", "m half", "y"}}},
+};
+
+static void count_gelus(void *user, const char *line)
+{
+    *(int *)user += strstr(line, "Gelu ") != NULL;
+}
+
+static sac_model *spelled(const struct spelling *s, struct proto *kept)
+{
+    static const struct {
+        const char *name;
+        float       value;
+    } numbers[] = {
+        {"root", 1.41421356f}, {"inverse", 0.70710678f}, {"half", 0.5f},        {"one", 1},
+        {"three", 3},          {"bend", 0.044715f},      {"width", 0.79788456f}};
+    struct proto graph = {0};
+    sac_model   *m = NULL;
+    for (size_t i = 0; i < SAC_COUNT(numbers); i++)
+        proto_initializer(&graph, numbers[i].name, 1, "", &numbers[i].value, sizeof(float));
+    proto_input(&graph, "x", 1, "1 5");
+    for (int i = 0; i < 8 && s->nodes[i][0]; i++)
+        proto_node(&graph, s->nodes[i][0], s->nodes[i][1], s->nodes[i][2], NULL);
+    proto_output(&graph, "y", 1, "1 5");
+    assert_sac_ok(load(&graph, NULL, kept, &m));
+    return m;
+}
+
+static void a_spelled_gelu_is_one_step(void **state)
+{
+    (void)state;
+    static const float x[5] = {-3, -0.5f, 0, 0.75f, 4};
+    for (size_t i = 0; i < SAC_COUNT(spellings); i++) {
+        const struct spelling *s = &spellings[i];
+        struct proto           kept = {0};
+        sac_model             *m = spelled(s, &kept);
+        sac_tensor            *in = tensor(SAC_F32, 2, (int64_t[]){1, 5}, x), *out = NULL;
+        int                    gelus = 0;
+        assert_sac_ok(sac_model_run(m, &in, &out));
+        sac_model_dump_steps(m, count_gelus, &gelus);
+        assert_int_equal(gelus, s->found);
+        for (int k = 0; k < 5; k++) {
+            const double bent = 0.79788456 * (x[k] + 0.044715 * x[k] * x[k] * x[k]);
+            const double bell = s->tanh_like ? tanh(bent) : erf(x[k] / sqrt(2));
+            assert_float_equal(((const float *)sac_tensor_data(out))[k],
+                               x[k] / 2 * ((s->found ? 1 : 3) + bell), 1e-5);
+        }
+        sac_tensor_unref(&in);
+        sac_tensor_unref(&out);
+        sac_model_unref(&m);
+        proto_free(&kept);
+    }
+}
+
 /* While a dim is open, a node that fits no shape is not refused at load, and the file may declare
  * the type of its output. The passes must not take its attributes for checked. */
 static void passes_trust_no_declared_type(void **state)
@@ -1098,6 +1187,7 @@ int main(void)
         cmocka_unit_test(what_is_masked_has_no_share),
         cmocka_unit_test(the_size_of_minus_zero_is_zero),
         cmocka_unit_test(a_part_left_out_takes_its_place),
+        cmocka_unit_test(a_spelled_gelu_is_one_step),
         cmocka_unit_test(passes_trust_no_declared_type),
         cmocka_unit_test(tokens_are_a_picture_in_channels_last),
         cmocka_unit_test(weights_of_other_channels_stay_as_they_are),

@@ -198,6 +198,19 @@ sac_result sac_node_set_float(struct sac_graph *g, struct sac_node *n, const cha
     return SAC_OK;
 }
 
+sac_result sac_node_set_string(struct sac_graph *g, struct sac_node *n, const char *name,
+                               const char *v)
+{
+    struct sac_attr *a = attr_slot(g, n, name);
+    const char      *copy = a ? sac_arena_strndup(g->arena, v, strlen(v)) : NULL;
+    if (!copy)
+        return SAC_ERR_MEMORY;
+    a->kind = SAC_ATTR_STRING;
+    a->count = strlen(v);
+    a->s = copy;
+    return SAC_OK;
+}
+
 sac_result sac_node_set_ints(struct sac_graph *g, struct sac_node *n, const char *name,
                              const int64_t *v, size_t count)
 {

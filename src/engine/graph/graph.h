@@ -123,6 +123,8 @@ struct sac_node *sac_graph_node(struct sac_graph *g, const char *domain, const c
                                 int inputs, int outputs, const struct sac_node *like);
 sac_result sac_node_set_int(struct sac_graph *g, struct sac_node *n, const char *name, int64_t v);
 sac_result sac_node_set_float(struct sac_graph *g, struct sac_node *n, const char *name, float v);
+sac_result sac_node_set_string(struct sac_graph *g, struct sac_node *n, const char *name,
+                               const char *v);
 sac_result sac_node_set_ints(struct sac_graph *g, struct sac_node *n, const char *name,
                              const int64_t *v, size_t count);
 /* Share an attribute of another node (nothing when it has none of that name). */

@@ -2,14 +2,13 @@
 #include "engine/ops/infer.h"
 #include "engine/passes/pass.h"
 
+/* The Transposes go first, as the patterns after them match only channels first; but GELU before
+ * them, since they would move into its spelling, and again after norms, which may stand between
+ * two. */
 static const struct sac_pass *const passes[] = {
-    &sac_pass_identity,   &sac_pass_transpose, /* channels first everywhere: the patterns below
-                                                  match only that */
-    &sac_pass_activation, &sac_pass_focus,     &sac_pass_norm, &sac_pass_transpose, /* norms may
-                                                                                       stand between
-                                                                                       two
-                                                                                       Transposes */
-    &sac_pass_norm,       &sac_pass_channels,  &sac_pass_gate, &sac_pass_pool,      &sac_pass_conv,
+    &sac_pass_identity, &sac_pass_gelu, &sac_pass_transpose, &sac_pass_activation,
+    &sac_pass_focus,    &sac_pass_norm, &sac_pass_transpose, &sac_pass_norm,
+    &sac_pass_channels, &sac_pass_gate, &sac_pass_pool,      &sac_pass_conv,
     &sac_pass_identity,
 };
 
