@@ -825,6 +825,44 @@ static void a_part_left_out_takes_its_place(void **state)
     proto_free(&kept);
 }
 
+static void count_separate(void *user, const char *line)
+{
+    static const char *const separate[] = {"GatedSum", "Mul", "Add", "Relu"};
+    for (size_t i = 0; i < SAC_COUNT(separate); i++)
+        *(int *)user += strstr(line, separate[i]) != NULL;
+}
+
+/* Conv, Mul, Add, Relu with a number per channel, as DETR's frozen norms are exported. */
+static void a_frozen_norm_is_folded(void **state)
+{
+    (void)state;
+    static const float w[2] = {2, 3}, factor[2] = {0.5f, 4}, summand[2] = {1, -100};
+    struct proto       graph = {0}, kept = {0};
+    sac_model         *m = NULL;
+    int                separate = 0;
+    proto_initializer(&graph, "w", 1, "2 1 1 1", w, sizeof w);
+    proto_initializer(&graph, "factor", 1, "1 2 1 1", factor, sizeof factor);
+    proto_initializer(&graph, "summand", 1, "1 2 1 1", summand, sizeof summand);
+    proto_input(&graph, "x", 1, "1 1 2 2");
+    proto_node(&graph, "Conv", "x w", "c", NULL);
+    proto_node(&graph, "Mul", "c factor", "m", NULL);
+    proto_node(&graph, "Add", "m summand", "a", NULL);
+    proto_node(&graph, "Relu", "a", "y", NULL);
+    proto_output(&graph, "y", 1, "1 2 2 2");
+    assert_sac_ok(load(&graph, NULL, &kept, &m));
+    sac_tensor *in = F32(DIMS(1, 1, 2, 2), {1, 2, 3, 10}), *out = NULL;
+    assert_sac_ok(sac_model_run(m, &in, &out));
+    sac_model_dump_steps(m, count_separate, &separate);
+    assert_int_equal(separate, 0);
+    static const float want[8] = {2, 3, 4, 11, 0, 0, 0, 20};
+    for (int i = 0; i < 8; i++)
+        assert_float_equal(((const float *)sac_tensor_data(out))[i], want[i], 1e-5);
+    sac_tensor_unref(&in);
+    sac_tensor_unref(&out);
+    sac_model_unref(&m);
+    proto_free(&kept);
+}
+
 /* ---- GELU as exporters spell it ---- */
 
 struct spelling {
@@ -1187,6 +1225,7 @@ int main(void)
         cmocka_unit_test(what_is_masked_has_no_share),
         cmocka_unit_test(the_size_of_minus_zero_is_zero),
         cmocka_unit_test(a_part_left_out_takes_its_place),
+        cmocka_unit_test(a_frozen_norm_is_folded),
         cmocka_unit_test(a_spelled_gelu_is_one_step),
         cmocka_unit_test(passes_trust_no_declared_type),
         cmocka_unit_test(tokens_are_a_picture_in_channels_last),
