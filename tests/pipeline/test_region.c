@@ -115,6 +115,8 @@ static void all_is_seen_where_there_is_no_region(void **state)
     assert_false(is_whole(choose(r, 0, WIDTH, false)));
     assert_true(is_whole(choose(r, 1, WIDTH, false)));     /* another stream */
     assert_true(is_whole(choose(r, 0, WIDTH / 2, false))); /* another size */
+    learn(r, 0, whole, person); /* what a small network found in a frame of yet another */
+    assert_false(is_whole(choose(r, 0, WIDTH, false)));
     choose(r, 0, WIDTH, false);
     learn(r, 0, whole, person);
     sac_region_forget(r, 0);

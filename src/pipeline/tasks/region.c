@@ -173,13 +173,14 @@ struct sac_rect sac_region_choose(struct sac_region *r, const struct sac_item *i
 }
 
 /* Looks arrive after others were begun: what one at all of the frame found counts until a region
- * was chosen by it, and of others only those at the region as it is now. */
+ * was chosen by it, and of others only those at the region as it is now. A small network's look at
+ * a frame of another size is the first that is heard of it. */
 void sac_region_learn(struct sac_region *r, const struct sac_item *item, struct sac_rect seen,
                       struct sac_rect found)
 {
-    struct place *p = r && !item->still ? find(r, item->stream_id) : NULL;
-    if (r && !item->still && !p)
-        p = place_of(r, item);
+    struct place *p = !r || item->still ? NULL
+                      : is_empty(&seen) ? place_of(r, item)
+                                        : find(r, item->stream_id);
     if (!p || p->width != width_of(r, item) || p->height != height_of(r, item))
         return;
     if (is_empty(&seen)) {
