@@ -59,7 +59,13 @@ struct sac_segmenter_params {
      * Defaults SAC_PROJECTION_FLAT, SAC_FACETS_NONE */
     enum sac_projection projection;
     enum sac_facets     facets;
-    uint64_t            reserved[11]; /* 0 */
+    /* The network sees the picture (of an eye, of a region) at each of these scales, and the matte
+     * is made of the mean: 1 is the picture as it is; at 2 it is seen in parts, twice as large in
+     * the network's input; at 0.5 half as large, its edges repeated about it. Each part is an image
+     * of the batch, with a state of its own. 0.25..2 each, the first 0 ends them; {1} is the same
+     * as none. Without facets; mattes only, no class_map. Default none */
+    float    scales[4];
+    uint64_t reserved[9]; /* 0 */
 };
 SAC_API struct sac_segmenter_params sac_segmenter_params_default(void);
 

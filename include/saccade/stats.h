@@ -81,14 +81,17 @@ struct sac_shard_stats {
     uint64_t               reserved[8]; /* 0 */
 };
 
-/* How often the switches of a job acted that save work (struct sac_track_job_params). */
+/* How often the switches of a job acted that save work, or let the network see more (struct
+ * sac_track_job_params). */
 struct sac_saving_stats {
-    uint64_t still;        /* skip_still: frames that the network did not see */
-    uint64_t regions;      /* region: frames of which it saw a part */
-    double   region_area;  /* these parts, added up: so many whole frames */
-    uint64_t small, large; /* small_model: frames that it was sure of; those that the other saw too
-                            */
-    uint64_t reserved[11]; /* 0 */
+    uint64_t still;         /* skip_still: frames that the network did not see */
+    uint64_t regions;       /* region: frames of which it saw a part */
+    double   region_area;   /* these parts, added up: so many whole frames */
+    uint64_t small, large;  /* small_model: frames that it was sure of; those that the other saw too
+                             */
+    uint64_t scales, looks; /* segmenter.scales: frames that it saw at them; images that these
+                               were */
+    uint64_t reserved[9];   /* 0 */
 };
 
 enum { SAC_STAGE_MAX = 16, SAC_ADVICE_MAX = 2 };

@@ -27,6 +27,7 @@ static const char *const stereo_layouts[] = {"mono", "sbs", "tb", NULL};
 static const char *const projections[] = {"flat", "fisheye", "equirect180", NULL};
 static const char *const facet_sets[] = {"none", "all", "front", NULL};
 static const char *const paddings[] = {"auto", "none", "power", "full", NULL};
+static const char *const scale_words[] = {"0.5,1,2", "0.5,1,1.75", NULL};
 static const char *const background_words[] = {"blur", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
@@ -311,6 +312,12 @@ const struct option options[] = {
      0, 0.95},
     {"holes", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_INT, AT(segment.segmenter.hole),
      "segment.holes", "CELLS", "close gaps inside a body up to this many cells of the map", 0, 8},
+    {"scales", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_TEXT, AT(scales), "segment.scales",
+     "LIST",
+     "let the network see each frame at these scales (0.25 to 2, up to four, such as 0.5,1,2) and "
+     "take the mean: above 1 in parts, larger in its input, each an image of the batch; empty: "
+     "once, as it is",
+     .words = scale_words},
     {"region", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_FLAG, AT(segment.region),
      "segment.region", NULL,
      "let the network see the part of a frame where people were, larger in its input, instead of "

@@ -57,6 +57,27 @@ static int read_background(struct settings *s, struct fault *fault)
     return STATUS_OK;
 }
 
+/* ---- --scales ---- */
+
+/* "0.5,1,2"; the library says which numbers it takes. */
+static int read_scales(struct settings *s, struct fault *fault)
+{
+    float       *scale = s->segment.segmenter.scales;
+    const size_t most = sizeof s->segment.segmenter.scales / sizeof *scale;
+    const char  *at = s->scales;
+    char        *end;
+    for (size_t n = 0; at; at = *end ? end + 1 : NULL, n++) {
+        const float v = strtof(at, &end);
+        if (end == at || (*end && (*end != ',' || !end[1])) || n == most || !(v > 0))
+            return fault_usage(fault,
+                               "--scales '%s': it takes up to %d numbers, such as 0.5,1,2: 1 is "
+                               "the frame as the network sees it without",
+                               s->scales, (int)most);
+        scale[n] = v;
+    }
+    return STATUS_OK;
+}
+
 /* ---- the verb ---- */
 
 /* Of --output none: a picture is composed where there is one to look at. */
@@ -106,6 +127,8 @@ int verb_segment(struct settings *s, struct fault *fault)
     int                        status = check_output(s, fault);
     if (status == STATUS_OK)
         status = read_background(s, fault);
+    if (status == STATUS_OK)
+        status = read_scales(s, fault);
     if (status != STATUS_OK)
         return status;
     if ((int)p->as == AS_NONE) {

@@ -33,7 +33,7 @@ struct settings {
 
     /* segment */
     struct sac_segment_params segment;
-    const char               *background;
+    const char               *background, *scales;
     float                     feather;
 
     /* infer */

@@ -16,6 +16,33 @@ struct sac_segmenter_params sac_segmenter_params_default(void)
                                          .feather_high = 0.8f};
 }
 
+static int count_scales(const struct sac_segmenter_params *p)
+{
+    int n = 0;
+    while (n < (int)SAC_COUNT(p->scales) && p->scales[n] != 0)
+        n++;
+    return n;
+}
+
+static sac_result check_scales(sac_context *ctx, const struct sac_segmenter_params *p)
+{
+    const int  n = count_scales(p);
+    sac_result res = SAC_OK;
+    for (int i = 0; i < n && res == SAC_OK; i++) {
+        const struct sac_number number = {"scales", (double)p->scales[i], 0.25, 2};
+        res = sac_numbers_check(ctx, "segmenter", &number, 1);
+    }
+    if (res == SAC_OK && n && p->class_map)
+        return SAC_FAIL(ctx, SAC_ERR_ARG,
+                        "segmenter: a map of classes is not averaged over scales; mattes are, or "
+                        "leave scales out");
+    if (res == SAC_OK && n && sac_facets_count(p->projection, p->facets))
+        return SAC_FAIL(ctx, SAC_ERR_ARG,
+                        "segmenter: facets are seen once, at their own scale; leave scales out, or "
+                        "let the network see the eye as it is (facets none)");
+    return res;
+}
+
 sac_result sac_segmenter_check_params(sac_context *ctx, const struct sac_segmenter_params *p)
 {
     SAC_NEEDS_NO_LATER_FIELD(ctx, p, "segmenter parameters");
@@ -37,6 +64,8 @@ sac_result sac_segmenter_check_params(sac_context *ctx, const struct sac_segment
         return SAC_FAIL(ctx, SAC_ERR_ARG,
                         "segmenter: a map of classes is not put together from facets; mattes are, "
                         "or let the network see the eye as it is (facets none)");
+    if (res == SAC_OK)
+        res = check_scales(ctx, p);
     if (res == SAC_OK && p->feather_low >= p->feather_high)
         return SAC_FAIL(ctx, SAC_ERR_ARG,
                         "segmenter: feather_low is %g and feather_high %g; the first is the lower",
@@ -260,7 +289,7 @@ static sac_result set_up(struct sac_segmenter *seg, const struct sac_segmenter_p
     if (res == SAC_OK && seg->instances.used)
         res = sac_segmenter_instances_open(seg, all);
     if (res == SAC_OK)
-        res = sac_segmenter_facets_open(seg);
+        res = sac_segmenter_looks_open(seg);
     return res == SAC_OK ? sac_segmenter_measure(seg) : res;
 }
 
@@ -288,7 +317,11 @@ sac_result sac_segmenter_create(sac_device *dev, const char *model_path,
     seg->facets.projection = p.projection;
     seg->facets.set = p.facets;
     seg->facets.count = sac_facets_count(p.projection, p.facets);
-    seg->looks = SAC_MAX(seg->facets.count, 1);
+    seg->scales.count = count_scales(&p);
+    for (int i = 0; i < seg->scales.count; i++)
+        seg->scales.scale[i] = p.scales[i];
+    seg->looks = seg->scales.count ? sac_scales_looks(seg->scales.scale, seg->scales.count)
+                                   : SAC_MAX(seg->facets.count, 1);
     res = sac_model_load(dev, model_path, &model, &seg->model);
     if (res == SAC_OK)
         res = set_up(seg, &p);

@@ -16,9 +16,12 @@
 #include "vision/facets.h"
 #include "vision/instances.h"
 #include "vision/matte.h"
+#include "vision/scales.h"
 
 enum { SAC_SEGMENTER_SLOTS = 2 }; /* batches under way at once */
 enum { SAC_SEGMENTER_EYES_MAX = 2 };
+enum { SAC_SEGMENTER_LOOKS_MAX = SAC_SCALE_LOOKS_MAX }; /* images of an eye */
+_Static_assert((int)SAC_SEGMENTER_LOOKS_MAX >= SAC_FACETS_MAX, "facets are looks");
 
 /* What is asked for a frame. */
 struct sac_segmenter_ask {
@@ -51,7 +54,7 @@ struct sac_segmenter_slot {
                              */
     sac_frame        **mattes;        /* [batch], references */
     sac_frame        **facets;        /* [images * looks], references; NULLs where there are none */
-    struct sac_buffer *shares, *maps; /* of facets and of eyes, in device memory */
+    struct sac_buffer *shares, *maps; /* of looks and of eyes, in device memory */
     bool               summarised;    /* somebody asked */
     struct sac_buffer *summaries;     /* [images] in device memory; NULL: nobody asked so far */
     struct sac_mirror  host;          /* where they arrive */
@@ -67,7 +70,7 @@ struct sac_segmenter_states {
 struct sac_segmenter_eye {
     struct sac_buffer          *memory; /* of its mattes */
     struct sac_matte_state      state;
-    struct sac_segmenter_states states[SAC_FACETS_MAX]; /* of each facet; without: the first */
+    struct sac_segmenter_states states[SAC_SEGMENTER_LOOKS_MAX]; /* of each look */
 };
 
 /* What is kept of a stream from frame to frame. */
@@ -90,13 +93,19 @@ struct sac_segmenter_instances {
 
 /* Of eyes that the network sees as facets (vision/facets.h). */
 struct sac_segmenter_facets {
-    int                   count; /* of an eye; 0: it sees them as they are */
-    enum sac_projection   projection;
-    enum sac_facets       set;
-    int                   side;   /* pixels */
-    struct sac_matte_spec net;    /* of their maps; the segmenter's own is of the eyes' */
-    struct sac_buffer    *places; /* [count][side][side] */
-    struct sac_buffer    *cells;  /* of the eyes' map; NULL before it is laid out */
+    int                 count; /* of an eye; 0: it sees them as they are */
+    enum sac_projection projection;
+    enum sac_facets     set;
+    int                 side;   /* pixels */
+    struct sac_buffer  *places; /* [count][side][side] */
+    struct sac_buffer  *cells;  /* of the eyes' map; NULL before it is laid out */
+};
+
+/* Of eyes that the network sees at several scales (vision/scales.h). */
+struct sac_segmenter_scales {
+    int                count; /* 0: it sees them once, as they are */
+    float              scale[SAC_SCALES_MAX];
+    struct sac_scales *pictures; /* [batch * eyes] of the eyes that are seen, during begin */
 };
 
 struct sac_segmenter {
@@ -107,7 +116,7 @@ struct sac_segmenter {
     struct sac_model_contract contract;
     enum sac_stereo           stereo;
     int                       eyes;    /* of a frame: 1 or 2 */
-    int                       looks;   /* images of an eye: its facets, or itself */
+    int                       looks;   /* images of an eye: its facets, its scales', or itself */
     int                       batch;   /* frames in a batch */
     int                       run_max; /* images in one run */
     int                      *wanted;  /* [wanted_count] classes that are the matte; NULL: there
@@ -124,6 +133,9 @@ struct sac_segmenter {
     bool                           laid_out; /* spec is known */
     struct sac_segmenter_instances instances;
     struct sac_segmenter_facets    facets;
+    struct sac_segmenter_scales    scales;
+    /* Of the network's map, where the eyes' are put together from several; spec is of theirs. */
+    struct sac_matte_spec net;
     /* Streams, in no order. */
     struct sac_segmenter_stream *streams;
     size_t                       stream_count, stream_capacity;
@@ -172,13 +184,26 @@ sac_result sac_segmenter_warm_up_instances(struct sac_segmenter *seg);
 sac_result sac_segmenter_facets_open(struct sac_segmenter *seg);
 /* Nothing is under way; half-built too. */
 void sac_segmenter_facets_close(struct sac_segmenter *seg);
-/* spec of the network's map becomes that of an eye's. */
-sac_result sac_segmenter_lay_out_facets(struct sac_segmenter *seg, struct sac_matte_spec *spec);
+/* The table for the net's maps, unless there is one for maps of this size. */
+sac_result sac_segmenter_lay_out_facets(struct sac_segmenter *seg, bool same);
 /* From an eye's pixels to its map, which covers all of it. */
 struct sac_fit_map sac_segmenter_facets_map(const struct sac_segmenter *seg, const sac_frame *eye);
 /* Before the runs of a batch: the facets of the eyes that are seen, and the jobs of these. */
 sac_result sac_segmenter_queue_facets(struct sac_segmenter *seg, struct sac_segmenter_slot *slot);
-/* Behind a run: the maps of the eyes whose last facet was in it, from the first one's on, take the
+
+/* segmenter_looks.c: eyes' maps that are put together from those of several looks */
+static inline bool sac_segmenter_has_looks(const struct sac_segmenter *seg)
+{
+    return seg->facets.count > 0 || seg->scales.count > 0;
+}
+/* After batch_open. Errors   SAC_ERR_UNSUPPORTED where the device cannot. */
+sac_result sac_segmenter_looks_open(struct sac_segmenter *seg);
+void       sac_segmenter_looks_close(struct sac_segmenter *seg);
+/* spec of the network's map becomes that of an eye's. */
+sac_result sac_segmenter_lay_out_looks(struct sac_segmenter *seg, struct sac_matte_spec *spec);
+/* Before the runs of a batch: the jobs of the looks at the eyes that are seen. */
+sac_result sac_segmenter_queue_looks(struct sac_segmenter *seg, struct sac_segmenter_slot *slot);
+/* Behind a run: the maps of the eyes whose last look was in it, from the first one's on, take the
  * place of the network's in tensors. */
 sac_result sac_segmenter_queue_maps(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
                                     const struct sac_batch_part *part, const void **tensors);
@@ -198,8 +223,7 @@ bool sac_segmenter_follows(const struct sac_segmenter_stream *s, const struct sa
  * longest unused one goes where there are too many. Borrowed until the next call. */
 sac_result sac_segmenter_stream(struct sac_segmenter *seg, const struct sac_matte_job *job,
                                 struct sac_segmenter_stream **out);
-/* Before a run of a recurrent network: the bucket's states are those of an eye or facet; and after
- * it. */
+/* Before a run of a recurrent network: the bucket's states are those of a look; and after it. */
 sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segmenter_states *states,
                                      struct sac_bucket *bucket);
 void       sac_segmenter_take_states(struct sac_segmenter *seg, struct sac_segmenter_states *states,

@@ -71,7 +71,7 @@ void sac_segmenter_batch_close(struct sac_segmenter *seg)
         slot_close(seg, &seg->slots[i]);
     sac_segmenter_forget_all(seg);
     sac_segmenter_instances_close(seg);
-    sac_segmenter_facets_close(seg);
+    sac_segmenter_looks_close(seg);
     sac_buckets_finish(&seg->buckets);
 }
 
@@ -81,7 +81,7 @@ void sac_segmenter_batch_close(struct sac_segmenter *seg)
 static sac_result lay_out(struct sac_segmenter *seg, const struct sac_bucket *bucket)
 {
     struct sac_head_view  view = seg->view;
-    struct sac_matte_spec spec = seg->facets.count ? seg->facets.net : seg->spec;
+    struct sac_matte_spec spec = sac_segmenter_has_looks(seg) ? seg->net : seg->spec;
     if (seg->laid_out && !bucket->varies)
         return SAC_OK;
     for (int i = 0; i < view.output_count; i++) {
@@ -94,8 +94,8 @@ static sac_result lay_out(struct sac_segmenter *seg, const struct sac_bucket *bu
     if (!sac_segmenter_read_shapes(seg, &view, &spec))
         return sac_segmenter_refuse_shapes(seg, &view);
     sac_result res = sac_segmenter_check_spec(seg, &spec);
-    if (res == SAC_OK && seg->facets.count)
-        res = sac_segmenter_lay_out_facets(seg, &spec);
+    if (res == SAC_OK && sac_segmenter_has_looks(seg))
+        res = sac_segmenter_lay_out_looks(seg, &spec);
     if (res != SAC_OK)
         return res;
     if (seg->laid_out && (spec.width != seg->spec.width || spec.height != seg->spec.height))
@@ -244,7 +244,7 @@ static sac_result queue_mattes(struct sac_segmenter *seg, struct sac_segmenter_s
         res = clear_around(seg, &slot->jobs[first + i]);
     if (res == SAC_OK && seg->instances.used && part)
         res = sac_segmenter_queue_instances(seg, tensors, part->n);
-    if (res == SAC_OK && seg->facets.count && part)
+    if (res == SAC_OK && sac_segmenter_has_looks(seg) && part)
         res = sac_segmenter_queue_maps(seg, slot, part, tensors);
     if (res == SAC_OK)
         res = sac_matte_run_on(seg->dev, seg->buckets.behind, &seg->spec, &seg->style, tensors,
@@ -452,8 +452,8 @@ sac_result sac_segmenter_begin(struct sac_segmenter *seg, int index,
     if (res != SAC_OK)
         return res;
     res = reserve_summaries(seg, slot);
-    if (res == SAC_OK && seg->facets.count)
-        res = sac_segmenter_queue_facets(seg, slot);
+    if (res == SAC_OK)
+        res = sac_segmenter_queue_looks(seg, slot);
     for (int i = 0; i < slot->batch.part_count && res == SAC_OK; i++)
         res = queue_part(seg, slot, &slot->batch.parts[i]);
     if (res == SAC_OK && slot->queued < slot->images) /* all are kept */

@@ -61,7 +61,8 @@ static sac_result make_cells(struct sac_segmenter *seg, int width, int height)
                                 &f->cells, &t);
     if (res != SAC_OK)
         return res;
-    sac_facets_tap(f->projection, f->set, &seg->contract.pre, &f->net, width, height, t.host.data);
+    sac_facets_tap(f->projection, f->set, &seg->contract.pre, &seg->net, width, height,
+                   t.host.data);
     return table_close(seg, f->cells, &t);
 }
 
@@ -70,13 +71,10 @@ static sac_result make_cells(struct sac_segmenter *seg, int width, int height)
 sac_result sac_segmenter_facets_open(struct sac_segmenter *seg)
 {
     const struct sac_vision_ops *ops = seg->dev->ops->vision;
-    if (!seg->facets.count)
-        return SAC_OK;
     if (!ops->facets || !ops->facet_shares || !ops->facet_maps)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_UNSUPPORTED,
                         "%s has no facets of wide pictures; use --device cpu, or --facets none",
                         sac_device_name(seg->dev));
-    seg->facets.net = seg->spec;
     seg->facets.side = sac_facets_side(&seg->contract.pre);
     return make_places(seg);
 }
@@ -87,25 +85,12 @@ void sac_segmenter_facets_close(struct sac_segmenter *seg)
     sac_buffer_unref(&seg->facets.cells);
 }
 
-sac_result sac_segmenter_lay_out_facets(struct sac_segmenter *seg, struct sac_matte_spec *spec)
+sac_result sac_segmenter_lay_out_facets(struct sac_segmenter *seg, bool same)
 {
-    struct sac_segmenter_facets *f = &seg->facets;
-    const bool same = f->cells && spec->width == f->net.width && spec->height == f->net.height;
-    sac_result res = SAC_OK;
-    int        width, height;
-    f->net = *spec;
-    sac_facets_map_size(f->projection, f->set, spec, &width, &height);
-    if (!same)
-        res = make_cells(seg, width, height);
-    spec->form = SAC_MATTE_SHARE;
-    spec->classes = 1;
-    spec->width = spec->input_width = width;
-    spec->height = spec->input_height = height;
-    spec->value = (struct sac_detect_field){.tensor = f->net.value.tensor,
-                                            .dtype = SAC_F32,
-                                            .image = (int64_t)width * height,
-                                            .cell = 1};
-    return res;
+    const struct sac_segmenter_facets *f = &seg->facets;
+    int                                width, height;
+    sac_facets_map_size(f->projection, f->set, &seg->net, &width, &height);
+    return same && f->cells ? SAC_OK : make_cells(seg, width, height);
 }
 
 struct sac_fit_map sac_segmenter_facets_map(const struct sac_segmenter *seg, const sac_frame *eye)
@@ -169,54 +154,5 @@ sac_result sac_segmenter_queue_facets(struct sac_segmenter *seg, struct sac_segm
         res = look(seg, &slot->seen[i], slot->facets + at, seg->jobs + at);
         at += seg->facets.count;
     }
-    return res;
-}
-
-/* ---- maps ---- */
-
-static sac_result reserve(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
-{
-    const struct sac_segmenter_facets *f = &seg->facets;
-    const size_t                       eyes = (size_t)(seg->batch * seg->eyes);
-    sac_result                         res = SAC_OK;
-    if (slot->shares && slot->maps)
-        return SAC_OK;
-    const size_t net = (size_t)f->net.width * (size_t)f->net.height,
-                 own = (size_t)seg->spec.width * (size_t)seg->spec.height;
-    const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_HEAD);
-    if (!slot->shares)
-        res = sac_buffer_create(seg->dev, eyes * (size_t)f->count * net * sizeof(int16_t),
-                                "facets' maps", &slot->shares);
-    if (res == SAC_OK)
-        res = sac_buffer_create(seg->dev, eyes * own * sizeof(float), "eyes' maps", &slot->maps);
-    sac_memory_use_set(before);
-    /* Work queued on the device's own stream may still use this memory. */
-    return res == SAC_OK ? seg->dev->ops->stream_after(seg->dev, seg->buckets.behind, NULL) : res;
-}
-
-sac_result sac_segmenter_queue_maps(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
-                                    const struct sac_batch_part *part, const void **tensors)
-{
-    const struct sac_segmenter_facets *f = &seg->facets;
-    const size_t                       net = (size_t)f->net.width * (size_t)f->net.height,
-                 own = (size_t)seg->spec.width * (size_t)seg->spec.height;
-    const int  first = part->first / f->count, end = (part->first + part->n) / f->count;
-    sac_result res = reserve(seg, slot);
-    if (res != SAC_OK)
-        return res;
-    int16_t                    *shares = sac_buffer_data(slot->shares);
-    float                      *maps = (float *)sac_buffer_data(slot->maps) + (size_t)first * own;
-    const struct sac_facet_maps spec = {.facets = f->count,
-                                        .net_width = f->net.width,
-                                        .net_height = f->net.height,
-                                        .width = seg->spec.width,
-                                        .height = seg->spec.height,
-                                        .cells = sac_buffer_data(f->cells)};
-    res = sac_facet_shares_run_on(seg->dev, seg->buckets.behind, &f->net, tensors, part->n,
-                                  shares + (size_t)part->first * net);
-    if (res == SAC_OK)
-        res = sac_facet_maps_run_on(seg->dev, seg->buckets.behind, &spec,
-                                    shares + (size_t)(first * f->count) * net, end - first, maps);
-    tensors[seg->spec.value.tensor] = maps;
     return res;
 }

@@ -149,6 +149,12 @@ static const struct sac_figure saving_rows[] = {
     FIGURE(
         COUNT, "large", large, ADD, MEANS("frames that the large one saw too"),
         SHOWN(ALWAYS, "large", "frame that it was not sure of", "frames that it was not sure of")),
+    FIGURE(COUNT, "scales", scales, ADD,
+           MEANS("frames that the network saw at several scales (--scales)"),
+           SHOWN(ALWAYS, "scales", "frame that the network saw at several scales",
+                 "frames that the network saw at several scales")),
+    FIGURE(COUNT, "looks", looks, ADD, MEANS("images that it saw of these"),
+           SHOWN(DETAILS, "looks", "image that it saw of these", "images that it saw of these")),
 };
 static const struct sac_figures savings = {FIGURES("savings", saving_rows)};
 #undef STATS

@@ -207,6 +207,12 @@ void sac_books_count_region(struct sac_books *b, const sac_frame *frame, int eye
     atomic_fetch_add(&b->region_millionths, (uint_fast64_t)(part * 1e6 + 0.5));
 }
 
+void sac_books_count_scales(struct sac_books *b, int looks)
+{
+    atomic_fetch_add(&b->scales, 1);
+    atomic_fetch_add(&b->looks, (uint_fast64_t)looks);
+}
+
 void sac_books_count_early(struct sac_books *b, int small, int large)
 {
     atomic_fetch_add(&b->small, (uint_fast64_t)small);

@@ -31,6 +31,7 @@ struct sac_books {
     atomic_uint_fast64_t batches, batch_frames, batches_full; /* the inference thread */
     atomic_uint_fast64_t regions, region_millionths;          /* the same */
     atomic_uint_fast64_t small, large, padded;                /* the same */
+    atomic_uint_fast64_t scales, looks;                       /* the same */
 };
 
 /* leader: the books whose timers and trace these use, and which must outlive them; NULL: they have
@@ -69,6 +70,8 @@ void sac_books_count_video(struct sac_books *b, struct sac_lane *lane);
 void sac_books_count_region(struct sac_books *b, const sac_frame *frame, int eyes,
                             const struct sac_rect *region);
 void sac_books_count_early(struct sac_books *b, int small, int large);
+/* The network saw a frame at several scales, in so many images. */
+void sac_books_count_scales(struct sac_books *b, int looks);
 /* A sink thread has the item's composite complete. */
 void sac_books_count_composite(struct sac_books *b, const struct sac_item *item);
 

@@ -65,6 +65,8 @@ static void add_savings(struct sac_books *b, struct sac_saving_stats *out)
     out->region_area = (double)atomic_load(&b->region_millionths) * 1e-6;
     out->small = atomic_load(&b->small);
     out->large = atomic_load(&b->large);
+    out->scales = atomic_load(&b->scales);
+    out->looks = atomic_load(&b->looks);
 }
 
 static void add_counts(struct sac_job *job, struct sac_pipeline_stats *out)

@@ -6,9 +6,9 @@
  * trust its input.
  *
  * The arithmetic stands in headers that the host and the CUDA kernels share (sample.h, paint.h,
- * detect.h, appearance.h, camera.h, matte.h, instances.h, facets.h, composite.h, difference.h): all
- * devices compute by it, and the results are equal to the last bit. The CPU's table (cpu/) is the
- * plain reference for all the others. */
+ * detect.h, appearance.h, camera.h, matte.h, instances.h, facets.h, scales.h, composite.h,
+ * difference.h): all devices compute by it, and the results are equal to the last bit. The CPU's
+ * table (cpu/) is the plain reference for all the others. */
 #ifndef SAC_VISION_VISION_H
 #define SAC_VISION_VISION_H
 
@@ -29,6 +29,7 @@ struct sac_instances_spec;
 struct sac_matte_job;
 struct sac_matte_spec;
 struct sac_matte_style;
+struct sac_scale_maps;
 
 /* NULL stream: the device's own. Entries queue work and return. */
 struct sac_vision_ops {
@@ -80,6 +81,10 @@ struct sac_vision_ops {
                                int16_t *out);
     sac_result (*facet_maps)(struct sac_device *dev, struct sac_device_stream *stream,
                              const struct sac_facet_maps *maps, const int16_t *shares, int n,
+                             float *out);
+    /* See scales.h; needs facet_shares too. NULL: none. */
+    sac_result (*scale_maps)(struct sac_device *dev, struct sac_device_stream *stream,
+                             const struct sac_scale_maps *maps, const int16_t *shares, int n,
                              float *out);
 };
 

@@ -73,12 +73,12 @@ def square(tmp_path_factory):
     return network(tmp_path_factory.mktemp('square') / 'square.onnx')
 
 
-def frames_of(path, pixels='rgb24'):
+def frames_of(path, pixels='rgb24', width=WIDTH):
     """[n,h,w,...] of a video or a pattern of pictures."""
     size = {'rgb24': (3,), 'rgba': (4,), 'gray': ()}[pixels]
     run = subprocess.run(['ffmpeg', '-v', 'error', '-i', path, '-f', 'rawvideo', '-pix_fmt', pixels, '-'],
                          capture_output=True, check=True)
-    return numpy.frombuffer(run.stdout, numpy.uint8).reshape(-1, HEIGHT, WIDTH, *size)
+    return numpy.frombuffer(run.stdout, numpy.uint8).reshape(-1, HEIGHT, width, *size)
 
 
 def inside(frame):
@@ -374,6 +374,40 @@ def test_all_techniques_together(saccade, video, square, tmp_path):
     assert all(iou(masks[i] >= 128, inside(i)) > 0.8 for i in range(FRAMES))
 
 
+def test_several_scales_are_averaged(saccade, video, square, tmp_path):
+    """Edges are finer than of one look, and the statistics tell in how many images; --scales 1 is that one look."""
+    found = {}
+    for scales in '', '1', '1,1.75', '0.5,1,2':
+        out = tmp_path / f'm{scales}'
+        run = segment(saccade, video, '--model', square, '--as', 'png', '-o', out, '--scales', scales, '--smooth', 0,
+                      '--guide', 0, '--stats', tmp_path / 's.json')
+        stats = json.loads((tmp_path / 's.json').read_text())
+        jsonschema.Draft202012Validator(json.loads((ROOT / 'docs/stats.schema.json').read_text())).validate(stats)
+        looks = {'': 0, '1': 1, '1,1.75': 5, '0.5,1,2': 11}[scales] * FRAMES
+        assert (stats['savings']['scales'], stats['savings']['looks']) == (FRAMES if scales else 0, looks)
+        assert (f'scales      {FRAMES} frames that the network saw at several scales' in run.stderr) == bool(scales)
+        masks = frames_of(out / '%06d.png', 'gray')
+        found[scales] = sum(iou(masks[i] >= 128, inside(i)) for i in range(FRAMES)) / FRAMES
+        assert min(iou(masks[i] >= 128, inside(i)) for i in range(FRAMES)) > 0.85, scales
+    assert found['1'] == found[''] < found['1,1.75']
+
+
+def test_scales_go_with_what_else_there_is(saccade, video, square, tmp_path):
+    """Two eyes, a region of each, still frames, and a coarse look first: on fewer frames, and in its place."""
+    both = tmp_path / 'both.mkv'
+    subprocess.run(['ffmpeg', '-v', 'error', '-i', video, '-vf', 'split,hstack', '-c:v', 'ffv1', both], check=True)
+    unsure = network(tmp_path / 'unsure.onnx', sure=0.5)
+    for more in ['--region'], ['--mode', 'vr'], ['--skip-still', 0.2, '--skip-max', 1], ['--small-model', unsure, '--region']:
+        segment(saccade, both, '--model', square, '--stereo', 'sbs', '--scales', '0.5,1,1.75', '--as', 'png', '-o',
+                tmp_path / 'm', '--stats', tmp_path / 's.json', *more)
+        savings = json.loads((tmp_path / 's.json').read_text())['savings']
+        assert savings['scales'] == FRAMES - savings['still'] and savings['looks'] == 12 * savings['scales']
+        assert ('--region' in more) == (savings['regions'] > 0) and ('--small-model' in more) == (savings['large'] > 0)
+        masks = frames_of(tmp_path / 'm/%06d.png', 'gray', width=2 * WIDTH)
+        for i in range(FRAMES):
+            assert all(iou(eye >= 128, inside(i)) > 0.85 for eye in (masks[i][:, :WIDTH], masks[i][:, WIDTH:])), (more, i)
+
+
 def test_classes_need_every_frame(saccade, video, tmp_path):
     model = network(tmp_path / 'c.onnx', classes=3)
     run = segment(saccade, video, '--model', model, '--head', 'semantic', '--as', 'classes', '-o', tmp_path / 'o.mp4',
@@ -398,6 +432,11 @@ def test_classes_need_every_frame(saccade, video, tmp_path):
     (['-o', 'x.mp4', '--facets', 'all'], ['--projection fisheye', 'equirect180']),
     (['-o', 'x.mp4', '--projection', 'equirect180', '--region'], ['region', 'facets']),
     (['-o', 'x.mp4', '--projection', 'fisheye', '--as', 'classes'], ['map of classes', 'facets']),
+    (['-o', 'x.mp4', '--scales', '1,3'], ['scales', '0.25 to 2']),
+    (['-o', 'x.mp4', '--scales', '1,,2'], ['--scales', '1,,2', '0.5,1,2']),
+    (['-o', 'x.mp4', '--scales', '1,1,1,1,1'], ['--scales', 'up to 4']),
+    (['-o', 'x.mp4', '--scales', '1,2', '--as', 'classes'], ['map of classes', 'scales']),
+    (['-o', 'x.mp4', '--scales', '1,2', '--projection', 'fisheye'], ['scales', 'facets none']),
     (['-o', 'x.mp4', '--stereo', 'both'], ['--stereo', 'mono', 'sbs', 'tb']),
     (['-o', 'x.mp4', '--as', 'mattes'], ['mattes', 'overlay', 'cutout']),
     (['-o', 'x.xyz'], ['xyz']),

@@ -7,6 +7,7 @@
 #include "vision/difference.h"
 #include "vision/facets.h"
 #include "vision/matte.h"
+#include "vision/scales.h"
 #include "vision/vision.h"
 
 /* The frame where the host finds its planes; upright, as a copy if it is not. */
@@ -268,6 +269,37 @@ static sac_result far_facet_maps(struct sac_device *dev, struct sac_device_strea
     return SAC_OK;
 }
 
+/* ---- scales ---- */
+
+struct scale_maps {
+    struct sac_scale_maps maps;
+    struct sac_scales     picture;
+    const int16_t        *shares;
+    float                *out;
+};
+
+static void do_scale_maps(sac_device *cpu, void *arg)
+{
+    struct scale_maps *m = arg;
+    m->maps.pictures = &m->picture;
+    assert_sac_ok(cpu->ops->vision->scale_maps(cpu, NULL, &m->maps, far_near(m->shares), 1,
+                                               far_near(m->out)));
+}
+
+static sac_result far_scale_maps(struct sac_device *dev, struct sac_device_stream *stream,
+                                 const struct sac_scale_maps *maps, const int16_t *shares, int n,
+                                 float *out)
+{
+    for (int i = 0; i < n; i++) {
+        const struct scale_maps m = {
+            *maps, maps->pictures[i],
+            shares + (size_t)i * (size_t)(maps->looks * maps->net_width * maps->net_height),
+            out + (size_t)i * (size_t)(maps->width * maps->height)};
+        far_queue_picture(dev, stream, do_scale_maps, copy_of(&m, sizeof m));
+    }
+    return SAC_OK;
+}
+
 const struct sac_vision_ops far_pictures = {
     .preprocess = far_preprocess,
     .convert = far_convert,
@@ -277,4 +309,5 @@ const struct sac_vision_ops far_pictures = {
     .facets = far_facets,
     .facet_shares = far_facet_shares,
     .facet_maps = far_facet_maps,
+    .scale_maps = far_scale_maps,
 };

@@ -179,12 +179,54 @@ static void facets_wait_for_what_they_need_alone(void **state)
     sac_device_unref(&cpu);
 }
 
+/* Looks at several scales are crops of the frame, in runs of one image each; their maps are put
+ * together behind the last of them. */
+static void scales_wait_for_what_they_need_alone(void **state)
+{
+    (void)state;
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    sac_device                 *cpu = test_device(), *dev = open_far();
+    sac_frame                  *frames[FRAMES], *want[FRAMES], *got[FRAMES];
+    struct sac_segmenter_ask    asks[FRAMES];
+    struct sac_batch_times      times;
+    make_frames(cpu, dev, frames);
+    ask(frames, asks);
+    p.scales[0] = 0.5f;
+    p.scales[1] = 1;
+    p.scales[2] = 1.5f;
+    p.batch_max = PARTS * 6;
+    sac_segmenter *one = test_segmenter(dev, "maps_torchvision", &p);
+    sac_segmenter *seg = test_segmenter(dev, "maps_torchvision", &p);
+    one->buckets.count = 1;
+    for (int i = 0; i < FRAMES; i++)
+        want[i] = test_matte_of(one, frames[i]);
+    assert_sac_ok(sac_segmenter_warm_up(seg));
+    const int sizes = seg->buckets.count;
+    seg->buckets.count = 1;
+    assert_sac_ok(sac_segmenter_begin(seg, 0, asks, PARTS));
+    assert_int_equal(seg->slots[0].batch.part_count, PARTS * 6);
+    assert_sac_ok(sac_segmenter_begin(seg, 1, asks + PARTS, FRAMES - PARTS));
+    assert_sac_ok(sac_buckets_wait(&seg->buckets));
+    assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, &times));
+    assert_sac_ok(sac_segmenter_end(seg, 1, got + PARTS, NULL, &times));
+    expect_same(cpu, want, got, FRAMES);
+    unref_all(want);
+    unref_all(got);
+    unref_all(frames);
+    seg->buckets.count = sizes; /* they are released too */
+    sac_segmenter_destroy(&one);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+    sac_device_unref(&cpu);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_wait_for_what_they_need_alone),
         cmocka_unit_test(mattes_do_not_hold_up_the_next_network),
         cmocka_unit_test(facets_wait_for_what_they_need_alone),
+        cmocka_unit_test(scales_wait_for_what_they_need_alone),
     };
     test_without_onednn();
     return cmocka_run_group_tests_name("heads/segmenter_far", tests, NULL, NULL);

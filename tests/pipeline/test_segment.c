@@ -51,15 +51,16 @@ static sac_frame *take(sac_session *s, int number, int stream_id, int width)
     return matte;
 }
 
-static void a_session_gives_mattes(void **state)
+/* looks: images that the network sees of a frame at several scales; 0: it sees it as it is. */
+static void check_session(const float *scales, uint64_t looks)
 {
-    (void)state;
     struct sac_segment_params segment = sac_segment_params_default();
     struct sac_session_params params = sac_session_params_default();
     sac_session              *s = NULL;
     sac_frame                *first = NULL;
     char                      model[] = MODEL;
     segment.model = model;
+    memcpy(segment.segmenter.scales, scales, sizeof segment.segmenter.scales);
     params.job.device = "cpu";
     params.job.segment = &segment;
     params.job.inference_batch_max = 4;
@@ -83,9 +84,23 @@ static void a_session_gives_mattes(void **state)
     assert_int_equal(stats.frames, 2 * FRAMES);
     assert_string_equal(stats.segmenter, MODEL);
     assert_string_equal(stats.tracker, "");
+    assert_int_equal(stats.savings.scales, looks ? 2 * FRAMES : 0);
+    assert_int_equal(stats.savings.looks, 2 * FRAMES * looks);
     sac_session_destroy(&s);
     assert_int_equal(first->width, WIDTH); /* it outlives the session */
     sac_frame_unref(&first);
+}
+
+static void a_session_gives_mattes(void **state)
+{
+    (void)state;
+    check_session((const float[4]){0}, 0);
+}
+
+static void a_session_sees_several_scales(void **state)
+{
+    (void)state;
+    check_session((const float[4]){0.5f, 1, 1.5f}, 6);
 }
 
 /* ---- pull ---- */
@@ -284,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_gives_mattes),
+        cmocka_unit_test(a_session_sees_several_scales),
         cmocka_unit_test_setup_teardown(each_frame_is_handed_out, folder_create, folder_remove),
         cmocka_unit_test_setup_teardown(vr_has_batches_of_one_and_the_same_mattes, folder_create,
                                         folder_remove),

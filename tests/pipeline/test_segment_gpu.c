@@ -247,7 +247,7 @@ struct kind {
     const char         *name, *ending, *encoder;
     enum sac_segment_as as;
     float               blur;
-    bool                picture, sbs;
+    bool                picture, sbs, scales;
     enum sac_projection projection;
     enum sac_facets     facets;
     double              downloaded; /* bytes a pixel */
@@ -264,6 +264,8 @@ static void make(const struct kind *k, const char *device, const char *clip, con
     segment.stereo = k->sbs ? SAC_STEREO_SBS : SAC_STEREO_MONO;
     segment.projection = k->projection;
     segment.segmenter.facets = k->facets;
+    for (int i = 0; k->scales && i < 3; i++)
+        segment.segmenter.scales[i] = (const float[]){0.5f, 1, 2}[i];
     struct sac_pipeline_params params = params_of(device, clip, &segment);
     params.video_out = path;
     params.sink.encoder = k->encoder;
@@ -301,6 +303,7 @@ static void each_kind_is_the_cpus(void **state)
          .projection = SAC_PROJECTION_FISHEYE, .facets = SAC_FACETS_FRONT, .downloaded = 1.5},
         {"facets", "mkv", "ffv1", SAC_SEGMENT_MASK, .sbs = true,
          .projection = SAC_PROJECTION_EQUIRECT180, .facets = SAC_FACETS_ALL, .downloaded = 1},
+        {"scales", "mkv", "ffv1", SAC_SEGMENT_MASK, .sbs = true, .scales = true, .downloaded = 1},
         {"coco", "json", NULL, SAC_SEGMENT_COCO, .downloaded = 1},
     };
     const char *clip = write_clip("clip.mp4"), *ground = write_background();

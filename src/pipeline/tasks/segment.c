@@ -2,6 +2,7 @@
 #include "pipeline/tasks/segment.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/engine.h"
 #include "pipeline/inference.h"
@@ -97,7 +98,8 @@ static sac_result open_small(struct sac_segment_run *t)
     struct sac_segmenter_params      params = p->segmenter;
     if (!p->small_model)
         return SAC_OK;
-    params.head = params.preprocess = NULL; /* those are the large one's */
+    params.head = params.preprocess = NULL; /* those are the large one's, as are the scales */
+    memset(params.scales, 0, sizeof params.scales);
     sac_result res = sac_segmenter_create(job->dev, p->small_model, &params, &t->small);
     if (res != SAC_OK)
         return res;
@@ -296,6 +298,12 @@ static void place_again(struct sac_segment_run *t, struct sac_item *item, int i)
     t->asks[i].region = ((const struct sac_segment_own *)item->own)->region;
 }
 
+static void count_scales(const struct sac_segment_run *t, const struct sac_segmenter_summary *s)
+{
+    if (t->seg->scales.count && !s->kept)
+        sac_books_count_scales(t->base.job->books, t->seg->eyes * t->seg->looks);
+}
+
 /* Where the small network is not sure. Another batch was begun meanwhile: ask anew. */
 static sac_result look_again(struct sac_segment_run *t, int slot, struct sac_item *const *items,
                              int n)
@@ -311,8 +319,10 @@ static sac_result look_again(struct sac_segment_run *t, int slot, struct sac_ite
     if (res != SAC_OK)
         return res;
     const int again = sac_early_count(t->early);
-    for (int i = 0; i < again; i++)
+    for (int i = 0; i < again; i++) {
         t->again[i] = items[sac_early_index(t->early, i)];
+        count_scales(t, &t->came_to[sac_early_index(t->early, i)]);
+    }
     if (again)
         sac_task_record(&t->base, &times, SAC_STAGE_MATTE, t->again, again);
     sac_books_count_early(books, n - again, again);
@@ -328,6 +338,8 @@ static void keep(struct sac_segment_run *t, struct sac_item *item, int i)
     sac_frame_unref(&own->matte); /* of a batch that is tried again */
     own->matte = t->mattes[i];
     t->mattes[i] = NULL;
+    if (!t->small)
+        count_scales(t, came_to);
     if (!t->region || item->still)
         return;
     if (!t->small)

@@ -16,4 +16,5 @@ const struct sac_vision_ops sac_vision_cpu = {
     .facets = sac_cpu_facets,
     .facet_shares = sac_cpu_facet_shares,
     .facet_maps = sac_cpu_facet_maps,
+    .scale_maps = sac_cpu_scale_maps,
 };

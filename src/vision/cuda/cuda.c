@@ -16,5 +16,6 @@ const struct sac_vision_ops cuda_vision = {
     .facets = cuda_facets,
     .facet_shares = cuda_facet_shares,
     .facet_maps = cuda_facet_maps,
+    .scale_maps = cuda_scale_maps,
     .composite = cuda_composite,
 };

@@ -50,5 +50,8 @@ sac_result cuda_facet_shares(struct sac_device *dev, struct sac_device_stream *s
 sac_result cuda_facet_maps(struct sac_device *dev, struct sac_device_stream *stream,
                            const struct sac_facet_maps *maps, const int16_t *shares, int n,
                            float *out);
+sac_result cuda_scale_maps(struct sac_device *dev, struct sac_device_stream *stream,
+                           const struct sac_scale_maps *maps, const int16_t *shares, int n,
+                           float *out);
 
 #endif

@@ -17,6 +17,7 @@
 #include "vision/instances.h"
 #include "vision/paint.h"
 #include "vision/sample.h"
+#include "vision/scales.h"
 
 /* A launch of a kernel without shared memory of a size that is known only then. Tests without a GPU
  * have their own. */
@@ -210,6 +211,17 @@ struct cuda_facet_maps_params {
     float                       *out;    /* [n,height,width] */
 };
 cudaError_t cuda_launch_facet_maps(const struct cuda_facet_maps_params *params, int n,
+                                   cudaStream_t stream);
+
+enum { CUDA_SCALES_MAX = 4 }; /* pictures of a launch: its parameters are 4 KB at most */
+struct cuda_scale_maps_params {
+    struct sac_scales picture[CUDA_SCALES_MAX];
+    int               looks, net_width, net_height, width, height;
+    const int16_t    *shares; /* [n,looks,net_height,net_width] */
+    float            *out;    /* [n,height,width] */
+};
+/* The first n. */
+cudaError_t cuda_launch_scale_maps(const struct cuda_scale_maps_params *params, int n,
                                    cudaStream_t stream);
 
 /* Planes of an upright frame; a background may be missing. */

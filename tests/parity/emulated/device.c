@@ -25,6 +25,7 @@ sac_device *gpu_open(const struct sac_device_params *params)
     vision.facets = cuda_facets;
     vision.facet_shares = cuda_facet_shares;
     vision.facet_maps = cuda_facet_maps;
+    vision.scale_maps = cuda_scale_maps;
     vision.matte = cuda_matte;
     dev->ops = &ops;
     dev->state = &state;
