@@ -41,33 +41,78 @@ static void turn(const uint8_t *pixels, size_t pitch_bytes, int height, int x0, 
     }
 }
 
-sac_result sac_rle_encode(sac_context *ctx, const uint8_t *pixels, size_t pitch_bytes, int width,
-                          int height, uint8_t inside_min, struct sac_rle *rle)
+/* The run under way. */
+struct run {
+    uint64_t length;
+    uint8_t  inside;
+};
+
+static bool add_pixels(struct sac_rle *rle, struct run *run, uint64_t length, uint8_t inside)
 {
+    if (length == 0 || inside == run->inside) {
+        run->length += length;
+        return true;
+    }
+    if (!push(rle, run->length))
+        return false;
+    *run = (struct run){length, inside};
+    return true;
+}
+
+static bool add_column(struct sac_rle *rle, struct run *run, const uint8_t *at, size_t length)
+{
+    const uint8_t *const last = at + length;
+    bool                 ok = true;
+    while (at < last && ok) {
+        const uint8_t  inside = *at;
+        const uint8_t *change = memchr(at, !inside, (size_t)(last - at));
+        ok = add_pixels(rle, run, (uint64_t)((change ? change : last) - at), inside);
+        at = change ? change : last;
+    }
+    return ok;
+}
+
+/* Columns x0 to x1 of the part, with what is above and below them. */
+static bool add_columns(struct sac_rle *rle, struct run *run, const struct sac_rle_part *part,
+                        int x0, int x1, uint8_t inside_min)
+{
+    const size_t   high = (size_t)part->height;
+    const uint64_t above = (uint64_t)part->y,
+                   below = (uint64_t)(rle->height - part->y - part->height);
+    bool ok = true;
+    turn(part->pixels, part->pitch_bytes, part->height, x0, x1, inside_min, rle->columns);
+    if (above + below == 0)
+        return add_column(rle, run, rle->columns, (size_t)(x1 - x0) * high);
+    for (int x = 0; x < x1 - x0 && ok; x++)
+        ok = add_pixels(rle, run, above, 0) &&
+             add_column(rle, run, rle->columns + (size_t)x * high, high) &&
+             add_pixels(rle, run, below, 0);
+    return ok;
+}
+
+sac_result sac_rle_encode_part(sac_context *ctx, const struct sac_rle_part *part, int width,
+                               int height, uint8_t inside_min, struct sac_rle *rle)
+{
+    struct run run = {0, 0};
     sac_result res = sac_rle_begin(ctx, width, height, rle);
     if (res != SAC_OK)
         return res;
-    if (!sac_grow((void **)&rle->columns, &rle->columns_bytes, (size_t)COLUMNS * (size_t)height, 1))
+    if (!sac_grow((void **)&rle->columns, &rle->columns_bytes,
+                  (size_t)COLUMNS * (size_t)part->height, 1))
         return no_memory(ctx);
-    uint64_t length = 0;
-    uint8_t  inside = 0;
-    for (int x = 0; x < width; x += COLUMNS) {
-        int            end = SAC_MIN(x + COLUMNS, width);
-        const uint8_t *at = rle->columns, *last = at + (size_t)(end - x) * (size_t)height;
-        turn(pixels, pitch_bytes, height, x, end, inside_min, rle->columns);
-        while (at < last) {
-            const uint8_t *change = memchr(at, !inside, (size_t)(last - at));
-            length += (uint64_t)((change ? change : last) - at);
-            at = change ? change : last;
-            if (!change)
-                break;
-            if (!push(rle, length))
-                return no_memory(ctx);
-            length = 0;
-            inside = !inside;
-        }
-    }
-    return push(rle, length) ? SAC_OK : no_memory(ctx);
+    bool ok = add_pixels(rle, &run, (uint64_t)part->x * (uint64_t)height, 0);
+    for (int x = 0; x < part->width && ok; x += COLUMNS)
+        ok = add_columns(rle, &run, part, x, SAC_MIN(x + COLUMNS, part->width), inside_min);
+    const uint64_t right = (uint64_t)(width - part->x - part->width);
+    ok = ok && add_pixels(rle, &run, right * (uint64_t)height, 0);
+    return ok && push(rle, run.length) ? SAC_OK : no_memory(ctx);
+}
+
+sac_result sac_rle_encode(sac_context *ctx, const uint8_t *pixels, size_t pitch_bytes, int width,
+                          int height, uint8_t inside_min, struct sac_rle *rle)
+{
+    const struct sac_rle_part all = {pixels, pitch_bytes, 0, 0, width, height};
+    return sac_rle_encode_part(ctx, &all, width, height, inside_min, rle);
 }
 
 /* ---- runs to text and back ---- */

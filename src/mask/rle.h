@@ -31,6 +31,15 @@ void sac_rle_finish(struct sac_rle *rle);
  * Errors   SAC_ERR_LIMIT for a size outside 1..SAC_RLE_SIDE_MAX; SAC_ERR_MEMORY. */
 sac_result sac_rle_encode(sac_context *ctx, const uint8_t *pixels, size_t pitch_bytes, int width,
                           int height, uint8_t inside_min, struct sac_rle *rle);
+/* Of a mask that has nothing inside but in the part from x, y on, whose pixels these are; it lies
+ * within width x height. */
+struct sac_rle_part {
+    const uint8_t *pixels;
+    size_t         pitch_bytes;
+    int            x, y, width, height;
+};
+sac_result sac_rle_encode_part(sac_context *ctx, const struct sac_rle_part *part, int width,
+                               int height, uint8_t inside_min, struct sac_rle *rle);
 /* Writes {"size":[height,width],"counts":"..."}. No memory: json->text->failed. */
 void sac_rle_json(struct sac_rle *rle, struct sac_json *json, const char *key);
 

@@ -85,6 +85,36 @@ static void gives_back_what_was_encoded(void **state)
     sac_rle_finish(&read);
 }
 
+/* The runs of a part are those of the whole with nothing around it. */
+static void a_part_is_a_whole_with_nothing_around(void **state)
+{
+    (void)state;
+    static uint8_t whole[SIDE * SIDE], part[SIDE * SIDE];
+    struct sac_rle a = {0}, b = {0};
+    srand(11);
+    for (int round = 0; round < 300; round++) {
+        const int           width = 1 + rand() % SIDE, height = 1 + rand() % SIDE;
+        const int           share = rand() % 3 * 50;
+        struct sac_rle_part p = {.pixels = part, .pitch_bytes = SIDE};
+        p.x = round % 4 == 0 ? 0 : rand() % width;
+        p.y = round % 5 == 0 ? 0 : rand() % height;
+        p.width = round % 3 == 0 ? width - p.x : rand() % (width - p.x + 1);
+        p.height = round % 7 == 0 ? height - p.y : rand() % (height - p.y + 1);
+        memset(whole, 0, sizeof whole);
+        for (int y = 0; y < p.height; y++)
+            for (int x = 0; x < p.width; x++)
+                part[y * SIDE + x] = whole[(p.y + y) * SIDE + p.x + x] =
+                    (uint8_t)(rand() % 100 < share);
+        assert_sac_ok(sac_rle_encode(test_context(), whole, SIDE, width, height, 1, &a));
+        assert_sac_ok(sac_rle_encode_part(test_context(), &p, width, height, 1, &b));
+        assert_int_equal(a.count, b.count);
+        assert_int_equal(b.total, width * height);
+        assert_memory_equal(a.runs, b.runs, a.count * sizeof *a.runs);
+    }
+    sac_rle_finish(&a);
+    sac_rle_finish(&b);
+}
+
 static void leaves_other_pixels_and_padding_alone(void **state)
 {
     (void)state;
@@ -140,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_cocos_text),
         cmocka_unit_test(gives_back_what_was_encoded),
+        cmocka_unit_test(a_part_is_a_whole_with_nothing_around),
         cmocka_unit_test(leaves_other_pixels_and_padding_alone),
         cmocka_unit_test(refuses_what_does_not_fit),
     };
