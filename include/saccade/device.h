@@ -108,6 +108,8 @@ enum sac_copy_reason {
     SAC_COPY_TENSOR_USER,     /* tensors that the caller uploads or downloads */
     SAC_COPY_TENSOR_LAYOUT,   /* a tensor between stages that disagree on layout */
     SAC_COPY_TENSOR_DOWNLOAD, /* a network's whole outputs, for a head that runs on the host */
+    SAC_COPY_MASK, /* mask-download: an instance's mask, in cells of the network's map, for a file
+                    */
     SAC_COPY_REASON_COUNT
 };
 SAC_API const char *sac_copy_reason_name(enum sac_copy_reason reason); /* "frame-upload", ... */

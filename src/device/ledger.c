@@ -22,6 +22,7 @@ static const struct {
     [SAC_COPY_TENSOR_USER] = {"tensor-user", true},
     [SAC_COPY_TENSOR_LAYOUT] = {"tensor-layout", true},
     [SAC_COPY_TENSOR_DOWNLOAD] = {"tensor-download", true},
+    [SAC_COPY_MASK] = {"mask-download", true},
 };
 
 const char *sac_copy_reason_name(enum sac_copy_reason reason)

@@ -359,7 +359,7 @@ static sac_result run_batch(struct sac_segmenter *seg, sac_frame *const *frames,
         seg->asks[i] = (struct sac_segmenter_ask){.frame = frames[i]};
     sac_result res = sac_segmenter_begin(seg, 0, seg->asks, n);
     if (res == SAC_OK)
-        res = sac_segmenter_end(seg, 0, mattes, NULL, &t);
+        res = sac_segmenter_end(seg, 0, mattes, NULL, NULL, &t);
     if (res != SAC_OK)
         return res;
     const struct sac_run_times times = sac_batch_run_times(&t);

@@ -5,7 +5,7 @@
  *
  *     res = sac_segmenter_begin(seg, 0, asks, n);
  *     res = sac_segmenter_begin(seg, 1, others, m);
- *     res = sac_segmenter_end(seg, 0, mattes, NULL, &times);
+ *     res = sac_segmenter_end(seg, 0, mattes, NULL, NULL, &times);
  */
 #ifndef SAC_HEADS_SEGMENTER_H
 #define SAC_HEADS_SEGMENTER_H
@@ -22,6 +22,7 @@ enum { SAC_SEGMENTER_SLOTS = 2 }; /* batches under way at once */
 enum { SAC_SEGMENTER_EYES_MAX = 2 };
 enum { SAC_SEGMENTER_LOOKS_MAX = SAC_SCALE_LOOKS_MAX }; /* images of an eye */
 _Static_assert((int)SAC_SEGMENTER_LOOKS_MAX >= SAC_FACETS_MAX, "facets are looks");
+enum { SAC_SEGMENTER_BOXES_MAX = 300 }; /* of an image of an instance network */
 
 /* What is asked for a frame. */
 struct sac_segmenter_ask {
@@ -43,6 +44,31 @@ struct sac_segmenter_summary {
     bool  kept;            /* the network did not see it */
 };
 
+/* The instances of an eye or frame one by one, best first, boxes in its pixels. */
+struct sac_segmenter_found_eye {
+    struct sac_instance      *items;
+    size_t                    count, capacity;
+    struct sac_instances_view view;
+    int                       left, top; /* where the eye lies in the frame */
+    struct sac_buffer        *sums;      /* a reference: what items refer to; NULL: to nothing */
+};
+
+/* Of a frame; zeroed before the first. Used again after clear. */
+struct sac_segmenter_found {
+    struct sac_segmenter_found_eye eye[SAC_SEGMENTER_EYES_MAX];
+};
+void sac_segmenter_found_clear(struct sac_segmenter_found *found);
+void sac_segmenter_found_finish(struct sac_segmenter_found *found);
+
+/* The same of a batch, on the device. */
+struct sac_segmenter_shown {
+    bool                      used;  /* somebody asked */
+    struct sac_buffer        *found; /* lists of boxes, those of a run from its first image on */
+    struct sac_buffer        *sums;  /* [images,sums.room] */
+    struct sac_mirror         host;  /* where the lists arrive */
+    struct sac_instances_sums spec;
+};
+
 /* A batch under way. */
 struct sac_segmenter_slot {
     struct sac_batch_slot           batch;     /* of the images that the network sees */
@@ -58,6 +84,7 @@ struct sac_segmenter_slot {
     bool               summarised;    /* somebody asked */
     struct sac_buffer *summaries;     /* [images] in device memory; NULL: nobody asked so far */
     struct sac_mirror  host;          /* where they arrive */
+    struct sac_segmenter_shown shown; /* of an instance network */
 };
 
 /* A recurrent network's: what it gave with the latest frame, and tensors for the next one. In the
@@ -89,6 +116,10 @@ struct sac_segmenter_instances {
     struct sac_fit_map       *maps;  /* [run_max]: boxes stay in pixels of the network's input */
     struct sac_buffer        *found; /* as sac_detect_run packs them */
     struct sac_buffer        *map;   /* [run_max,1,height,width] */
+    /* One by one (segmenter_found.c). */
+    bool                      shown;
+    bool                      crowded; /* it was said that there are more than have room */
+    struct sac_device_stream *fetch;   /* for what is copied when a batch ends */
 };
 
 /* Of eyes that the network sees as facets (vision/facets.h). */
@@ -175,9 +206,30 @@ sac_result sac_segmenter_instances_open(struct sac_segmenter *seg, bool all);
 void sac_segmenter_instances_close(struct sac_segmenter *seg);
 bool sac_segmenter_lay_out_instances(struct sac_segmenter *seg, const struct sac_head_view *view,
                                      struct sac_matte_spec *out);
-/* Behind a run of n images: the map takes the prototypes' place in tensors. */
-sac_result sac_segmenter_queue_instances(struct sac_segmenter *seg, const void **tensors, int n);
+/* Behind a run of n images, from `first` of the slot's on: the map takes the prototypes' place in
+ * tensors. */
+sac_result sac_segmenter_queue_instances(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
+                                         int first, const void **tensors, int n);
 sac_result sac_segmenter_warm_up_instances(struct sac_segmenter *seg);
+
+/* segmenter_found.c */
+/* From now on end tells instances one by one. The network then sees every frame. Before the first
+ * batch, of an instance network that has no looks. */
+sac_result sac_segmenter_show_instances(struct sac_segmenter *seg);
+/* A slot's memory, once the network's outputs are laid out, and margins for its jobs. */
+sac_result sac_segmenter_reserve_shown(struct sac_segmenter *seg, struct sac_segmenter_slot *slot);
+/* Nothing is under way. */
+void sac_segmenter_shown_close(struct sac_segmenter_shown *shown);
+/* Of a run of images from `first` on: where its lists and sums go on the device, */
+void *sac_segmenter_shown_lists(const struct sac_segmenter_slot *slot, int first);
+struct sac_instances_sums sac_segmenter_shown_sums(const struct sac_segmenter_slot *slot,
+                                                   int                              first);
+/* and behind it the copy of the lists. */
+sac_result sac_segmenter_fetch_shown(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
+                                     int first, int n);
+/* Of a batch that has arrived: found [n]. */
+sac_result sac_segmenter_take_shown(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
+                                    struct sac_segmenter_found *found);
 
 /* segmenter_facets.c: where facets.count is not 0 */
 /* After batch_open. Errors   SAC_ERR_UNSUPPORTED where the device has none. */
@@ -247,10 +299,10 @@ sac_result sac_segmenter_begin(struct sac_segmenter *seg, int slot,
                                const struct sac_segmenter_ask *asks, int n);
 /* Whether end would return without waiting. */
 bool sac_segmenter_arrived(const struct sac_segmenter *seg, int slot);
-/* mattes [n] receives references, or NULLs on failure. summaries: NULL or [n], written where they
- * were asked for and nothing failed. */
+/* mattes [n] receives references, or NULLs on failure. summaries, found: NULL or [n], written where
+ * they were asked for and nothing failed. */
 sac_result sac_segmenter_end(struct sac_segmenter *seg, int slot, sac_frame **mattes,
                              struct sac_segmenter_summary *summaries,
-                             struct sac_batch_times       *times);
+                             struct sac_segmenter_found *found, struct sac_batch_times *times);
 
 #endif

@@ -53,6 +53,7 @@ static void slot_close(struct sac_segmenter *seg, struct sac_segmenter_slot *slo
 {
     clear(seg, slot);
     sac_mirror_close(&slot->host);
+    sac_segmenter_shown_close(&slot->shown);
     sac_buffer_unref(&slot->summaries);
     sac_buffer_unref(&slot->shares);
     sac_buffer_unref(&slot->maps);
@@ -243,7 +244,7 @@ static sac_result queue_mattes(struct sac_segmenter *seg, struct sac_segmenter_s
     for (int i = 0; i < n && res == SAC_OK; i++)
         res = clear_around(seg, &slot->jobs[first + i]);
     if (res == SAC_OK && seg->instances.used && part)
-        res = sac_segmenter_queue_instances(seg, tensors, part->n);
+        res = sac_segmenter_queue_instances(seg, slot, part->first, tensors, part->n);
     if (res == SAC_OK && sac_segmenter_has_looks(seg) && part)
         res = sac_segmenter_queue_maps(seg, slot, part, tensors);
     if (res == SAC_OK)
@@ -336,14 +337,13 @@ static sac_result queue_part(struct sac_segmenter *seg, struct sac_segmenter_slo
 }
 
 /* Streams that went ahead begin anew. */
-static void give_up(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
+static void begin_anew(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
 {
     for (int i = 0; i < slot->n; i++) {
         struct sac_segmenter_stream *s = NULL;
         if (slot->mattes[i] && sac_segmenter_stream(seg, &slot->jobs[i * seg->eyes], &s) == SAC_OK)
             sac_segmenter_begin_anew(seg, s);
     }
-    clear(seg, slot);
 }
 
 /* The whole pixels of a region within the eye. */
@@ -369,7 +369,7 @@ static bool has_before(const struct sac_segmenter *seg, const struct sac_segment
 static bool can_keep(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot, int frame)
 {
     const struct sac_matte_job *job = &slot->jobs[frame * seg->eyes];
-    if (seg->style.classes || sac_feed_has(&seg->view.feed, SAC_FEED_STATE))
+    if (seg->style.classes || seg->instances.shown || sac_feed_has(&seg->view.feed, SAC_FEED_STATE))
         return false;
     for (int k = frame - 1; k >= 0; k--) {
         const struct sac_matte_job *b = &slot->jobs[k * seg->eyes];
@@ -438,6 +438,7 @@ static sac_result take_asks(struct sac_segmenter *seg, struct sac_segmenter_slot
     slot->asks = asks;
     slot->n = n;
     slot->images = n * seg->eyes;
+    slot->shown.used = seg->instances.shown;
     for (int i = 0; i < n; i++)
         seen += make_jobs(seg, slot, i, seen);
     sac_batch_begin(&seg->buckets, &slot->batch, seen * seg->looks);
@@ -462,8 +463,10 @@ sac_result sac_segmenter_begin(struct sac_segmenter *seg, int index,
         res = fetch_summaries(seg, slot);
     res = sac_batch_queued(&seg->buckets, &slot->batch, res);
     slot->asks = NULL;
-    if (res != SAC_OK)
-        give_up(seg, slot);
+    if (res != SAC_OK) {
+        begin_anew(seg, slot);
+        clear(seg, slot);
+    }
     return res;
 }
 
@@ -475,10 +478,16 @@ bool sac_segmenter_arrived(const struct sac_segmenter *seg, int slot)
 }
 
 sac_result sac_segmenter_end(struct sac_segmenter *seg, int index, sac_frame **mattes,
-                             struct sac_segmenter_summary *summaries, struct sac_batch_times *times)
+                             struct sac_segmenter_summary *summaries,
+                             struct sac_segmenter_found *found, struct sac_batch_times *times)
 {
     struct sac_segmenter_slot *slot = &seg->slots[index];
     sac_result                 res = sac_batch_await(&seg->buckets, &slot->batch);
+    if (res == SAC_OK && slot->shown.used && found) {
+        res = sac_segmenter_take_shown(seg, slot, found);
+        if (res != SAC_OK)
+            begin_anew(seg, slot);
+    }
     for (int i = 0; i < slot->n; i++) {
         mattes[i] = res == SAC_OK ? slot->mattes[i] : NULL;
         if (res == SAC_OK)

@@ -2,11 +2,12 @@
 /* A segmenter of an instance network: the step between its outputs and the matte. Boxes are found
  * as a detector's are, in pixels of the network's input, and stay on the device; their masks become
  * the one map that the matte reads. */
+#include <string.h>
+
 #include "heads/segmenter.h"
 
 /* As these networks are run by who trains them: the matte shows what is likely, and two people who
  * overlap stay two. */
-enum { BOXES_MAX = 300 };
 static const float SCORE_MIN = 0.25f, NMS_IOU = 0.7f;
 
 sac_result sac_segmenter_instances_open(struct sac_segmenter *seg, bool all)
@@ -35,6 +36,8 @@ void sac_segmenter_instances_close(struct sac_segmenter *seg)
     sac_buffer_unref(&in->found);
     sac_buffer_unref(&in->map);
     sac_free(in->maps);
+    if (in->fetch)
+        seg->dev->ops->stream_destroy(&in->fetch);
 }
 
 bool sac_segmenter_lay_out_instances(struct sac_segmenter *seg, const struct sac_head_view *view,
@@ -52,7 +55,7 @@ bool sac_segmenter_lay_out_instances(struct sac_segmenter *seg, const struct sac
     for (int i = 0; i < view->output_count; i++)
         dtypes[i] = view->output[i].desc.dtype;
     sac_detect_set_dtypes(&boxes, dtypes);
-    boxes.keep = spec.keep = SAC_CLAMP(boxes.cells, 1, BOXES_MAX);
+    boxes.keep = spec.keep = SAC_CLAMP(boxes.cells, 1, SAC_SEGMENTER_BOXES_MAX);
     in->boxes = boxes;
     in->spec = spec;
     /* The map takes the place of the prototypes. */
@@ -76,7 +79,7 @@ static sac_result reserve(struct sac_segmenter *seg)
     sac_result                      res = SAC_OK;
     if (in->found && in->map)
         return SAC_OK;
-    most.keep = BOXES_MAX; /* the next run may have more rows */
+    most.keep = SAC_SEGMENTER_BOXES_MAX; /* the next run may have more rows */
     const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_HEAD);
     if (!in->found)
         res = sac_buffer_create(seg->dev, sac_detect_out_bytes(&most, seg->run_max),
@@ -89,19 +92,40 @@ static sac_result reserve(struct sac_segmenter *seg)
     return res == SAC_OK ? seg->dev->ops->stream_after(seg->dev, seg->buckets.behind, NULL) : res;
 }
 
-sac_result sac_segmenter_queue_instances(struct sac_segmenter *seg, const void **tensors, int n)
+sac_result sac_segmenter_queue_instances(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
+                                         int first, const void **tensors, int n)
 {
     struct sac_segmenter_instances *in = &seg->instances;
     struct sac_device_stream       *stream = seg->buckets.behind;
+    const bool                      shown = slot->shown.used;
     sac_result                      res = reserve(seg);
+    if (res == SAC_OK && shown)
+        res = sac_segmenter_reserve_shown(seg, slot);
+    if (res != SAC_OK)
+        return res;
+    const struct sac_instances_sums sums = sac_segmenter_shown_sums(slot, first);
+    void *found = shown ? sac_segmenter_shown_lists(slot, first) : sac_buffer_data(in->found);
+    res = sac_detect_run(seg->dev, stream, &in->boxes, tensors, in->maps, n, found);
     if (res == SAC_OK)
-        res = sac_detect_run(seg->dev, stream, &in->boxes, tensors, in->maps, n,
-                             sac_buffer_data(in->found));
-    if (res == SAC_OK)
-        res = sac_instances_run(seg->dev, stream, &in->spec, tensors, sac_buffer_data(in->found), n,
-                                sac_buffer_data(in->map));
+        res = sac_instances_run(seg->dev, stream, &in->spec, tensors, found, n,
+                                sac_buffer_data(in->map), shown ? &sums : NULL);
+    if (res == SAC_OK && shown)
+        res = sac_segmenter_fetch_shown(seg, slot, first, n);
     if (res == SAC_OK)
         tensors[seg->spec.value.tensor] = sac_buffer_data(in->map);
+    return res;
+}
+
+/* Each slot has memory of its own where instances are shown. */
+static sac_result run_slots(struct sac_segmenter *seg, const void *const *tensors, int n)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < SAC_SEGMENTER_SLOTS && res == SAC_OK; i++) {
+        const void *own[SAC_HEAD_OUTPUTS_MAX];
+        memcpy(own, tensors, sizeof own);
+        seg->slots[i].shown.used = seg->instances.shown;
+        res = sac_segmenter_queue_instances(seg, &seg->slots[i], 0, own, n);
+    }
     return res;
 }
 
@@ -114,7 +138,7 @@ sac_result sac_segmenter_warm_up_instances(struct sac_segmenter *seg)
         const void              *tensors[SAC_HEAD_OUTPUTS_MAX] = {NULL};
         for (int i = 0; i < seg->view.output_count; i++)
             tensors[i] = sac_tensor_data(largest->out[i]);
-        res = sac_segmenter_queue_instances(seg, tensors, SAC_MIN(largest->size, seg->run_max));
+        res = run_slots(seg, tensors, SAC_MIN(largest->size, seg->run_max));
         const sac_result waited = seg->dev->ops->stream_wait(b->behind);
         res = res == SAC_OK ? waited : res;
     } while (sac_buckets_shrink(b, res));

@@ -26,6 +26,7 @@ struct sac_appearance_job;
 struct sac_composite_job;
 struct sac_difference_job;
 struct sac_instances_spec;
+struct sac_instances_sums;
 struct sac_matte_job;
 struct sac_matte_spec;
 struct sac_matte_style;
@@ -63,10 +64,11 @@ struct sac_vision_ops {
     sac_result (*matte)(struct sac_device *dev, struct sac_device_stream *stream,
                         const struct sac_matte_spec *spec, const struct sac_matte_style *style,
                         const void *const *tensors, const struct sac_matte_job *jobs, int n);
-    /* See instances.h; found, out in device memory. NULL: none. */
+    /* See instances.h; found, out in device memory; sums may be NULL. NULL: none. */
     sac_result (*instances)(struct sac_device *dev, struct sac_device_stream *stream,
                             const struct sac_instances_spec *spec, const void *const *tensors,
-                            const void *found, int n, float *out);
+                            const void *found, int n, float *out,
+                            const struct sac_instances_sums *sums);
     /* See composite.h. NULL with matte. */
     sac_result (*composite)(struct sac_device *dev, struct sac_device_stream *stream,
                             const struct sac_composite_job *job);

@@ -104,6 +104,7 @@ static void checks_its_arguments(void **state)
     assert_string_equal(sac_copy_reason_name(SAC_COPY_OVERLAY), "overlay-download");
     assert_string_equal(sac_copy_reason_name(SAC_COPY_DRAW), "overlay-copy");
     assert_string_equal(sac_copy_reason_name(SAC_COPY_CROP), "crop-download");
+    assert_string_equal(sac_copy_reason_name(SAC_COPY_MASK), "mask-download");
     assert_string_equal(sac_copy_reason_name(SAC_COPY_REASON_COUNT), "unknown");
     sac_device_unref(&dev);
 }

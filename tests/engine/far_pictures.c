@@ -6,6 +6,7 @@
 #include "vision/composite.h"
 #include "vision/difference.h"
 #include "vision/facets.h"
+#include "vision/instances.h"
 #include "vision/matte.h"
 #include "vision/scales.h"
 #include "vision/vision.h"
@@ -116,6 +117,73 @@ static sac_result far_draw(struct sac_device *dev, struct sac_device_stream *str
         d.shapes[i] = shapes[i];
     }
     far_queue_picture(dev, stream, do_draw, copy_of(&d, sizeof d));
+    return SAC_OK;
+}
+
+/* ---- boxes and their masks ---- */
+
+struct detect {
+    struct sac_detect_spec spec;
+    const void            *tensors[SAC_DETECT_TENSORS_MAX];
+    struct sac_fit_map    *maps;
+    int                    n;
+    void                  *out;
+};
+
+static void do_detect(sac_device *cpu, void *arg)
+{
+    struct detect *d = arg;
+    assert_sac_ok(
+        cpu->ops->vision->detect(cpu, NULL, &d->spec, d->tensors, d->maps, d->n, far_near(d->out)));
+    sac_free(d->maps);
+}
+
+static sac_result far_detect(struct sac_device *dev, struct sac_device_stream *stream,
+                             const struct sac_detect_spec *spec, const void *const *tensors,
+                             const struct sac_fit_map *maps, int n, void *out)
+{
+    struct detect d = {
+        .spec = *spec, .maps = copy_of(maps, (size_t)n * sizeof *maps), .n = n, .out = out};
+    for (int i = 0; i < spec->tensor_count; i++)
+        d.tensors[i] = far_near(tensors[i]);
+    far_queue_picture(dev, stream, do_detect, copy_of(&d, sizeof d));
+    return SAC_OK;
+}
+
+struct instances {
+    struct sac_instances_spec spec;
+    const void               *coefficients, *prototypes, *found;
+    int                       n;
+    float                    *out;
+    struct sac_instances_sums sums;
+};
+
+static void do_instances(sac_device *cpu, void *arg)
+{
+    struct instances *in = arg;
+    const void       *tensors[2] = {in->coefficients, in->prototypes};
+    in->spec.coefficient.tensor = 0;
+    in->spec.prototype.tensor = 1;
+    assert_sac_ok(cpu->ops->vision->instances(cpu, NULL, &in->spec, tensors, in->found, in->n,
+                                              in->out, in->sums.out ? &in->sums : NULL));
+}
+
+static sac_result far_instances(struct sac_device *dev, struct sac_device_stream *stream,
+                                const struct sac_instances_spec *spec, const void *const *tensors,
+                                const void *found, int n, float *out,
+                                const struct sac_instances_sums *sums)
+{
+    struct instances in = {.spec = *spec,
+                           .coefficients = far_near(tensors[spec->coefficient.tensor]),
+                           .prototypes = far_near(tensors[spec->prototype.tensor]),
+                           .found = far_near(found),
+                           .n = n,
+                           .out = far_near(out)};
+    if (sums) {
+        in.sums = *sums;
+        in.sums.out = far_near(sums->out);
+    }
+    far_queue_picture(dev, stream, do_instances, copy_of(&in, sizeof in));
     return SAC_OK;
 }
 
@@ -304,6 +372,8 @@ const struct sac_vision_ops far_pictures = {
     .preprocess = far_preprocess,
     .convert = far_convert,
     .draw = far_draw,
+    .detect = far_detect,
+    .instances = far_instances,
     .matte = far_matte,
     .composite = far_composite,
     .facets = far_facets,

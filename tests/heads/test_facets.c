@@ -259,7 +259,7 @@ static void check_eyes(sac_device *dev, const char *network, enum sac_pixel_form
     for (int i = 0, n; i < FRAMES; i += n) {
         n = SAC_MIN(seg->batch, FRAMES - i);
         assert_sac_ok(sac_segmenter_begin(seg, 0, asks + i, n));
-        assert_sac_ok(sac_segmenter_end(seg, 0, together + i, NULL, &times));
+        assert_sac_ok(sac_segmenter_end(seg, 0, together + i, NULL, NULL, &times));
     }
     for (int i = 0; i < FRAMES; i++) {
         sac_frame *got = on_host(together[i]);
@@ -271,7 +271,7 @@ static void check_eyes(sac_device *dev, const char *network, enum sac_pixel_form
             eye->stream_id = e;
             struct sac_segmenter_ask ask = {.frame = eye, .keep = i == 2};
             assert_sac_ok(sac_segmenter_begin(mono, 0, &ask, 1));
-            assert_sac_ok(sac_segmenter_end(mono, 0, &alone, NULL, &times));
+            assert_sac_ok(sac_segmenter_end(mono, 0, &alone, NULL, NULL, &times));
             sac_frame *want = on_host(alone);
             for (int y = 0; y < SIDE; y++)
                 for (int x = 0; x < SIDE; x++)

@@ -212,6 +212,166 @@ static void warming_up_takes_what_runs_need(void **state)
     sac_device_unref(&dev);
 }
 
+/* ---- one by one ---- */
+
+struct each {
+    sac_frame                 *matte;
+    struct sac_segmenter_found found;
+};
+
+/* A batch; the frames are let go. */
+static void run_each(sac_segmenter *seg, sac_frame **frames, int n, struct each *out)
+{
+    struct sac_segmenter_ask   asks[8] = {{0}};
+    struct sac_segmenter_found found[8] = {{{{0}}}};
+    sac_frame                 *mattes[8];
+    struct sac_batch_times     times;
+    assert_true(n <= 8);
+    for (int i = 0; i < n; i++) /* they are seen all the same */
+        asks[i] = (struct sac_segmenter_ask){.frame = frames[i], .keep = true};
+    assert_sac_ok(sac_segmenter_begin(seg, 0, asks, n));
+    assert_sac_ok(sac_segmenter_end(seg, 0, mattes, NULL, found, &times));
+    for (int i = 0; i < n; i++) {
+        out[i] = (struct each){mattes[i], found[i]};
+        sac_frame_unref(&frames[i]);
+    }
+}
+
+static void each_finish(struct each *e)
+{
+    sac_frame_unref(&e->matte);
+    sac_segmenter_found_finish(&e->found);
+}
+
+static bool is_in(const struct sac_instance_mask *m, int x, int y)
+{
+    return x >= m->x0 && x < m->x1 && y >= m->y0 && y < m->y1 &&
+           m->pixels[(size_t)(y - m->y0) * (size_t)(m->x1 - m->x0) + (size_t)(x - m->x0)];
+}
+
+/* The person is all of its box, the dog the lower half of its own; they overlap. */
+static void check_each(const char *model, const struct sac_segmenter_found_eye *eye)
+{
+    static const int           boxes[2][4] = {{8, 8, 40, 56}, {24, 0, 64, 64}};
+    struct sac_instance_mask   mask = {0};
+    const struct sac_instance *one = eye->items;
+    assert_int_equal(eye->count, 2);
+    for (int k = 0; k < 2; k++) {
+        const int *b = boxes[k];
+        assert_int_equal(one[k].box.class_id, k);
+        assert_true(one[k].box.x0 == (float)b[0] && one[k].box.y0 == (float)b[1] &&
+                    one[k].box.x1 == (float)b[2] && one[k].box.y1 == (float)b[3]);
+        assert_sac_ok(sac_instance_draw(test_context(), &one[k], &eye->view, &mask));
+        for (int y = 0; y < SIDE; y++)
+            for (int x = 0; x < SIDE; x++) {
+                /* between the cells above and below the middle it is even: from 32 on */
+                const bool in =
+                    x >= b[0] && x < b[2] && y >= b[1] && y < b[3] && (k == 0 || y >= SIDE / 2);
+                if (is_in(&mask, x, y) != in)
+                    fail_msg("%s: box %d is %s at %d, %d", model, k, in ? "not" : "there", x, y);
+            }
+    }
+    sac_instance_mask_finish(&mask);
+}
+
+static void instances_are_told_one_by_one(void **state)
+{
+    (void)state;
+    enum { N = 3 };
+    sac_device                 *dev = test_device();
+    struct sac_segmenter_params p = test_plain_params();
+    p.classes = "all";
+    p.batch_max = 4;
+    for (size_t i = 0; i < SAC_COUNT(families); i++) {
+        sac_segmenter *seg = test_segmenter(dev, families[i][0], &p);
+        sac_frame     *frames[N];
+        struct each    out[N];
+        assert_sac_ok(sac_segmenter_show_instances(seg));
+        for (int k = 0; k < N; k++) /* nothing in the dark */
+            frames[k] = make_frame(dev, SIDE, SIDE, k == 1 ? 20 : 255, 0);
+        run_each(seg, frames, N, out);
+        check_each(families[i][0], &out[0].found.eye[0]);
+        assert_int_equal(out[1].found.eye[0].count, 0);
+        assert_null(out[1].found.eye[0].sums);
+        check_each(families[i][0], &out[2].found.eye[0]);
+        check_spots(families[i][0], out[2].matte, true, true);
+        for (int k = 0; k < N; k++)
+            each_finish(&out[k]);
+        sac_segmenter_destroy(&seg);
+    }
+    sac_device_unref(&dev);
+}
+
+static void instances_of_each_eye_are_told(void **state)
+{
+    (void)state;
+    sac_device                 *dev = test_device();
+    struct sac_segmenter_params p = test_plain_params();
+    p.classes = "all";
+    p.batch_max = 4;
+    for (int k = 0; k < 2; k++) {
+        struct each out;
+        p.stereo = k ? SAC_STEREO_TB : SAC_STEREO_SBS;
+        sac_segmenter *seg = test_segmenter(dev, "instances_yolov8", &p);
+        sac_frame     *frame = make_frame(dev, k ? SIDE : 2 * SIDE, k ? 2 * SIDE : SIDE, 255, 0);
+        assert_sac_ok(sac_segmenter_show_instances(seg));
+        run_each(seg, &frame, 1, &out);
+        for (int eye = 0; eye < 2; eye++) {
+            const struct sac_segmenter_found_eye *e = &out.found.eye[eye];
+            check_each("an eye", e);
+            assert_true(e->left == (k ? 0 : eye * SIDE) && e->top == (k ? eye * SIDE : 0));
+        }
+        each_finish(&out);
+        sac_segmenter_destroy(&seg);
+    }
+    sac_device_unref(&dev);
+}
+
+/* Pixels farther apart than cells, borders around the frame, a part of it: masks are cut at the
+ * frame's pixels. */
+static void masks_have_the_frames_pixels(void **state)
+{
+    (void)state;
+    static const struct {
+        int             width, height;
+        struct sac_rect region;
+        int             x0, y0, x1, y1; /* of the person */
+    } cases[] = {{8, 8, {0}, 1, 1, 5, 7},
+                 {640, 640, {0}, 80, 80, 400, 560},
+                 {128, 64, {0}, 16, 0, 80, 64}, /* half as large, 16 pixels below the top */
+                 {200, 100, {20, 10, 84, 74}, 28, 18, 60, 66},
+                 {1, 1, {0}, 1, 1, 1, 1}};
+    sac_device                 *dev = test_device();
+    struct sac_segmenter_params p = test_plain_params();
+    sac_segmenter              *seg = test_segmenter(dev, "instances_yolov8", &p);
+    struct sac_instance_mask    m = {0};
+    assert_sac_ok(sac_segmenter_show_instances(seg));
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        sac_frame *frame = make_frame(dev, cases[i].width, cases[i].height, 255, 0), *matte = NULL;
+        struct sac_segmenter_ask   ask = {.frame = frame, .region = cases[i].region};
+        struct sac_segmenter_found found = {{{0}}};
+        struct sac_batch_times     times;
+        assert_sac_ok(sac_segmenter_begin(seg, 0, &ask, 1));
+        assert_sac_ok(sac_segmenter_end(seg, 0, &matte, NULL, &found, &times));
+        assert_int_equal(found.eye[0].count, 1);
+        assert_sac_ok(
+            sac_instance_draw(test_context(), found.eye[0].items, &found.eye[0].view, &m));
+        if (m.x0 != cases[i].x0 || m.y0 != cases[i].y0 || m.x1 != cases[i].x1 ||
+            m.y1 != cases[i].y1)
+            if (cases[i].width > 1 || (m.x0 < m.x1 && m.y0 < m.y1))
+                fail_msg("case %zu: %d, %d to %d, %d", i, m.x0, m.y0, m.x1, m.y1);
+        for (int y = m.y0; y < m.y1; y++)
+            for (int x = m.x0; x < m.x1; x++)
+                assert_true(is_in(&m, x, y));
+        sac_segmenter_found_finish(&found);
+        sac_frame_unref(&matte);
+        sac_frame_unref(&frame);
+    }
+    sac_instance_mask_finish(&m);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+}
+
 /* ---- the GPU ---- */
 
 enum { MIXED = 7 };
@@ -274,6 +434,62 @@ static void the_gpu_makes_the_mattes_of_the_cpu(void **state)
             sac_frame_unref(&want[i]);
             sac_frame_unref(&got[i]);
         }
+    }
+    sac_device_unref(&gpu);
+    sac_device_unref(&cpu);
+}
+
+static void run_each_of_mixed(sac_device *dev, sac_device *cpu, const char *model,
+                              struct each out[MIXED])
+{
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    sac_frame                  *frames[MIXED];
+    p.classes = "all";
+    sac_segmenter *seg = test_segmenter(dev, model, &p);
+    assert_sac_ok(sac_segmenter_show_instances(seg));
+    make_mixed(dev, cpu, frames);
+    run_each(seg, frames, MIXED, out);
+    sac_segmenter_destroy(&seg);
+}
+
+static void expect_same_eye(const struct sac_segmenter_found_eye *a,
+                            const struct sac_segmenter_found_eye *b)
+{
+    assert_int_equal(a->count, b->count);
+    for (size_t k = 0; k < a->count; k++) {
+        const struct sac_instance *x = &a->items[k], *y = &b->items[k];
+        assert_memory_equal(&x->box, &y->box, sizeof x->box);
+        assert_memory_equal(&x->window, &y->window, sizeof x->window);
+        assert_memory_equal(x->sums, y->sums,
+                            (size_t)sac_instances_area(&x->window) * sizeof(float));
+    }
+}
+
+/* Likewise, and of what crosses the masks are counted for themselves: the windows' sums. */
+static void the_gpu_tells_the_instances_of_the_cpu(void **state)
+{
+    (void)state;
+    sac_device *gpu = gpu_open(NULL), *cpu = test_device();
+    for (size_t k = 0; k < SAC_COUNT(families); k++) {
+        struct each       want[MIXED], got[MIXED];
+        struct sac_ledger ledger[2];
+        uint64_t          bytes = 0;
+        run_each_of_mixed(cpu, cpu, families[k][0], want);
+        sac_device_ledger(gpu, &ledger[0]);
+        run_each_of_mixed(gpu, cpu, families[k][0], got);
+        sac_device_ledger(gpu, &ledger[1]);
+        for (int i = 0; i < MIXED; i++) {
+            const struct sac_segmenter_found_eye *e = &got[i].found.eye[0];
+            expect_same_eye(&want[i].found.eye[0], e);
+            assert_true(i == 1 ? e->count == 0 : e->count == 2);
+            for (size_t n = 0; n < e->count; n++)
+                bytes += (uint64_t)sac_instances_area(&e->items[n].window) * sizeof(float);
+            each_finish(&want[i]);
+            each_finish(&got[i]);
+        }
+        assert_int_equal(ledger[1].reason[SAC_COPY_MASK].bytes -
+                             ledger[0].reason[SAC_COPY_MASK].bytes,
+                         gpu->ops->host_memory ? 0 : bytes);
     }
     sac_device_unref(&gpu);
     sac_device_unref(&cpu);
@@ -351,7 +567,11 @@ int main(void)
         cmocka_unit_test(frames_of_a_batch_keep_their_masks),
         cmocka_unit_test(each_eye_has_masks_of_its_own),
         cmocka_unit_test(warming_up_takes_what_runs_need),
+        cmocka_unit_test(instances_are_told_one_by_one),
+        cmocka_unit_test(instances_of_each_eye_are_told),
+        cmocka_unit_test(masks_have_the_frames_pixels),
         cmocka_unit_test(the_gpu_makes_the_mattes_of_the_cpu),
+        cmocka_unit_test(the_gpu_tells_the_instances_of_the_cpu),
         cmocka_unit_test(it_says_what_it_reads),
         cmocka_unit_test(boxes_alone_are_a_detectors),
         cmocka_unit_test(what_lacks_something_is_told_so),

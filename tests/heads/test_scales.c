@@ -54,7 +54,7 @@ static sac_frame *ask(sac_segmenter *seg, struct sac_segmenter_ask a,
     struct sac_batch_times times;
     sac_frame             *matte = NULL;
     assert_sac_ok(sac_segmenter_begin(seg, 0, &a, 1));
-    assert_sac_ok(sac_segmenter_end(seg, 0, &matte, summary, &times));
+    assert_sac_ok(sac_segmenter_end(seg, 0, &matte, summary, NULL, &times));
     sac_frame *host = on_host(matte);
     sac_frame_unref(&matte);
     return host;
@@ -249,7 +249,7 @@ static void check_eyes(sac_device *dev, const char *network, enum sac_pixel_form
     for (int i = 0, n; i < FRAMES; i += n) {
         n = SAC_MIN(seg->batch, FRAMES - i);
         assert_sac_ok(sac_segmenter_begin(seg, 0, asks + i, n));
-        assert_sac_ok(sac_segmenter_end(seg, 0, together + i, NULL, &times));
+        assert_sac_ok(sac_segmenter_end(seg, 0, together + i, NULL, NULL, &times));
     }
     for (int e = 0; e < 2; e++)
         for (int i = 0; i < FRAMES; i++) {

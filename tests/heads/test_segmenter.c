@@ -377,9 +377,9 @@ static void batches_give_what_single_frames_give(void **state)
         assert_sac_ok(sac_segmenter_begin(four, 0, asks, 3));
         assert_sac_ok(sac_segmenter_begin(four, 1, asks + 3, 3));
         assert_true(sac_segmenter_arrived(four, 0));
-        assert_sac_ok(sac_segmenter_end(four, 0, got, NULL, &times));
+        assert_sac_ok(sac_segmenter_end(four, 0, got, NULL, NULL, &times));
         assert_true(times.gpu_ns[0] > 0 && times.gpu_ns[1] > 0 && times.gpu_ns[2] > 0);
-        assert_sac_ok(sac_segmenter_end(four, 1, got + 3, NULL, &times));
+        assert_sac_ok(sac_segmenter_end(four, 1, got + 3, NULL, NULL, &times));
         for (int i = 0; i < FRAMES; i++)
             compare(want[i], got[i], i);
         unref_all(got);
@@ -460,7 +460,7 @@ static sac_frame *run_ask(sac_segmenter *seg, struct sac_segmenter_ask ask,
     struct sac_batch_times times;
     sac_frame             *matte = NULL;
     assert_sac_ok(sac_segmenter_begin(seg, 0, &ask, 1));
-    assert_sac_ok(sac_segmenter_end(seg, 0, &matte, summary, &times));
+    assert_sac_ok(sac_segmenter_end(seg, 0, &matte, summary, NULL, &times));
     return matte;
 }
 
@@ -571,7 +571,7 @@ static void kept_frames_are_not_run(void **state)
     assert_sac_ok(sac_segmenter_begin(all, 0, asks, COUNT));
     assert_int_equal(all->slots[0].batch.part_count, 1);
     assert_int_equal(all->slots[0].batch.parts[0].bucket->size, 4);
-    assert_sac_ok(sac_segmenter_end(all, 0, got, NULL, &times));
+    assert_sac_ok(sac_segmenter_end(all, 0, got, NULL, NULL, &times));
     for (int i = 0; i < COUNT; i++) {
         compare(want[i], got[i], i);
         sac_frame_unref(&want[i]);
@@ -579,7 +579,7 @@ static void kept_frames_are_not_run(void **state)
     }
     assert_sac_ok(sac_segmenter_begin(all, 0, asks, 1)); /* nothing is run */
     assert_int_equal(all->slots[0].batch.part_count, 0);
-    assert_sac_ok(sac_segmenter_end(all, 0, got, NULL, &times));
+    assert_sac_ok(sac_segmenter_end(all, 0, got, NULL, NULL, &times));
     assert_int_equal(times.gpu_ns[1], 0);
     sac_frame_unref(&got[0]);
     for (int i = 0; i < COUNT; i++)

@@ -93,8 +93,8 @@ static void runs_wait_for_what_they_need_alone(void **state)
         assert_int_equal(seg->slots[0].batch.part_count, PARTS);
         assert_sac_ok(sac_segmenter_begin(seg, 1, asks + PARTS, FRAMES - PARTS));
         assert_sac_ok(sac_buckets_wait(b));
-        assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, &times));
-        assert_sac_ok(sac_segmenter_end(seg, 1, got + PARTS, NULL, &times));
+        assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, NULL, &times));
+        assert_sac_ok(sac_segmenter_end(seg, 1, got + PARTS, NULL, NULL, &times));
         /* Each of a pair has its graph; a network of one step has none. */
         assert_int_equal(far_counts.launches - launches, m == 0 ? 0 : FRAMES);
         expect_same(cpu, want, got, FRAMES);
@@ -129,9 +129,9 @@ static void mattes_do_not_hold_up_the_next_network(void **state)
     assert_sac_ok(dev->ops->stream_wait(seg->buckets.stream));
     assert_true(far_counts.kernels > kernels);
     assert_false(sac_segmenter_arrived(seg, 0));
-    assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, &times));
+    assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, NULL, &times));
     assert_false(sac_segmenter_arrived(seg, 1));
-    assert_sac_ok(sac_segmenter_end(seg, 1, got + 1, NULL, &times));
+    assert_sac_ok(sac_segmenter_end(seg, 1, got + 1, NULL, NULL, &times));
     unref_all(got);
     unref_all(frames);
     sac_segmenter_destroy(&seg);
@@ -166,8 +166,8 @@ static void facets_wait_for_what_they_need_alone(void **state)
     assert_int_equal(seg->slots[0].batch.part_count, PARTS * SAC_FACETS_MAX);
     assert_sac_ok(sac_segmenter_begin(seg, 1, asks + PARTS, FRAMES - PARTS));
     assert_sac_ok(sac_buckets_wait(&seg->buckets));
-    assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, &times));
-    assert_sac_ok(sac_segmenter_end(seg, 1, got + PARTS, NULL, &times));
+    assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, NULL, &times));
+    assert_sac_ok(sac_segmenter_end(seg, 1, got + PARTS, NULL, NULL, &times));
     expect_same(cpu, want, got, FRAMES);
     unref_all(want);
     unref_all(got);
@@ -207,14 +207,74 @@ static void scales_wait_for_what_they_need_alone(void **state)
     assert_int_equal(seg->slots[0].batch.part_count, PARTS * 6);
     assert_sac_ok(sac_segmenter_begin(seg, 1, asks + PARTS, FRAMES - PARTS));
     assert_sac_ok(sac_buckets_wait(&seg->buckets));
-    assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, &times));
-    assert_sac_ok(sac_segmenter_end(seg, 1, got + PARTS, NULL, &times));
+    assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, NULL, &times));
+    assert_sac_ok(sac_segmenter_end(seg, 1, got + PARTS, NULL, NULL, &times));
     expect_same(cpu, want, got, FRAMES);
     unref_all(want);
     unref_all(got);
     unref_all(frames);
     seg->buckets.count = sizes; /* they are released too */
     sac_segmenter_destroy(&one);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+    sac_device_unref(&cpu);
+}
+
+/* The lists of boxes arrive with their batch; the masks are copied when it ends, while the next one
+ * is under way, which has its own. */
+static void masks_arrive_with_their_batch(void **state)
+{
+    (void)state;
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    sac_device                 *cpu = test_device(), *dev = open_far();
+    sac_frame                  *frames[FRAMES], *got[FRAMES];
+    struct sac_segmenter_ask    asks[FRAMES];
+    struct sac_segmenter_found  found[FRAMES] = {{{{0}}}};
+    struct sac_batch_times      times;
+    struct sac_ledger           before, after;
+    uint64_t                    bytes = 0, boxes = 0;
+    for (int i = 0; i < FRAMES; i++) {
+        sac_frame *near = test_frame(cpu, SAC_PIXEL_I420, WIDTH, HEIGHT);
+        test_fill(near, i % 3 ? 235 : 16, i % 3 ? 235 : 16, 128, 128); /* nothing in the dark */
+        assert_sac_ok(sac_frame_create(dev, near, &frames[i]));
+        assert_sac_ok(sac_frame_copy(near, frames[i]));
+        assert_sac_ok(sac_device_wait(dev));
+        sac_frame_unref(&near);
+    }
+    ask(frames, asks);
+    p.batch_max = PARTS;
+    p.classes = "all";
+    sac_segmenter *seg = test_segmenter(dev, "instances_yolov8", &p);
+    assert_sac_ok(sac_segmenter_show_instances(seg));
+    assert_sac_ok(sac_segmenter_warm_up(seg));
+    sac_device_ledger(dev, &before);
+    const int sizes = seg->buckets.count;
+    seg->buckets.count = 1;
+    assert_sac_ok(sac_segmenter_begin(seg, 0, asks, PARTS));
+    assert_sac_ok(sac_segmenter_begin(seg, 1, asks + PARTS, FRAMES - PARTS));
+    assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, found, &times));
+    assert_sac_ok(sac_segmenter_end(seg, 1, got + PARTS, NULL, found + PARTS, &times));
+    sac_device_ledger(dev, &after);
+    for (int i = 0; i < FRAMES; i++) {
+        const struct sac_segmenter_found_eye *e = &found[i].eye[0];
+        assert_int_equal(e->count, i % 3 ? 2 : 0);
+        boxes += e->count;
+        for (size_t k = 0; k < e->count; k++) {
+            const struct sac_instance *one = &e->items[k];
+            const int                  cells = (int)sac_instances_area(&one->window);
+            bytes += (uint64_t)cells * sizeof(float);
+            for (int c = 0; c < cells; c++) /* the person's; the dog's above and below */
+                assert_true(k == 0 ? one->sums[c] == 6 : fabsf(one->sums[c]) == 5);
+        }
+        sac_segmenter_found_finish(&found[i]);
+    }
+    assert_int_equal(boxes, 8);
+    assert_int_equal(after.reason[SAC_COPY_MASK].bytes - before.reason[SAC_COPY_MASK].bytes, bytes);
+    assert_int_equal(after.reason[SAC_COPY_MASK].calls - before.reason[SAC_COPY_MASK].calls, 4);
+    assert_int_equal(after.reason[SAC_COPY_OVERLAY].calls, 0);
+    seg->buckets.count = sizes; /* they are released too */
+    unref_all(got);
+    unref_all(frames);
     sac_segmenter_destroy(&seg);
     sac_device_unref(&dev);
     sac_device_unref(&cpu);
@@ -227,6 +287,7 @@ int main(void)
         cmocka_unit_test(mattes_do_not_hold_up_the_next_network),
         cmocka_unit_test(facets_wait_for_what_they_need_alone),
         cmocka_unit_test(scales_wait_for_what_they_need_alone),
+        cmocka_unit_test(masks_arrive_with_their_batch),
     };
     test_without_onednn();
     return cmocka_run_group_tests_name("heads/segmenter_far", tests, NULL, NULL);

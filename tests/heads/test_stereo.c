@@ -84,7 +84,7 @@ static sac_frame *run_one(sac_segmenter *seg, struct sac_segmenter_ask ask, sac_
     sac_frame             *matte = NULL;
     ask.frame = frame;
     assert_sac_ok(sac_segmenter_begin(seg, 0, &ask, 1));
-    assert_sac_ok(sac_segmenter_end(seg, 0, &matte, summary, &times));
+    assert_sac_ok(sac_segmenter_end(seg, 0, &matte, summary, NULL, &times));
     return matte;
 }
 
@@ -134,7 +134,7 @@ static void check_stereo(sac_device *dev, const char *model, enum sac_stereo ste
     for (int i = 0, n; i < COUNT; i += n) {
         n = SAC_MIN(seg->batch, COUNT - i);
         assert_sac_ok(sac_segmenter_begin(seg, 0, asks + i, n));
-        assert_sac_ok(sac_segmenter_end(seg, 0, together + i, of_both + i, &times));
+        assert_sac_ok(sac_segmenter_end(seg, 0, together + i, of_both + i, NULL, &times));
     }
     for (int i = 0; i < COUNT; i++) {
         assert_true(together[i]->width == asks[i].frame->width &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps that a device makes of boxes, coefficients and prototypes: the CPU's are those of the
- * formula in double precision, the CUDA device's equal them bit by bit. The cells that boxes came
- * from too. */
+/* Maps that a device makes of boxes, coefficients and prototypes, and the sums of each box: the
+ * CPU's are those of the formula in double precision, the CUDA device's equal them bit by bit. The
+ * cells that boxes came from too. */
 #include <math.h>
 #include <stdio.h>
 
@@ -25,12 +25,13 @@ struct subject {
     struct sac_detect_spec    boxes;
     struct sac_instances_spec spec;
     struct sac_fit_map        maps[IMAGES_MAX];
+    struct sac_instances_sums sums; /* no room: not asked */
 };
 
 /* What a device makes of it. */
 struct result {
     unsigned char *found;
-    float         *map;
+    float         *map, *sums;
 };
 
 /* ---- subjects ---- */
@@ -150,6 +151,13 @@ static void subject_init(struct subject *s, bool odd)
                                  .all_classes = test_between(0, 2) > 0,
                                  .origins = true};
     s->boxes.keep = s->spec.keep = test_between(1, SAC_MIN(s->boxes.cells, KEEP_MAX));
+    const int cells = s->spec.width * s->spec.height;
+    s->sums = (struct sac_instances_sums){
+        .room = test_between(0, 3)
+                    ? test_between(0, 1) ? KEEP_MAX * cells : test_between(1, 3 * cells)
+                    : 0,
+        .margin_x = test_between(1, 3),
+        .margin_y = test_between(1, 3)};
     s->boxes.wanted[0] = 5;
     s->numbers[0] = (size_t)s->boxes.cells * (size_t)(s->before + s->spec.numbers);
     s->numbers[1] = (size_t)(s->spec.numbers * s->spec.width * s->spec.height);
@@ -186,17 +194,34 @@ static size_t map_cells(const struct subject *s)
     return (size_t)(s->n * s->spec.width * s->spec.height);
 }
 
+static size_t sums_of(const struct subject *s)
+{
+    return (size_t)s->n * (size_t)s->sums.room;
+}
+
+/* Of a size, filled with what no sum is. */
+static struct sac_buffer *poisoned(sac_device *dev, size_t bytes)
+{
+    struct sac_buffer *buf = test_room(dev, bytes);
+    void              *poison = malloc(bytes);
+    assert_non_null(poison);
+    memset(poison, 0x5b, bytes);
+    test_write(dev, buf, poison, bytes);
+    free(poison);
+    return buf;
+}
+
 static struct result by_device(sac_device *dev, const struct subject *s)
 {
     const size_t found_bytes = sac_detect_out_bytes(&s->boxes, s->n),
-                 map_bytes = map_cells(s) * sizeof(float);
-    struct sac_buffer *in[TENSORS], *found = test_room(dev, found_bytes),
-                                    *map = test_room(dev, map_bytes);
-    const void *tensors[SAC_DETECT_TENSORS_MAX] = {NULL};
-    void       *poison = malloc(found_bytes);
-    assert_non_null(poison);
-    memset(poison, 0x5b, found_bytes);
-    test_write(dev, found, poison, found_bytes);
+                 map_bytes = map_cells(s) * sizeof(float),
+                 sums_bytes = (sums_of(s) + 1) * sizeof(float);
+    struct sac_buffer *in[TENSORS], *found = poisoned(dev, found_bytes),
+                                    *map = test_room(dev, map_bytes),
+                                    *sums = poisoned(dev, sums_bytes);
+    const void               *tensors[SAC_DETECT_TENSORS_MAX] = {NULL};
+    struct sac_instances_sums asked = s->sums;
+    asked.out = sac_buffer_data(sums);
     for (int t = 0; t < TENSORS; t++) {
         const size_t bytes = (size_t)s->n * s->numbers[t] * sac_dtype_bytes(s->dtype[t]);
         in[t] = test_room(dev, bytes);
@@ -206,13 +231,14 @@ static struct result by_device(sac_device *dev, const struct subject *s)
     assert_sac_ok(
         sac_detect_run(dev, NULL, &s->boxes, tensors, s->maps, s->n, sac_buffer_data(found)));
     assert_sac_ok(sac_instances_run(dev, NULL, &s->spec, tensors, sac_buffer_data(found), s->n,
-                                    sac_buffer_data(map)));
-    const struct result r = {test_get(dev, found, found_bytes), test_get(dev, map, map_bytes)};
+                                    sac_buffer_data(map), s->sums.room ? &asked : NULL));
+    const struct result r = {test_get(dev, found, found_bytes), test_get(dev, map, map_bytes),
+                             test_get(dev, sums, sums_bytes)};
     for (int t = 0; t < TENSORS; t++)
         sac_buffer_unref(&in[t]);
     sac_buffer_unref(&found);
     sac_buffer_unref(&map);
-    free(poison);
+    sac_buffer_unref(&sums);
     return r;
 }
 
@@ -220,6 +246,7 @@ static void result_finish(struct result *r)
 {
     free(r->found);
     free(r->map);
+    free(r->sums);
 }
 
 /* ---- the formula ---- */
@@ -305,11 +332,67 @@ static int check_cell(const struct subject *s, const struct result *r, int image
     return 1;
 }
 
+/* All cells that a pixel within the box can lie between, however far apart pixels are. */
+static void check_window(const struct subject *s, const struct sac_detection *box,
+                         const struct sac_instances_window *w)
+{
+    const double across = (double)s->spec.width / s->spec.input_width,
+                 down = (double)s->spec.height / s->spec.input_height;
+    const double x0 = floor((double)box->x0 * across - 0.5 + 1e-3),
+                 x1 = floor((double)box->x1 * across + s->sums.margin_x - 0.5 - 1e-3) + 1,
+                 y0 = floor((double)box->y0 * down - 0.5 + 1e-3),
+                 y1 = floor((double)box->y1 * down + s->sums.margin_y - 0.5 - 1e-3) + 1;
+    assert_true(w->x0 >= 0 && w->y0 >= 0 && w->x1 <= s->spec.width && w->y1 <= s->spec.height);
+    assert_true(w->x0 <= fmax(x0, 0) && w->x1 > fmin(x1, s->spec.width - 1));
+    assert_true(w->y0 <= fmax(y0, 0) && w->y1 > fmin(y1, s->spec.height - 1));
+}
+
+/* Their bits are another device's. */
+static void expect_numbers(const float *sums, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        assert_false(isnan(sums[i]));
+}
+
+static bool is_poison(float v)
+{
+    static const unsigned char poison[4] = {0x5b, 0x5b, 0x5b, 0x5b};
+    return memcmp(&v, poison, sizeof v) == 0;
+}
+
+/* One behind the other; nothing behind the last that has room. Returns how many have. */
+static int check_sums(const struct subject *s, const struct result *r, int image)
+{
+    const int32_t              *origins;
+    int                         count, i = 0;
+    const struct sac_detection *box = boxes_of(s, r, image, &count, &origins);
+    const float                *at = r->sums + (size_t)image * (size_t)s->sums.room;
+    int64_t                     left = s->sums.room;
+    size_t                      numbers;
+    for (; i < count && s->sums.room; i++) {
+        const struct sac_instances_window w = sac_instances_about(&s->spec, &s->sums, &box[i]);
+        if (sac_instances_area(&w) > left)
+            break;
+        check_window(s, &box[i], &w);
+        left -= sac_instances_area(&w);
+        for (int y = w.y0; y < w.y1; y++)
+            for (int x = w.x0; x < w.x1; x++, at++)
+                if (!(fabs((double)*at - product(s, image, origins[i], x, y)) < 1e-4))
+                    fail_msg("box %d, cell %d, %d: %g, expected %g", i, x, y, (double)*at,
+                             product(s, image, origins[i], x, y));
+    }
+    for (; left > 0; left--)
+        assert_true(is_poison(*at++));
+    if (s->sums.room)
+        assert_int_equal(sac_instances_room_for(&s->spec, &s->sums, box, count, &numbers), i);
+    return i;
+}
+
 static void maps_are_those_of_the_formula(void **state)
 {
     (void)state;
     sac_device *cpu = test_device();
-    int64_t     told = 0, all = 0, boxes = 0;
+    int64_t     told = 0, all = 0, boxes = 0, summed = 0, crowded = 0;
     for (int round = 0; round < 60; round++) {
         struct subject s;
         subject_init(&s, false);
@@ -324,6 +407,9 @@ static void maps_are_those_of_the_formula(void **state)
                 for (int x = 0; x < s.spec.width; x++)
                     told += check_cell(&s, &r, image, x, y);
             boxes += count;
+            const int n = check_sums(&s, &r, image);
+            summed += n;
+            crowded += s.sums.room && n < count;
         }
         all += (int64_t)map_cells(&s);
         result_finish(&r);
@@ -332,6 +418,9 @@ static void maps_are_those_of_the_formula(void **state)
     if (told < all * 4 / 5 || boxes < 500)
         fail_msg("of %lld cells with %lld boxes only %lld could be told", (long long)all,
                  (long long)boxes, (long long)told);
+    if (summed < boxes / 4 || crowded < 10)
+        fail_msg("of %lld boxes %lld have sums, %lld images are crowded", (long long)boxes,
+                 (long long)summed, (long long)crowded);
     sac_device_unref(&cpu);
 }
 
@@ -384,6 +473,10 @@ static void the_gpu_equals_the_cpu(void **state)
                          "expected %.9g",
                          round, i, s.n, s.spec.width, s.spec.height, s.spec.numbers,
                          (double)got.map[i], (double)want.map[i]);
+        expect_numbers(want.sums, sums_of(&s));
+        if (memcmp(want.sums, got.sums, (sums_of(&s) + 1) * sizeof(float)) != 0)
+            fail_msg("round %d: other sums of %d images of %dx%d with %d prototypes", round, s.n,
+                     s.spec.width, s.spec.height, s.spec.numbers);
         result_finish(&want);
         result_finish(&got);
         subject_finish(&s);
@@ -403,22 +496,27 @@ static void what_does_not_fit_is_refused(void **state)
     subject_init(&s, false);
     struct sac_instances_spec spec = s.spec;
     spec.numbers = SAC_INSTANCES_NUMBERS_MAX + 1;
-    assert_int_equal(sac_instances_run(cpu, NULL, &spec, tensors, map, 1, map),
+    assert_int_equal(sac_instances_run(cpu, NULL, &spec, tensors, map, 1, map, NULL),
                      SAC_ERR_UNSUPPORTED);
     sac_context_last_error(test_context(), why, sizeof why);
     assert_string_equal(why, "instances: 257 prototypes; have 1 to 256");
     spec = s.spec;
     spec.prototype.dtype = SAC_I32;
-    assert_int_equal(sac_instances_run(cpu, NULL, &spec, tensors, map, 1, map),
+    assert_int_equal(sac_instances_run(cpu, NULL, &spec, tensors, map, 1, map, NULL),
                      SAC_ERR_UNSUPPORTED);
     spec = s.spec;
     spec.width = 5000;
-    assert_int_equal(sac_instances_run(cpu, NULL, &spec, tensors, map, 1, map),
+    assert_int_equal(sac_instances_run(cpu, NULL, &spec, tensors, map, 1, map, NULL),
                      SAC_ERR_UNSUPPORTED);
+    static const struct sac_instances_sums none = {0, 1, 1, NULL}, close = {9, 1, 0, NULL};
+    assert_int_equal(sac_instances_run(cpu, NULL, &s.spec, tensors, map, 1, map, &none),
+                     SAC_ERR_ARG);
+    assert_int_equal(sac_instances_run(cpu, NULL, &s.spec, tensors, map, 1, map, &close),
+                     SAC_ERR_ARG);
     spec = s.spec;
     spec.coefficient.tensor = -1;
-    assert_int_equal(sac_instances_run(cpu, NULL, &spec, tensors, map, 1, map), SAC_ERR_ARG);
-    assert_sac_ok(sac_instances_run(cpu, NULL, &s.spec, tensors, map, 0, map));
+    assert_int_equal(sac_instances_run(cpu, NULL, &spec, tensors, map, 1, map, NULL), SAC_ERR_ARG);
+    assert_sac_ok(sac_instances_run(cpu, NULL, &s.spec, tensors, map, 0, map, NULL));
     subject_finish(&s);
     sac_device_unref(&cpu);
 }

@@ -71,7 +71,7 @@ sac_result sac_early_look_again(struct sac_early *e, sac_segmenter *large, int s
         return SAC_OK;
     sac_result res = sac_segmenter_begin(large, slot, e->asks, e->count);
     if (res == SAC_OK)
-        res = sac_segmenter_end(large, slot, e->mattes, e->came_to, again);
+        res = sac_segmenter_end(large, slot, e->mattes, e->came_to, NULL, again);
     if (res != SAC_OK)
         return res;
     for (int i = 0; i < e->count; i++) {

@@ -3,7 +3,7 @@
  * answer is taken; the others go to the large one. Each has states of streams of its own.
  *
  *     res = sac_segmenter_begin(small, slot, asks, n);
- *     res = sac_segmenter_end(small, slot, mattes, came_to, &times);
+ *     res = sac_segmenter_end(small, slot, mattes, came_to, NULL, &times);
  *     res = sac_early_look_again(early, large, slot, asks, n, mattes, came_to, &again);
  *
  * How sure it is: 1 less twice the mean distance of the map's cells to what is certain, 0 or 1. It

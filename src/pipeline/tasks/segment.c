@@ -315,7 +315,7 @@ static sac_result look_again(struct sac_segment_run *t, int slot, struct sac_ite
         place_again(t, items[i], i);
     if (res == SAC_OK)
         res =
-            sac_early_look_again(t->early, t->seg, slot, t->asks, n, t->mattes, t->came_to, &times);
+            sac_early_look_again(t->early, t->seg, slot, t->asks, n, t->mattes, t->came_to, NULL, &times);
     if (res != SAC_OK)
         return res;
     const int again = sac_early_count(t->early);
@@ -351,7 +351,7 @@ static sac_result land(struct sac_task_run *run, int slot, struct sac_item *cons
 {
     struct sac_segment_run *t = of(run);
     struct sac_batch_times  times;
-    sac_result res = sac_segmenter_end(first_of(t), slot, t->mattes, t->came_to, &times);
+    sac_result res = sac_segmenter_end(first_of(t), slot, t->mattes, t->came_to, NULL, &times);
     if (res == SAC_OK)
         sac_task_record(run, &times, SAC_STAGE_MATTE, items, n);
     if (res == SAC_OK && t->small)

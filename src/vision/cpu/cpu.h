@@ -29,7 +29,8 @@ sac_result sac_cpu_matte(struct sac_device *dev, struct sac_device_stream *strea
                          const void *const *tensors, const struct sac_matte_job *jobs, int n);
 sac_result sac_cpu_instances(struct sac_device *dev, struct sac_device_stream *stream,
                              const struct sac_instances_spec *spec, const void *const *tensors,
-                             const void *found, int n, float *out);
+                             const void *found, int n, float *out,
+                             const struct sac_instances_sums *sums);
 sac_result sac_cpu_composite(struct sac_device *dev, struct sac_device_stream *stream,
                              const struct sac_composite_job *job);
 sac_result sac_cpu_difference(struct sac_device *dev, struct sac_device_stream *stream,

@@ -34,7 +34,8 @@ sac_result cuda_composite(struct sac_device *dev, struct sac_device_stream *stre
                           const struct sac_composite_job *job);
 sac_result cuda_instances(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_instances_spec *spec, const void *const *tensors,
-                          const void *found, int n, float *out);
+                          const void *found, int n, float *out,
+                          const struct sac_instances_sums *sums);
 sac_result cuda_matte(struct sac_device *dev, struct sac_device_stream *stream,
                       const struct sac_matte_spec *spec, const struct sac_matte_style *style,
                       const void *const *tensors, const struct sac_matte_job *jobs, int n);

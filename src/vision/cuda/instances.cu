@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A block takes a tile of an image's map, a thread a cell. The boxes that touch the tile come in
  * groups, whose coefficients the block shares; a cell's prototypes are read once where they are as
- * many as networks have, and not at all where no box is. */
+ * many as networks have, and not at all where no box is.
+ *
+ * The sums of boxes by themselves: a block takes a box, a thread every so many of its cells. */
 #include "vision/cuda/launch.h"
 
 namespace
@@ -125,6 +127,59 @@ __global__ void __launch_bounds__(THREADS, 3)
             sac_instances_number(&p.spec, &cell);
 }
 
+/* Cells of the first `count` boxes; all threads get the number. */
+__device__ int64_t cells_of(const struct cuda_instances_params &p,
+                            const struct sac_detection *boxes, int count)
+{
+    __shared__ unsigned long long sum;
+    unsigned long long            own = 0;
+    if (threadIdx.x == 0)
+        sum = 0;
+    __syncthreads();
+    for (int i = threadIdx.x; i < count; i += THREADS) {
+        const struct sac_instances_window w = sac_instances_about(&p.spec, &p.sums, &boxes[i]);
+        own += (unsigned long long)sac_instances_area(&w);
+    }
+    if (own)
+        atomicAdd(&sum, own);
+    __syncthreads();
+    return (int64_t)sum;
+}
+
+__global__ void __launch_bounds__(THREADS)
+    instance_sums(const __grid_constant__ struct cuda_instances_params p)
+{
+    __shared__ float               coefficient[SAC_INSTANCES_NUMBERS_MAX];
+    const struct sac_detect_field *c = &p.spec.coefficient, *f = &p.spec.prototype;
+    const void *const coefficients[1] = {p.coefficients}, *const tensors[1] = {p.prototypes};
+    const int image = blockIdx.y, box = blockIdx.x;
+    int       first = 0;
+    for (int i = 0; i < image; i++)
+        first += p.count[i];
+    if (box >= p.count[image])
+        return;
+    const struct sac_instances_window w =
+        sac_instances_about(&p.spec, &p.sums, &p.boxes[first + box]);
+    const int64_t area = sac_instances_area(&w), before = cells_of(p, p.boxes + first, box);
+    if (before + area > p.sums.room)
+        return;
+    for (int k = threadIdx.x; k < p.spec.numbers; k += THREADS)
+        coefficient[k] = sac_detect_read(
+            c, coefficients, sac_detect_at(c, image, p.origins[first + box]) + k * c->number);
+    __syncthreads();
+    float    *out = p.sums.out + (int64_t)image * p.sums.room + before;
+    const int across = w.x1 - w.x0;
+    for (int i = threadIdx.x; i < area; i += THREADS) {
+        const int64_t cell = (int64_t)(w.y0 + i / across) * p.spec.width + w.x0 + i % across,
+                      at = sac_detect_at(f, image, cell);
+        float sum = 0;
+        for (int k = 0; k < p.spec.numbers; k++)
+            sum = sac_instances_add(sum, coefficient[k],
+                                    sac_detect_read(f, tensors, at + k * f->number));
+        out[i] = sac_instances_sum(sum);
+    }
+}
+
 } // namespace
 
 extern "C" cudaError_t cuda_launch_instances(const struct cuda_instances_params *p, int n,
@@ -137,5 +192,12 @@ extern "C" cudaError_t cuda_launch_instances(const struct cuda_instances_params 
         CUDA_LAUNCH(instances<USUAL>, grid, THREADS, stream, *p);
     else
         CUDA_LAUNCH(instances<0>, grid, THREADS, stream, *p);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t cuda_launch_instance_sums(const struct cuda_instances_params *p, int n,
+                                                 cudaStream_t stream)
+{
+    CUDA_LAUNCH(instance_sums, dim3(p->spec.keep, n), THREADS, stream, *p);
     return cudaGetLastError();
 }

@@ -119,9 +119,12 @@ struct cuda_instances_params {
     const int32_t            *count, *origins; /* as detect packs them */
     const struct sac_detection *boxes;
     float                      *out; /* [n,height,width] */
+    struct sac_instances_sums   sums;
 };
 cudaError_t cuda_launch_instances(const struct cuda_instances_params *params, int n,
                                   cudaStream_t stream);
+cudaError_t cuda_launch_instance_sums(const struct cuda_instances_params *params, int n,
+                                      cudaStream_t stream);
 
 cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows, int dim,
                                   float *out, cudaStream_t stream);
