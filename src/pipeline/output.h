@@ -68,6 +68,9 @@ const char **sac_output_path_of_stream(struct sac_stream_params *params, int row
 bool sac_output_clip(const struct sac_output_setup *setup, const struct sac_item *item,
                      const struct sac_track *track, struct sac_track *out);
 
+/* Whether all classes that the job's network names are COCO's: results then have its numbers. */
+bool sac_output_has_coco_classes(const struct sac_job *job);
+
 sac_result sac_crops_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_jsonl_create(const struct sac_output_setup *setup, struct sac_output **out);

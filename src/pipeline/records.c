@@ -139,7 +139,7 @@ static bool is_gap(const char *name)
            strcasecmp(name, "background") == 0 || strcasecmp(name, "__background__") == 0;
 }
 
-static bool has_coco_classes(const struct sac_job *job)
+bool sac_output_has_coco_classes(const struct sac_job *job)
 {
     int known = 0;
     for (int i = 0; i < job->run->class_count; i++) {
@@ -265,7 +265,7 @@ static sac_result create(const struct sac_output_setup *setup, const struct reco
     r->setup = setup;
     r->ctx = setup->ctx;
     r->job = setup->job;
-    r->coco_classes = has_coco_classes(setup->job);
+    r->coco_classes = sac_output_has_coco_classes(setup->job);
     sac_result res = sac_outfile_open(setup->ctx, path, &r->file);
     r->file.keep = format->cut;
     sac_text_add(&r->text, format->begin);

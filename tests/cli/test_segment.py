@@ -68,6 +68,67 @@ def instances(path):
     return path
 
 
+# x0, y0, x1, y1 of 160 x 160 pixels, score, class: two people who overlap, a dog at the edge, what is unlikely, and one whose
+# mask is empty.
+CROWD = [(20.3, 40, 90, 130, 0.95, 0), (60, 30.2, 130, 118.3, 0.9, 0), (100, 70, 170, 150, 0.8, 1), (5, 50, 60, 90, 0.2, 0),
+         (10, 30, 50, 60, 0.7, 0)]
+
+
+def crowd(path, names="{0: 'person', 1: 'dog'}", side=160, cells=40, numbers=4):
+    """CROWD, whatever the picture shows; returns the prototypes [n,cells,cells] and each one's coefficients."""
+    draw = numpy.random.default_rng(5)
+    y, x = numpy.mgrid[:cells, :cells] / cells
+    waves = [numpy.sin(2 * numpy.pi * (draw.uniform(0.5, 3) * x + draw.uniform(0.5, 3) * y) + draw.uniform(0, 6)) for _ in range(numbers - 1)]
+    prototypes = numpy.array([numpy.ones_like(x), *waves], numpy.float32)
+    coefficients = draw.uniform(-3, 3, (len(CROWD), numbers)).astype(numpy.float32)
+    coefficients[:, 0] = 1.5
+    coefficients[-1] = -9, 0, 0, 0
+    rows = numpy.array([[*box, *c] for box, c in zip(CROWD, coefficients)], numpy.float32)[None]
+    values = {'rows': rows, 'prototypes': prototypes[None], 'zero': numpy.zeros(1, numpy.float32),
+              'axes': numpy.array([-1, 1, 1], numpy.int64), 'axes4': numpy.array([-1, 1, 1, 1], numpy.int64)}
+    nodes = [make.make_node('ReduceMean', ['picture'], ['mean'], axes=[1, 2, 3], keepdims=0),
+             make.make_node('Mul', ['mean', 'zero'], ['nothing']),
+             make.make_node('Reshape', ['nothing', 'axes'], ['no_rows']), make.make_node('Add', ['rows', 'no_rows'], ['output0']),
+             make.make_node('Reshape', ['nothing', 'axes4'], ['no_maps']), make.make_node('Add', ['prototypes', 'no_maps'], ['output1'])]
+    graph = make.make_graph(
+        nodes, 'crowd', [make.make_tensor_value_info('picture', onnx.TensorProto.FLOAT, ['n', 3, side, side])],
+        [make.make_tensor_value_info('output0', onnx.TensorProto.FLOAT, ['n', len(CROWD), 6 + numbers]),
+         make.make_tensor_value_info('output1', onnx.TensorProto.FLOAT, ['n', numbers, cells, cells])],
+        [onnx.numpy_helper.from_array(v, k) for k, v in values.items()])
+    model = make.make_model(graph, opset_imports=[make.make_opsetid('', 13)], ir_version=8)
+    for key, value in {'task': 'segment', 'names': names}.items():
+        entry = model.metadata_props.add()
+        entry.key, entry.value = key, value
+    onnx.save(model, path)
+    return prototypes, coefficients
+
+
+def native_masks(prototypes, coefficients, width, height, side=160):
+    """As Ultralytics makes masks for COCO (process_mask_native): the sums without the letterbox's border, interpolated to the
+    frame (bilinear, align_corners=False), cut at the box, over 0. For each of CROWD: box, mask, and where it is too near to tell."""
+    cells = prototypes.shape[1]
+    gain = min(side / width, side / height)
+    left, top = (side - width * gain) / 2, (side - height * gain) / 2
+    first_x, first_y = round(left * cells / side), round(top * cells / side)
+    sums = numpy.einsum('bk,kyx->byx', coefficients.astype(float), prototypes.astype(float))
+    sums = sums[:, first_y:cells - first_y, first_x:cells - first_x]
+
+    def taps(pixels, count):
+        at = numpy.maximum((numpy.arange(pixels) + 0.5) * count / pixels - 0.5, 0)
+        low = numpy.minimum(at.astype(int), count - 1)
+        return low, numpy.minimum(low + 1, count - 1), at - low
+    (y0, y1, wy), (x0, x1, wx) = taps(height, sums.shape[1]), taps(width, sums.shape[2])
+    rows = sums[:, y0] * (1 - wy)[:, None] + sums[:, y1] * wy[:, None]
+    full = rows[..., x0] * (1 - wx) + rows[..., x1] * wx
+    out = []
+    for box, one in zip(CROWD, full):
+        a, b, c, d = (numpy.array(box[:4]) - (left, top) * 2) / gain
+        y, x = numpy.mgrid[:height, :width]
+        cut = (x >= a) & (x < c) & (y >= b) & (y < d)
+        out.append(((max(a, 0), max(b, 0), min(c, width), min(d, height)), cut & (one > 0), cut & (abs(one) < 2e-3)))
+    return out
+
+
 @pytest.fixture(scope='module')
 def square(tmp_path_factory):
     return network(tmp_path_factory.mktemp('square') / 'square.onnx')
@@ -142,6 +203,76 @@ def test_masks_of_boxes_are_a_matte(saccade, video, tmp_path):
     segment(saccade, video, '--model', model, '--as', 'classes', '-o', tmp_path / 'o.mp4', '--crf', 5)
     before, after = frames_of(video), frames_of(tmp_path / 'o.mp4')
     assert iou(abs(after[10].astype(int) - before[10]).max(2) > 25, inside(10)) > 0.85
+
+
+@pytest.mark.parametrize('classes, kept', [(None, (0, 1)), ('all', (0, 1, 2)), ('dog', (2,))])
+def test_each_instance_has_a_record(saccade, video, tmp_path, classes, kept):
+    wanted = native_masks(*crowd(tmp_path / 'c.onnx'), WIDTH, HEIGHT)
+    segment(saccade, video, '--model', tmp_path / 'c.onnx', '--as', 'coco', '-o', tmp_path / 'r.json',
+            *(['--classes', classes] if classes else []))
+    records = json.loads((tmp_path / 'r.json').read_text())
+    assert [r['image_id'] for r in records] == [i for i in range(1, FRAMES + 1) for _ in kept]
+    masks = []
+    for record, i in zip(records[-len(kept):], kept):
+        (x0, y0, x1, y1), mask, unsure = wanted[i]
+        assert record['category_id'] == (1, 1, 18)[i] and abs(record['score'] - CROWD[i][4]) < 1e-4
+        assert numpy.allclose(record['bbox'], (x0, y0, x1 - x0, y1 - y0), atol=0.01)
+        masks.append(decode(record['segmentation']))
+        assert masks[-1].shape == (HEIGHT, WIDTH) and unsure.sum() < 0.02 * mask.sum()
+        assert ((masks[-1] == mask) | unsure).all() and mask.sum() > 2000
+        assert record['area'] == masks[-1].sum()
+    if len(kept) > 1:  # each is whole
+        assert (masks[0] & masks[1]).sum() > 500
+
+
+def test_instances_of_each_eye(saccade, video, tmp_path):
+    """Beside each other both eyes have what one has alone, at their place in the frame; masks are scored from the file."""
+    crowd(tmp_path / 'c.onnx', "{0: 'person', 1: 'tent'}")
+    subprocess.run(['ffmpeg', '-v', 'error', '-i', video, '-filter_complex', '[0:v][0:v]hstack', '-c:v', 'ffv1', '-frames:v', '3',
+                    '-an', tmp_path / 'both.mkv'], check=True)
+    found = {}
+    for name, path, layout in ('one', video, 'mono'), ('both', tmp_path / 'both.mkv', 'sbs'):
+        segment(saccade, path, '--model', tmp_path / 'c.onnx', '--as', 'coco', '--classes', 'all', '--stereo', layout,
+                '--duration', 0.15, '-o', tmp_path / f'{name}.json')
+        found[name] = [r for r in json.loads((tmp_path / f'{name}.json').read_text()) if r['image_id'] == 2]
+    assert len(found['one']) == 3 and len(found['both']) == 6
+    assert [r['category_id'] for r in found['one']] == [1, 1, 2]  # not all are COCO's
+    nothing = numpy.zeros((HEIGHT, WIDTH), bool)
+    for i, record in enumerate(found['both']):
+        alone = found['one'][i % 3]
+        mask = decode(alone['segmentation'])
+        assert (decode(record['segmentation']) == numpy.hstack([nothing, mask] if i >= 3 else [mask, nothing])).all()
+        assert record['bbox'] == [alone['bbox'][0] + (WIDTH if i >= 3 else 0), *alone['bbox'][1:]]
+        assert record['area'] == alone['area'] and record['score'] == alone['score']
+    # Ground truth with the same masks, each category's in one picture.
+    truth = [{**{k: r[k] for k in ('image_id', 'category_id', 'segmentation')}, 'id': i, 'iscrowd': 0} for i, r in
+             enumerate(json.loads((tmp_path / 'one.json').read_text()))]
+    (tmp_path / 'gt.json').write_text(json.dumps({
+        'images': [{'id': i, 'width': WIDTH, 'height': HEIGHT} for i in {t['image_id'] for t in truth}], 'annotations': truth,
+        'categories': [{'id': 1, 'name': 'person'}, {'id': 2, 'name': 'tent'}]}))
+    run = saccade('eval', '--gt', tmp_path / 'gt.json', '--masks', tmp_path / 'one.json', '--json')
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)['combined']['iou'] == 1
+
+
+def test_instances_need_every_frame(saccade, clip, square, tmp_path):
+    crowd(tmp_path / 'c.onnx')
+    run = segment(saccade, clip / 'img', '--model', tmp_path / 'c.onnx', '--as', 'coco', '--skip-still', 0.5, '-o', tmp_path / 'r.json')
+    assert 'sees all frames, as instances cannot be moved along' in run.stderr
+    assert len(json.loads((tmp_path / 'r.json').read_text())) == 2 * FRAMES
+    run = saccade('segment', clip / 'img', '--model', tmp_path / 'c.onnx', '--as', 'coco', '--small-model', square, '-o', tmp_path / 'x.json')
+    assert run.returncode == 2 and 'its answer has no instances' in run.stderr and not (tmp_path / 'x.json').exists()
+
+
+@pytest.mark.parametrize('looks', [('--projection', 'fisheye'), ('--scales', '0.5,1')])
+def test_looks_have_one_mask_a_frame(saccade, clip, tmp_path, looks):
+    crowd(tmp_path / 'c.onnx')
+    run = segment(saccade, clip / 'img', '--model', tmp_path / 'c.onnx', '--as', 'coco', *looks, '--duration', 0.1,
+                  '-o', tmp_path / 'r.json')
+    assert 'not put together from facets or scales' in run.stderr
+    records = json.loads((tmp_path / 'r.json').read_text())
+    assert records and all('bbox' not in r for r in records)
+    assert len({r['image_id'] for r in records}) == len(records)
 
 
 def decode(rle):

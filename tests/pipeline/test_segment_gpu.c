@@ -325,6 +325,41 @@ static void each_kind_is_the_cpus(void **state)
     }
 }
 
+/* Of instances boxes and masks cross, in cells of the network's map, and no matte. */
+static void records_of_instances_are_the_cpus(void **state)
+{
+    (void)state;
+    need_gpu();
+    const char *clip = write_clip("clip.mp4");
+    char        path[2][384];
+    size_t      size;
+    for (int k = 0; k < 2; k++) {
+        struct sac_segment_params segment = bright(SAC_SEGMENT_COCO);
+        segment.model = TEST_HEADS "/instances_end2end.onnx";
+        segment.segmenter.classes = "all";
+        segment.segmenter.preprocess = "rgb,stretch,mean=0,scale=1/8"; /* all scores are 1 */
+        segment.stereo = SAC_STEREO_SBS;
+        struct sac_pipeline_params params = params_of(k ? "cuda" : "cpu", clip, &segment);
+        params.video_out = keep(path[k], in_folder(k ? "gpu.json" : "cpu.json"));
+        const struct sac_pipeline_stats stats = run(&params);
+        const struct sac_ledger_entry  *mask = &stats.ledger.reason[SAC_COPY_MASK];
+        assert_int_equal(stats.frames, FRAMES);
+        assert_int_equal(stats.ledger.reason[SAC_COPY_OVERLAY].calls, 0);
+        /* an eye's: of three boxes, windows of 11x15, 13x16 and 5x6 cells at most */
+        if (k && (mask->calls != 2 * FRAMES || mask->bytes > mask->calls * 4 * 512))
+            fail_msg("%llu masks of %llu bytes", (unsigned long long)mask->calls,
+                     (unsigned long long)mask->bytes);
+    }
+    expect_same(path[0], path[1]);
+    char *text = load(path[0], &size);
+    int   records = 0;
+    text[size] = '\0';
+    for (const char *at = text; (at = strstr(at, "\"bbox\":[")); at++)
+        records++;
+    assert_int_equal(records, 3 * 2 * FRAMES);
+    free(text);
+}
+
 static void pictures_are_the_cpus(void **state)
 {
     (void)state;
@@ -593,6 +628,7 @@ static void a_video_changes_its_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(records_of_instances_are_the_cpus, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_kind_is_the_cpus, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pictures_are_the_cpus, set_up, tear_down),
         cmocka_unit_test_setup_teardown(turned_frames_come_out_upright, set_up, tear_down),

@@ -63,6 +63,20 @@ static sac_result copy_classes(struct sac_segment_run *t)
     return SAC_OK;
 }
 
+/* COCO's records are of instances, where the network tells them apart. */
+static sac_result show_instances(struct sac_segment_run *t)
+{
+    const struct sac_job *job = t->base.job;
+    if (job->segment->as != SAC_SEGMENT_COCO || !t->seg->instances.used)
+        return SAC_OK;
+    if (!sac_segmenter_has_looks(t->seg))
+        return sac_segmenter_show_instances(t->seg);
+    sac_log(job->ctx, SAC_LOG_WARN,
+            "COCO's results have one mask a frame, as instances are not put together from facets "
+            "or scales; without these each has its own");
+    return SAC_OK;
+}
+
 static sac_result open_segmenter(struct sac_segment_run *t)
 {
     struct sac_job             *job = t->base.job;
@@ -78,10 +92,13 @@ static sac_result open_segmenter(struct sac_segment_run *t)
     t->mattes = t->mattes ? t->mattes : sac_calloc(n, sizeof(*t->mattes));
     t->came_to = t->came_to ? t->came_to : sac_calloc(n, sizeof *t->came_to);
     t->again = t->again ? t->again : sac_calloc(n, sizeof(*t->again));
-    if (!t->asks || !t->mattes || !t->came_to || !t->again)
+    t->found = t->found ? t->found : sac_calloc(n, sizeof *t->found);
+    if (!t->asks || !t->mattes || !t->came_to || !t->again || !t->found)
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a batch of %zu frames", n);
+    t->room = t->room ? t->room : n;
     t->base.batch_max = t->seg->batch;
-    return copy_classes(t);
+    res = show_instances(t);
+    return res == SAC_OK ? copy_classes(t) : res;
 }
 
 static bool has_states(const sac_segmenter *seg)
@@ -98,6 +115,11 @@ static sac_result open_small(struct sac_segment_run *t)
     struct sac_segmenter_params      params = p->segmenter;
     if (!p->small_model)
         return SAC_OK;
+    if (t->seg->instances.shown)
+        return SAC_FAIL(job->ctx, SAC_ERR_ARG,
+                        "small_model: its answer has no instances, of which COCO's results are; "
+                        "%s sees every frame",
+                        p->model);
     params.head = params.preprocess = NULL; /* those are the large one's, as are the scales */
     memset(params.scales, 0, sizeof params.scales);
     sac_result res = sac_segmenter_create(job->dev, p->small_model, &params, &t->small);
@@ -136,13 +158,14 @@ static sac_result open_still(struct sac_segment_run *t)
     const bool states = has_states(t->seg) || (t->small && has_states(t->small));
     if (t->still)
         return SAC_OK;
-    if (!p->segmenter.class_map && !states)
+    if (!p->segmenter.class_map && !t->seg->instances.shown && !states)
         return sac_still_create(job, &t->still);
     if (job->params.skip_still > 0)
         sac_log(job->ctx, SAC_LOG_WARN, "skip_still: %s sees all frames, as %s",
                 sac_model_path(sac_segmenter_model(t->seg)),
-                states ? "it carries states from frame to frame"
-                       : "maps of classes cannot be moved along");
+                states                    ? "it carries states from frame to frame"
+                : t->seg->instances.shown ? "instances cannot be moved along"
+                                          : "maps of classes cannot be moved along");
     return SAC_OK;
 }
 
@@ -195,6 +218,9 @@ static void release(struct sac_task_run *run)
     sac_free(t->mattes);
     sac_free(t->came_to);
     sac_free(t->again);
+    for (size_t i = 0; t->found && i < t->room; i++)
+        sac_segmenter_found_finish(&t->found[i]);
+    sac_free(t->found);
     sac_free(t->ended);
     if (t->ended_ready)
         pthread_mutex_destroy(&t->ended_lock);
@@ -315,7 +341,7 @@ static sac_result look_again(struct sac_segment_run *t, int slot, struct sac_ite
         place_again(t, items[i], i);
     if (res == SAC_OK)
         res =
-            sac_early_look_again(t->early, t->seg, slot, t->asks, n, t->mattes, t->came_to, NULL, &times);
+            sac_early_look_again(t->early, t->seg, slot, t->asks, n, t->mattes, t->came_to, &times);
     if (res != SAC_OK)
         return res;
     const int again = sac_early_count(t->early);
@@ -329,6 +355,17 @@ static sac_result look_again(struct sac_segment_run *t, int slot, struct sac_ite
     return SAC_OK;
 }
 
+/* The item's take turns with the batch's, so that their memory is used again. */
+static void keep_found(struct sac_segment_run *t, struct sac_segment_own *own, int i)
+{
+    const struct sac_segmenter_found old = own->found;
+    if (!t->seg->instances.shown)
+        return;
+    own->found = t->found[i];
+    t->found[i] = old;
+    sac_segmenter_found_clear(&t->found[i]);
+}
+
 /* What a frame came to, into its item, and for those that follow. */
 static void keep(struct sac_segment_run *t, struct sac_item *item, int i)
 {
@@ -338,6 +375,7 @@ static void keep(struct sac_segment_run *t, struct sac_item *item, int i)
     sac_frame_unref(&own->matte); /* of a batch that is tried again */
     own->matte = t->mattes[i];
     t->mattes[i] = NULL;
+    keep_found(t, own, i);
     if (!t->small)
         count_scales(t, came_to);
     if (!t->region || item->still)
@@ -351,7 +389,7 @@ static sac_result land(struct sac_task_run *run, int slot, struct sac_item *cons
 {
     struct sac_segment_run *t = of(run);
     struct sac_batch_times  times;
-    sac_result res = sac_segmenter_end(first_of(t), slot, t->mattes, t->came_to, NULL, &times);
+    sac_result res = sac_segmenter_end(first_of(t), slot, t->mattes, t->came_to, t->found, &times);
     if (res == SAC_OK)
         sac_task_record(run, &times, SAC_STAGE_MATTE, items, n);
     if (res == SAC_OK && t->small)
@@ -369,12 +407,15 @@ static void own_clear(void *own)
 {
     struct sac_segment_own *o = own;
     sac_frame_unref(&o->matte);
-    *o = (struct sac_segment_own){0};
+    sac_segmenter_found_clear(&o->found);
+    *o = (struct sac_segment_own){.found = o->found};
 }
 
 static void own_free(void *own)
 {
+    struct sac_segment_own *o = own;
     own_clear(own);
+    sac_segmenter_found_finish(&o->found);
     sac_free(own);
 }
 

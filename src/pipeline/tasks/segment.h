@@ -24,6 +24,8 @@ struct sac_segment_run {
     struct sac_segmenter_ask     *asks;
     sac_frame                   **mattes;
     struct sac_segmenter_summary *came_to;
+    struct sac_segmenter_found   *found; /* where instances are shown */
+    size_t                        room;  /* of these arrays */
     struct sac_item             **again; /* those that the large network sees too */
     /* Techniques; NULL where they are off. */
     struct sac_still  *still;
@@ -39,15 +41,22 @@ struct sac_segment_run {
 
 /* item->own */
 struct sac_segment_own {
-    sac_frame      *matte;  /* a reference */
-    bool            placed; /* region is chosen */
-    struct sac_rect region; /* what the network sees; empty: all */
+    sac_frame                 *matte; /* a reference */
+    struct sac_segmenter_found found;
+    bool                       placed; /* region is chosen */
+    struct sac_rect            region; /* what the network sees; empty: all */
 };
 
 /* The matte of a frame that passed the task without a fault. */
 static inline sac_frame *sac_segment_matte(const struct sac_item *item)
 {
     return item->own ? ((const struct sac_segment_own *)item->own)->matte : NULL;
+}
+
+/* Its instances, where the segmenter shows them. */
+static inline const struct sac_segmenter_found *sac_segment_found(const struct sac_item *item)
+{
+    return item->own ? &((const struct sac_segment_own *)item->own)->found : NULL;
 }
 
 #endif
