@@ -2,7 +2,8 @@
 """The networks that saccade's engine is measured against, as PyTorch modules of our own with random weights.
 
 They have the shapes of well-known ones: YOLOX-S and -nano (Ge et al., 2021), DeepLabV3 on ResNet-50 (Chen et al.,
-2017), ResNet-50 (He et al., 2015) as an embedding of persons.
+2017), ResNet-50 (He et al., 2015) as an embedding of persons. Those of other people (OTHERS) come from torchvision,
+timm and transformers, as they are.
 
     python3 bench/peers/networks.py FOLDER [NAME ...]     writes NAME.onnx, float32, batch free
 """
@@ -220,6 +221,42 @@ class DeepLab(nn.Module):
         return F.interpolate(self.head(self.body(x)), size=x.shape[2:], mode="bilinear", align_corners=False)
 
 
+# ---- networks of other people, from their packages ----
+
+class Outputs(nn.Module):
+    """A module that returns an object, as one that returns what `take` reads from it."""
+
+    def __init__(self, module, take):
+        super().__init__()
+        self.module, self.take = module, take
+
+    def forward(self, x):
+        return self.take(self.module(x))
+
+
+def torchvision_model(name, take=None, **options):
+    def make():
+        import torchvision
+        module = torchvision.models.get_model(name, weights=None, **options)
+        return Outputs(module, take) if take else module
+    return make
+
+
+def timm_model(name):
+    def make():
+        import timm
+        return timm.create_model(name)
+    return make
+
+
+def transformers_model(model, config, take, **options):
+    def make():
+        import transformers
+        configuration = getattr(transformers, config)(**options)
+        return Outputs(getattr(transformers, model)(configuration), take)
+    return make
+
+
 # ---- all of them ----
 
 class Network:
@@ -238,6 +275,27 @@ NETWORKS = {
     "deeplabv3_r50": Network(DeepLab, (3, 512, 512), (1, 8, 32), {}),
     "resnet50_reid": Network(Embedding, (3, 256, 128), (1, 32, 128), REID_METADATA),
 }
+BACKBONE = {"use_timm_backbone": True, "use_pretrained_backbone": False, "backbone": "resnet50"}
+OTHERS = { # name: how to make it, size of its square pictures
+    "resnet18": (torchvision_model("resnet18"), 224),
+    "mobilenet_v3_l": (torchvision_model("mobilenet_v3_large"), 224),
+    "efficientnet_b0": (torchvision_model("efficientnet_b0"), 224),
+    "regnet_y_400mf": (torchvision_model("regnet_y_400mf"), 224),
+    "convnext_t": (torchvision_model("convnext_tiny"), 224),
+    "vit_b_16": (torchvision_model("vit_b_16"), 224),
+    "swin_t": (torchvision_model("swin_t"), 224),
+    "lraspp": (torchvision_model("lraspp_mobilenet_v3_large", lambda o: o["out"], weights_backbone=None), 512),
+    "deit_tiny": (timm_model("deit_tiny_patch16_224"), 224),
+    "maxvit_rmlp_pico": (timm_model("maxvit_rmlp_pico_rw_256"), 256),
+    "mobilevit_s": (timm_model("mobilevit_s"), 256),
+    "segformer_b0": (transformers_model("SegformerForSemanticSegmentation", "SegformerConfig", lambda o: o.logits,
+                                        num_labels=2), 512),
+    "dinov2_s": (transformers_model("Dinov2Model", "Dinov2Config", lambda o: o.last_hidden_state, hidden_size=384,
+                                    num_attention_heads=6, num_hidden_layers=12, image_size=224, patch_size=14), 224),
+    "detr_r50": (transformers_model("DetrForObjectDetection", "DetrConfig",
+                                    lambda o: torch.cat((o.logits, o.pred_boxes), -1), **BACKBONE), 640),
+}
+NETWORKS |= {name: Network(make, (3, size, size), (1, 8, 32), {}) for name, (make, size) in OTHERS.items()}
 
 
 @torch.no_grad()
@@ -251,7 +309,8 @@ def build(name, device="cpu"):
         if isinstance(m, nn.BatchNorm2d):
             m.momentum = 1.0
     scale = 255 if name.startswith("yolox") else 1
-    module.train()(torch.rand((4, *network.shape), device=device) * scale)
+    if any(isinstance(m, nn.BatchNorm2d) for m in module.modules()):
+        module.train()(torch.rand((4, *network.shape), device=device) * scale)
     return module.eval()
 
 
