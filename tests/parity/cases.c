@@ -409,6 +409,12 @@ const struct parity_case parity_cases[] = {
      "group=4 pads=1,1,1,1 activation=1 residual=1"},
     {"Conv", "[1,40,7,9] [72,40,3,3]! [72]!", "pads=1,1,1,1"},
     {"Conv", "[3,16,5,3] [40,16,5,5]! [40]!", "pads=2,2,2,2"},
+    {"Excitation", "[2,64,1,1] [16,64]! [16]! [64,16]! [64]!", "inner=1 activation=4"},
+    {"Excitation", "[3,37,1,1] [9,37]! [9]! [21,9]! [21]!",
+     "inner=5 activation=7 alpha=0.2 beta=0.5"},
+    {"Excitation", "[1,960,1,1] [240,960]! [240]! [960,240]! [960]!", "inner=1 activation=4"},
+    {"Excitation", "[5,33] [400,33] [400] [7,400] [7]", "inner=2 inner_alpha=0.1"},
+    {"Excitation", "[0,8,1] [4,8]! [4]! [8,4]! [8]!", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

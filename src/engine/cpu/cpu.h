@@ -28,6 +28,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Conv)                \
     KERNEL(Div)                 \
     KERNEL(Erf)                 \
+    KERNEL(Excitation)          \
     KERNEL(Exp)                 \
     KERNEL(Expand)              \
     KERNEL(FusedConv)           \

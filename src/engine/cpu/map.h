@@ -86,6 +86,9 @@ struct sac_window_pool {
     /* mean per channel over pixels that lie `pixel` apart */                                      \
     void sac_map_means_##suffix(const float *x, int64_t pixels, int64_t pixel, int64_t c,          \
                                 float *y);                                                         \
+    /* y[i] = bias[i] + the product of x and row i of w, for `rows` rows of `length` numbers */    \
+    void sac_map_layer_##suffix(const float *x, int64_t length, const float *w, const float *bias, \
+                                int64_t rows, float *y);                                           \
     /* between four pixels of c channels: across by `column`, then down by `row` */                \
     void sac_map_lerp_##suffix(const float *a, const float *b, const float *c, const float *d,     \
                                float column, float row, float *y, int64_t channels);               \

@@ -265,6 +265,25 @@ SIMD_FN void SIMD_NAME(sac_map_means)(const float *x, int64_t pixels, int64_t pi
     });
 }
 
+SIMD_FN void SIMD_NAME(sac_map_layer)(const float *x, int64_t length, const float *w,
+                                      const float *bias, int64_t rows, float *y)
+{
+    const vmask rest = v_first(length % LANES);
+    const bool  ragged = length % LANES > 0;
+    for (int64_t r = 0; r < rows; r++, w += length) {
+        vec     sum[2] = {v_set(0), v_set(0)};
+        int64_t k = 0;
+        for (; k + 2 * LANES <= length; k += 2 * LANES)
+            for (int j = 0; j < 2; j++)
+                sum[j] = v_fma(v_load(w + k + j * LANES), v_load(x + k + j * LANES), sum[j]);
+        for (; k + LANES <= length; k += LANES)
+            sum[0] = v_fma(v_load(w + k), v_load(x + k), sum[0]);
+        if (ragged)
+            sum[1] = v_fma(v_load_first(w + k, rest), v_load_first(x + k, rest), sum[1]);
+        y[r] = bias[r] + v_sum(v_add(sum[0], sum[1]));
+    }
+}
+
 SIMD_FN void SIMD_NAME(sac_map_lerp)(const float *a, const float *b, const float *c, const float *d,
                                      float column, float row, float *y, int64_t channels)
 {

@@ -28,4 +28,7 @@ enum sac_residual {
     SAC_RESIDUAL_COUNT
 };
 
+/* The most channels (C, K) and numbers between the layers (H) of an Excitation. */
+enum { SAC_EXCITATION_CHANNELS_MAX = 8192, SAC_EXCITATION_HIDDEN_MAX = 4096 };
+
 #endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/ops/excitation.h"
+
+#include "engine/ops/util.h"
+
+static struct sac_activation inner_of(const struct sac_node *n)
+{
+    return (struct sac_activation){
+        .kind = (enum sac_activation_kind)sac_attr_int(n, "inner", SAC_ACT_NONE),
+        .alpha = sac_attr_float(n, "inner_alpha", 0),
+        .beta = sac_attr_float(n, "inner_beta", 0),
+    };
+}
+
+struct sac_excitation sac_excitation_read(const struct sac_op_call *c)
+{
+    return (struct sac_excitation){.n = c->in[0].dims[0],
+                                   .channels = c->in[0].dims[1],
+                                   .hidden = c->in[1].dims[0],
+                                   .gates = c->in[3].dims[0],
+                                   .inner = inner_of(c->node),
+                                   .act = sac_activation_read(c->node)};
+}
+
+static bool is_kind(int64_t kind)
+{
+    return kind >= 0 && kind < SAC_ACT_COUNT;
+}
+
+static bool is_matrix(const struct sac_operand *o, int64_t columns)
+{
+    return o->rank == 2 && o->dims[1] == columns;
+}
+
+static bool is_vector(const struct sac_operand *o, int64_t count)
+{
+    return o->rank == 1 && o->dims[0] == count;
+}
+
+/* A file can use the domain too, so nothing about the node is trusted. */
+static sac_result excitation_shape(struct sac_op_call *c)
+{
+    const struct sac_operand *s = &c->in[0];
+    for (int i = 0; i < 5; i++)
+        SAC_CHECK(c, sac_op_has(c, i) && c->in[i].dtype == SAC_F32,
+                  "input %d is missing or not float32", i);
+    SAC_CHECK(c,
+              is_kind(sac_attr_int(c->node, "activation", SAC_ACT_NONE)) &&
+                  is_kind(sac_attr_int(c->node, "inner", SAC_ACT_NONE)),
+              "an activation that does not exist");
+    SAC_CHECK(c, s->rank >= 2, "an input of %d dimensions; at least 2 are needed", s->rank);
+    for (int d = 2; d < s->rank; d++)
+        SAC_CHECK(c, s->dims[d] == 1, "dimension %d of the input is %lld, not 1", d,
+                  (long long)s->dims[d]);
+    SAC_CHECK(c,
+              is_matrix(&c->in[1], s->dims[1]) && is_vector(&c->in[2], c->in[1].dims[0]) &&
+                  is_matrix(&c->in[3], c->in[1].dims[0]) && is_vector(&c->in[4], c->in[3].dims[0]),
+              "layers that do not fit %lld channels or each other", (long long)s->dims[1]);
+    SAC_CHECK(c,
+              s->dims[1] <= SAC_EXCITATION_CHANNELS_MAX &&
+                  c->in[3].dims[0] <= SAC_EXCITATION_CHANNELS_MAX &&
+                  c->in[1].dims[0] <= SAC_EXCITATION_HIDDEN_MAX,
+              "more than %d channels or %d numbers between the layers", SAC_EXCITATION_CHANNELS_MAX,
+              SAC_EXCITATION_HIDDEN_MAX);
+    SAC_TRY(sac_shape_out_like(c, 0, 0));
+    c->out[0].dims[1] = c->in[3].dims[0];
+    return SAC_OK;
+}
+
+static void layer(const float *x, int64_t length, const struct sac_operand *w,
+                  const struct sac_operand *bias, const struct sac_activation *act, float *y)
+{
+    const float *row = w->data, *b = bias->data;
+    for (int64_t i = 0; i < w->dims[0]; i++, row += length) {
+        double sum = b[i];
+        for (int64_t k = 0; k < length; k++)
+            sum += (double)row[k] * x[k];
+        y[i] = sac_activate((float)sum, act);
+    }
+}
+
+static sac_result excitation_ref(struct sac_op_call *c)
+{
+    const struct sac_excitation e = sac_excitation_read(c);
+    float                       hidden[SAC_EXCITATION_HIDDEN_MAX];
+    for (int64_t i = 0; i < e.n; i++) {
+        layer((const float *)c->in[0].data + i * e.channels, e.channels, &c->in[1], &c->in[2],
+              &e.inner, hidden);
+        layer(hidden, e.hidden, &c->in[3], &c->in[4], &e.act,
+              (float *)c->out[0].data + i * e.gates);
+    }
+    return SAC_OK;
+}
+
+static int64_t excitation_flops(const struct sac_op_call *c)
+{
+    const struct sac_excitation e = sac_excitation_read(c);
+    return 2 * e.n * e.hidden * (e.channels + e.gates);
+}
+
+extern const struct sac_op sac_row_Excitation;
+const struct sac_op        sac_row_Excitation = {.id = SAC_OP_Excitation,
+                                                 .name = "Excitation",
+                                                 .domain = "saccade",
+                                                 .opset_min = 1,
+                                                 .opset_max = SAC_OPSET_NEWEST,
+                                                 .input_min = 5,
+                                                 .input_max = 5,
+                                                 .output_max = 1,
+                                                 SAC_TOLERANCE(1e-4f, 1e-4f),
+                                                 .shape = excitation_shape,
+                                                 .ref = excitation_ref,
+                                                 .flops = excitation_flops};

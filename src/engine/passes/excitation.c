@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two convolutions of maps that are one pixel (behind a GlobalAveragePool: the gates of mobile
+ * networks) are one Excitation: two layers of a few thousand products, which as convolutions cost
+ * what two large ones cost to begin. */
+#include "engine/ops/excitation.h"
+#include "engine/passes/pass.h"
+
+/* v is [N,C,1,...], C known. */
+static bool is_pixel(const struct sac_value *v)
+{
+    bool one = v->rank >= 3 && v->dims[1] > 0 && v->dims[1] <= SAC_EXCITATION_CHANNELS_MAX;
+    for (int d = 2; one && d < v->rank; d++)
+        one = v->dims[d] == 1;
+    return one;
+}
+
+/* A convolution that is a layer: of one group and one tap, and nothing is added but a bias. */
+static bool is_layer(const struct sac_node *n)
+{
+    if (!n || (!sac_is(n, "Conv") && !sac_is_fused(n, "FusedConv")) || !n->inputs[0] ||
+        !n->outputs[0] || !is_pixel(n->inputs[0]) || !is_pixel(n->outputs[0]) ||
+        sac_node_input(n, 3) || !sac_constant_floats(n->inputs[1]) ||
+        (sac_node_input(n, 2) && !sac_constant_floats(n->inputs[2])))
+        return false;
+    const struct sac_value *w = n->inputs[1];
+    return sac_value_elements(w) == w->dims[0] * w->dims[1] && w->dims[1] == n->inputs[0]->dims[1];
+}
+
+/* The same numbers with the dims of a layer. */
+static struct sac_value *matrix_of(struct sac_graph *g, const struct sac_value *w)
+{
+    const struct sac_tensor_desc desc = {
+        .dtype = SAC_F32, .rank = 2, .shape = {w->dims[0], w->dims[1]}};
+    return sac_graph_constant(g, w->name, &desc, w->data);
+}
+
+static struct sac_value *bias_of(struct sac_graph *g, const struct sac_node *n)
+{
+    const struct sac_tensor_desc desc = {
+        .dtype = SAC_F32, .rank = 1, .shape = {n->inputs[1]->dims[0]}};
+    struct sac_value *bias = sac_node_input(n, 2);
+    return bias ? bias : sac_graph_constant(g, "bias", &desc, NULL);
+}
+
+static sac_result set_inner(struct sac_graph *g, struct sac_node *n, const struct sac_node *from)
+{
+    const struct sac_activation act = sac_activation_read(from);
+    sac_result                  res = sac_node_set_int(g, n, "inner", act.kind);
+    if (res == SAC_OK)
+        res = sac_node_set_float(g, n, "inner_alpha", act.alpha);
+    return res == SAC_OK ? sac_node_set_float(g, n, "inner_beta", act.beta) : res;
+}
+
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    if (!is_layer(n))
+        return SAC_OK;
+    struct sac_node *first = n->inputs[0]->producer;
+    if (!is_layer(first) || n->inputs[0]->uses != 1 ||
+        n->inputs[0]->dims[1] > SAC_EXCITATION_HIDDEN_MAX)
+        return SAC_OK;
+    const struct sac_activation act = sac_activation_read(n);
+    struct sac_node            *made = sac_op_node(g, "saccade", "Excitation", 5, 1, n);
+    if (!made)
+        return SAC_ERR_MEMORY;
+    made->inputs[0] = first->inputs[0];
+    made->inputs[1] = matrix_of(g, first->inputs[1]);
+    made->inputs[2] = bias_of(g, first);
+    made->inputs[3] = matrix_of(g, n->inputs[1]);
+    made->inputs[4] = bias_of(g, n);
+    for (int i = 1; i < 5; i++)
+        if (!made->inputs[i])
+            return SAC_ERR_MEMORY;
+    *changed = true;
+    sac_result res = sac_set_activation(g, made, &act);
+    if (res == SAC_OK)
+        res = set_inner(g, made, first);
+    return res == SAC_OK ? sac_take_over(g, made, n) : res;
+}
+
+const struct sac_pass sac_pass_excitation = {"excitation", visit};
