@@ -101,6 +101,9 @@ sac_result         ops_view_fail(struct sac_kernel_plan *plan);
 sac_result ops_split_lines(struct sac_kernel_plan *plan, const struct ops_shape *s,
                            const bool *along, struct ops_lines *out);
 void       ops_choose_team(struct ops_lines *l, bool parts_allowed);
+/* Or whether the line is held in registers, once the team is chosen. Types of the operands, 0 where
+ * one is left out; `one` has the bits of those that may have one number for a whole line. */
+void ops_choose_held(struct ops_lines *l, int operands, unsigned one, const int *types);
 /* Outputs have the layout of input 0 where they have its dimensions. Always true. */
 bool ops_line_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
 

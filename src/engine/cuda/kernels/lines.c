@@ -62,6 +62,47 @@ void ops_choose_team(struct ops_lines *l, bool parts_allowed)
         l->parts = (int)SAC_CLAMP(SAC_MIN(BLOCKS_WANTED / rows, n / BLOCK_PART_MIN), 1, PARTS_MAX);
 }
 
+/* Whether each operand's numbers of a line are neighbours, or one number for the whole line where
+ * `one` has its bit. */
+static bool lies_densely(const struct ops_lines *l, int operands, unsigned one, const int *types)
+{
+    for (int k = 0; k < operands; k++) {
+        const int64_t step = l->inner.step[k][0];
+        if (types[k] &&
+            (!ops_is_f16_or_f32(types[k]) || !(step == 1 || (step == 0 && one >> k & 1))))
+            return false;
+    }
+    return true;
+}
+
+static bool lies_by_eights(const struct ops_lines *l, int operands, const int *types)
+{
+    for (int k = 0; k < operands; k++) {
+        if (!types[k] || l->inner.step[k][0] == 0)
+            continue;
+        if ((l->outer.start[k] + l->inner.start[k]) % 8)
+            return false;
+        for (int d = 0; d < l->outer.rank; d++)
+            if (l->outer.step[k][d] % 8)
+                return false;
+    }
+    return l->inner.count % 8 == 0;
+}
+
+/* A thread holds eight numbers of a line, or 32 where a warp or a block would not hold it else. */
+void ops_choose_held(struct ops_lines *l, int operands, unsigned one, const int *types)
+{
+    enum { THREAD_MAX = 4, EIGHT = 8, MORE = 32, WARP = 32, BLOCK = 256 };
+    const int64_t n = l->inner.count;
+    if (l->inner.rank != 1 || n <= THREAD_MAX || n > OPS_HELD_MAX ||
+        !lies_densely(l, operands, one, types))
+        return;
+    l->held.lanes = n <= 8 * EIGHT ? 8 : n <= 16 * EIGHT ? 16 : n <= WARP * MORE ? WARP : BLOCK;
+    l->held.eights = n <= l->held.lanes * EIGHT ? 1 : MORE / EIGHT;
+    l->held.vector = lies_by_eights(l, operands, types);
+    l->parts = 1;
+}
+
 /* Channels last is kept where the output has the input's dimensions. */
 bool ops_line_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
@@ -222,6 +263,8 @@ static sac_result softmax_fill(struct sac_kernel_plan *plan, void *params)
                                         : OPS_HARDMAX;
     p->in_type = ops_in_type(plan, 0);
     p->out_type = ops_out_type(plan, 0);
+    if (p->kind != OPS_HARDMAX)
+        ops_choose_held(&p->lines, 2, 0, (const int[]){p->in_type, p->out_type});
     return SAC_OK;
 }
 

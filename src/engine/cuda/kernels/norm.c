@@ -29,6 +29,9 @@ static sac_result finish_norm(struct sac_kernel_plan *plan, struct ops_norm *p,
     p->out_type = ops_out_type(plan, 0);
     SAC_TRY(ops_split_lines(plan, s, along, &p->lines));
     ops_choose_team(&p->lines, p->kind == OPS_NORM_CENTRED || p->kind == OPS_NORM_MEAN_VARIANCE);
+    if (p->activation == OPS_FN_IDENTITY)
+        ops_choose_held(&p->lines, 4, 1u << 2 | 1u << 3,
+                        (const int[]){p->in_type, p->out_type, p->scale_type, p->bias_type});
     if (p->lines.parts > 1)
         plan->scratch_bytes = (size_t)(p->lines.outer.count * p->lines.parts) * 2 * sizeof(double);
     return SAC_OK;

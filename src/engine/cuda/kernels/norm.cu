@@ -3,7 +3,7 @@
  * The squares are summed about the mean in a second pass, because the difference of two large sums
  * would lose all digits. */
 #include "engine/cuda/kernels/functions.cuh"
-#include "engine/cuda/kernels/team.cuh"
+#include "engine/cuda/kernels/held.cuh"
 
 using namespace ops;
 
@@ -14,7 +14,7 @@ struct moments {
     double mean, squares; /* squares: summed about the mean */
 };
 
-struct norm_body {
+template <bool ACTIVATED> struct norm_body {
     struct ops_norm p;
     const void     *in, *scale, *bias;
     void           *out, *mean_out, *inverse_out;
@@ -111,7 +111,7 @@ struct norm_body {
                 v *= get_float(scale, p.scale_type, at[2] + in_line[2]);
             if (bias)
                 v += get_float(bias, p.bias_type, at[3] + in_line[3]);
-            if (p.activation != OPS_FN_IDENTITY)
+            if (ACTIVATED)
                 v = real_function(p.activation, v, 0.0f, 0.0f, (float)p.a, (float)p.b);
             put_float(out, p.out_type, at[1] + in_line[1], v);
         }
@@ -145,6 +145,80 @@ struct norm_body {
         apply_to(at, (float)m.mean, (float)inverse, first, last, team);
     }
 };
+
+/* Of lines in registers, without an activation function. */
+template <class WAY> struct held_norm_body {
+    struct ops_norm p;
+    float           epsilon;
+    const void     *in, *scale, *bias;
+    void           *out, *mean_out, *inverse_out;
+
+    struct number {
+        OPS_BODY float operator()(float v) const
+        {
+            return v;
+        }
+    };
+    struct magnitude {
+        OPS_BODY float operator()(float v) const
+        {
+            return fabsf(v);
+        }
+    };
+    struct square {
+        float          mean;
+        OPS_BODY float operator()(float v) const
+        {
+            return (v - mean) * (v - mean);
+        }
+    };
+    OPS_BODY float inverse_of(float squares) const
+    {
+        const float n = (float)p.lines.inner.count;
+        switch (p.kind) {
+        case OPS_NORM_MEAN_VARIANCE: return 1 / (sqrtf(squares / n) + 1e-9f);
+        case OPS_NORM_L1: return squares != 0 ? 1 / squares : 0;
+        case OPS_NORM_L2: return squares != 0 ? 1 / sqrtf(squares) : 0;
+        default: return 1 / sqrtf(squares / n + epsilon);
+        }
+    }
+
+    template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
+    {
+        held<WAY, TEAM> x(team, p.lines.inner.count);
+        float           mean = 0;
+        int64_t         at[5];
+        place(p.lines.outer, row, at);
+        x.read(in, p.in_type, at[0], 0);
+        if (p.kind == OPS_NORM_CENTRED || p.kind == OPS_NORM_MEAN_VARIANCE)
+            mean = x.sum(team, number()) / (float)p.lines.inner.count;
+        const float inverse = inverse_of(p.kind == OPS_NORM_L1 ? x.sum(team, magnitude())
+                                                               : x.sum(team, square{mean}));
+        OPS_UNROLL
+        for (int e = 0; e < x.COUNT; e++)
+            x.v[e] = (x.v[e] - mean) * inverse;
+        if (scale)
+            x.with(scale, p.scale_type, at[2], p.lines.inner.step[2][0] == 0, multiply<float>());
+        if (bias)
+            x.with(bias, p.bias_type, at[3], p.lines.inner.step[3][0] == 0, add<float>());
+        x.write(out, p.out_type, at[1]);
+        if (x.lane == 0 && x.n && p.mean_type)
+            put_float(mean_out, p.mean_type, at[4], mean);
+        if (x.lane == 0 && x.n && p.inverse_type)
+            put_float(inverse_out, p.inverse_type, at[4], inverse);
+    }
+};
+
+template <class BODY> int run_held(const struct ops_norm &p, const BODY &b, void *stream)
+{
+    const bool fits = fits16(b.in) && fits16(b.out) &&
+                      (p.lines.inner.step[2][0] == 0 || fits16(b.scale)) &&
+                      (p.lines.inner.step[3][0] == 0 || fits16(b.bias));
+    return held_lines(p.lines, fits, stream, [&](auto way) {
+        return held_norm_body<decltype(way)>{p,     (float)p.epsilon, b.in,         b.scale, b.bias,
+                                             b.out, b.mean_out,       b.inverse_out};
+    });
+}
 
 /* ---- BatchNormalization, LRN ---- */
 
@@ -187,25 +261,35 @@ struct lrn_body {
     }
 };
 
+template <bool ACTIVATED>
+int norm(const struct ops_norm &p, const struct ops_ports *ports, void *stream)
+{
+    norm_body<ACTIVATED> body = {p,
+                                 ports->in[0],
+                                 p.scale_port < 0 ? NULL : ports->in[p.scale_port],
+                                 p.bias_port < 0 ? NULL : ports->in[p.bias_port],
+                                 ports->out[0],
+                                 p.mean_type ? ports->out[1] : NULL,
+                                 p.inverse_type ? ports->out[2] : NULL,
+                                 p.lines.parts > 1 ? (struct moments *)ports->scratch : NULL,
+                                 false};
+    if constexpr (!ACTIVATED)
+        if (p.lines.held.lanes)
+            return run_held(p, body, stream);
+    int res = lines(body, p.lines.team, p.lines.outer.count, p.lines.parts, stream);
+    if (res || !body.partial)
+        return res;
+    body.applies = true;
+    return lines(body, p.lines.team, p.lines.outer.count, p.lines.parts, stream);
+}
+
 } // namespace
 
 extern "C" int ops_launch_norm(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_norm *p = (const struct ops_norm *)params;
-    norm_body              body = {*p,
-                                   ports->in[0],
-                      p->scale_port < 0 ? NULL : ports->in[p->scale_port],
-                      p->bias_port < 0 ? NULL : ports->in[p->bias_port],
-                      ports->out[0],
-                      p->mean_type ? ports->out[1] : NULL,
-                      p->inverse_type ? ports->out[2] : NULL,
-                      p->lines.parts > 1 ? (struct moments *)ports->scratch : NULL,
-                                   false};
-    int res = lines(body, p->lines.team, p->lines.outer.count, p->lines.parts, stream);
-    if (res || !body.partial)
-        return res;
-    body.applies = true;
-    return lines(body, p->lines.team, p->lines.outer.count, p->lines.parts, stream);
+    return p->activation == OPS_FN_IDENTITY ? norm<false>(*p, ports, stream)
+                                            : norm<true>(*p, ports, stream);
 }
 
 extern "C" int ops_launch_batch_norm(const void *params, const struct ops_ports *ports,

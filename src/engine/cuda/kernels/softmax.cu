@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax, LogSoftmax, Hardmax. T: float, or double for float64. */
-#include "engine/cuda/kernels/team.cuh"
+#include "engine/cuda/kernels/held.cuh"
 
 using namespace ops;
 
@@ -60,6 +60,61 @@ template <class T> struct softmax_body {
     }
 };
 
+/* The same for Softmax and LogSoftmax of a line in registers. */
+template <class WAY> struct held_softmax_body {
+    struct ops_softmax                  p;
+    const void                         *in;
+    void                               *out;
+    template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
+    {
+        held<WAY, TEAM> x(team, p.lines.inner.count);
+        float           max = -INFINITY;
+        int64_t         at[2];
+        place(p.lines.outer, row, at);
+        x.read(in, p.in_type, at[0], -INFINITY);
+        OPS_UNROLL
+        for (int e = 0; e < x.COUNT; e++)
+            max = fmaxf(max, x.v[e]);
+        max = team.all(max, larger<float>());
+        if (p.kind == OPS_SOFTMAX) {
+            OPS_UNROLL
+            for (int e = 0; e < x.COUNT; e++)
+                x.v[e] = expf(x.v[e] - max);
+            const float inverse = 1 / x.sum(team, same());
+            OPS_UNROLL
+            for (int e = 0; e < x.COUNT; e++)
+                x.v[e] *= inverse;
+        } else {
+            const float shift = max + logf(x.sum(team, exponential{max}));
+            OPS_UNROLL
+            for (int e = 0; e < x.COUNT; e++)
+                x.v[e] -= shift;
+        }
+        x.write(out, p.out_type, at[1]);
+    }
+    struct same {
+        OPS_BODY float operator()(float v) const
+        {
+            return v;
+        }
+    };
+    struct exponential {
+        float          max;
+        OPS_BODY float operator()(float v) const
+        {
+            return expf(v - max);
+        }
+    };
+};
+
+int run_held(const struct ops_softmax &p, const struct ops_ports *ports, void *stream)
+{
+    const bool fits = fits16(ports->in[0]) && fits16(ports->out[0]);
+    return held_lines(p.lines, fits, stream, [&](auto way) {
+        return held_softmax_body<decltype(way)>{p, ports->in[0], ports->out[0]};
+    });
+}
+
 template <class T> int run(const struct ops_softmax &p, const struct ops_ports *ports, void *stream)
 {
     softmax_body<T> body = {p, ports->in[0], ports->out[0]};
@@ -71,5 +126,7 @@ template <class T> int run(const struct ops_softmax &p, const struct ops_ports *
 extern "C" int ops_launch_softmax(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_softmax *p = (const struct ops_softmax *)params;
+    if (p->lines.held.lanes)
+        return run_held(*p, ports, stream);
     return p->in_type == SAC_F64 ? run<double>(*p, ports, stream) : run<float>(*p, ports, stream);
 }

@@ -16,6 +16,10 @@ constexpr unsigned SOLO = 1u << OPS_TEAM_SOLO, WARPS = 1u << OPS_TEAM_WARP,
 constexpr unsigned CHOSEN = SOLO | WARPS | BLOCKS; /* by ops_choose_team */
 
 struct solo {
+    OPS_BODY bool live() const
+    {
+        return true;
+    }
     OPS_BODY int lane() const
     {
         return 0;
@@ -76,7 +80,11 @@ struct warp {
 };
 
 struct block {
-    void          *room; /* shared memory for a number of each warp */
+    void           *room; /* shared memory for a number of each warp */
+    __device__ bool live() const
+    {
+        return true;
+    }
     __device__ int lane() const
     {
         return threadIdx.x;

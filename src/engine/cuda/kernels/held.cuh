@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines that a team holds in its registers: each is read from memory once, and all that follows
+ * works on what the threads have. See struct ops_held in lines.h for which lines these are. */
+#pragma once
+
+#include "engine/cuda/kernels/team.cuh"
+
+namespace ops
+{
+
+/* A body's parameters at compile time: EIGHTS times eight numbers a thread, which lie in memory by
+ * eights (VECTOR), or one at every so many as the team has threads. */
+template <int N, bool V> struct held_way {
+    static constexpr int  EIGHTS = N;
+    static constexpr bool VECTOR = V;
+};
+
+OPS_BODY int type_as(const float *)
+{
+    return SAC_F32;
+}
+OPS_BODY int type_as(const uint16_t *)
+{
+    return SAC_F16;
+}
+
+template <class WAY, class TEAM> struct held {
+    static constexpr int COUNT = WAY::EIGHTS * LANES;
+    int                  n, lane, lanes;
+    float                v[COUNT];
+
+    OPS_BODY held(const TEAM &team, int64_t count)
+        : n(team.live() ? (int)count : 0), lane(team.lane()), lanes(team.lanes())
+    {
+    }
+    /* The place in the line of number e of this thread. */
+    OPS_BODY int index(int e) const
+    {
+        return WAY::VECTOR ? (e / LANES * lanes + lane) * LANES + e % LANES : e * lanes + lane;
+    }
+    OPS_BODY bool has(int e) const
+    {
+        return index(e) < n;
+    }
+
+    /* All loads are under way before the first is waited for. */
+    template <class T> OPS_BODY void read_from(const T *p, float rest)
+    {
+        OPS_UNROLL
+        for (int e = 0; e < COUNT; e++)
+            v[e] = rest;
+        if constexpr (WAY::VECTOR) {
+            OPS_UNROLL
+            for (int k = 0; k < COUNT; k += LANES)
+                if (has(k))
+                    get8(p, type_as(p), index(k), *(float(*)[LANES])(v + k));
+        } else {
+            OPS_UNROLL
+            for (int e = 0; e < COUNT; e++)
+                if (has(e))
+                    v[e] = get_float(p, type_as(p), index(e));
+        }
+    }
+    /* float16 or float32 from element `at` on; `rest` where the line has ended. */
+    OPS_BODY void read(const void *p, int type, int64_t at, float rest)
+    {
+        if (type == SAC_F16)
+            read_from((const uint16_t *)p + at, rest);
+        else
+            read_from((const float *)p + at, rest);
+    }
+
+    template <class T> OPS_BODY void write_to(T *p) const
+    {
+        OPS_UNROLL
+        for (int k = 0; k < COUNT; k += WAY::VECTOR ? LANES : 1) {
+            if (!has(k))
+                continue;
+            if constexpr (WAY::VECTOR)
+                put8(p, type_as(p), index(k), *(const float(*)[LANES])(v + k));
+            else
+                put_float(p, type_as(p), index(k), v[k]);
+        }
+    }
+    OPS_BODY void write(void *p, int type, int64_t at) const
+    {
+        if (type == SAC_F16)
+            write_to((uint16_t *)p + at);
+        else
+            write_to((float *)p + at);
+    }
+
+    template <class T, class F> OPS_BODY void with_each(const T *p, const F &fn)
+    {
+        OPS_UNROLL
+        for (int k = 0; k < COUNT; k += WAY::VECTOR ? LANES : 1) {
+            if (!has(k))
+                continue;
+            if constexpr (WAY::VECTOR) {
+                float w[LANES];
+                get8(p, type_as(p), index(k), w);
+                OPS_UNROLL
+                for (int e = 0; e < LANES; e++)
+                    v[k + e] = fn(v[k + e], w[e]);
+            } else
+                v[k] = fn(v[k], get_float(p, type_as(p), index(k)));
+        }
+    }
+    /* fn(number, operand's number); the operand's line is as long, or one number for all. */
+    template <class F>
+    OPS_BODY void with(const void *p, int type, int64_t at, bool one, const F &fn)
+    {
+        if (one) {
+            const float w = get_float(p, type, at);
+            OPS_UNROLL
+            for (int e = 0; e < COUNT; e++)
+                v[e] = fn(v[e], w);
+        } else if (type == SAC_F16)
+            with_each((const uint16_t *)p + at, fn);
+        else
+            with_each((const float *)p + at, fn);
+    }
+    /* The sum of fn(number) over the line. */
+    template <class F> OPS_BODY float sum(const TEAM &team, const F &fn) const
+    {
+        float all = 0;
+        OPS_UNROLL
+        for (int e = 0; e < COUNT; e++)
+            all += has(e) ? fn(v[e]) : 0.0f;
+        return team.all(all, add<float>());
+    }
+};
+
+#ifdef __CUDACC__
+/* Neighbouring threads of a warp, so many as a power of two. `on` is false for a group behind the
+ * last line, which goes along because a warp folds together. */
+struct group {
+    int             width;
+    bool            on;
+    __device__ bool live() const
+    {
+        return on;
+    }
+    __device__ int lane() const
+    {
+        return threadIdx.x & (width - 1);
+    }
+    __device__ int lanes() const
+    {
+        return width;
+    }
+    template <class T, class FOLD> __device__ T all(T v, FOLD fold) const
+    {
+        for (int step = width / 2; step > 0; step /= 2)
+            v = fold(v, shuffle(v, step));
+        return v;
+    }
+};
+
+constexpr int HELD_THREADS = 128;
+
+template <class BODY>
+__global__ void __launch_bounds__(HELD_THREADS)
+    group_kernel(const __grid_constant__ BODY body, int64_t rows, int width)
+{
+    const int     groups = (int)blockDim.x / width;
+    const int64_t own = threadIdx.x / (unsigned)width;
+    for (int64_t i = blockIdx.x; i * groups < rows; i += gridDim.x)
+        body(i * groups + own, 0, group{width, i * groups + own < rows});
+}
+
+/* One warp a block where there are too few lines to fill a GPU with larger ones. */
+template <class BODY> int held_launch(const BODY &body, int width, int64_t rows, void *stream)
+{
+    constexpr int64_t THREADS_FEW = 64 << 10;
+    const int         threads = rows * width < THREADS_FEW ? WARP : HELD_THREADS;
+    if (width > WARP)
+        return lines<BLOCKS>(body, OPS_TEAM_BLOCK, rows, 1, stream);
+    if (rows > 0)
+        group_kernel<<<blocks_of(rows, threads / width), threads, 0, (cudaStream_t)stream>>>(
+            body, rows, width);
+    return (int)cudaGetLastError();
+}
+
+/* make(a held_way) is the body. `fits`: addresses allow 16 bytes at once. */
+template <class MAKE>
+int held_lines(const struct ops_lines &l, bool fits, void *stream, const MAKE &make)
+{
+    const int64_t rows = l.outer.count;
+    const bool    vector = l.held.vector && fits;
+    if (l.held.eights == 1 && vector)
+        return held_launch(make(held_way<1, true>()), l.held.lanes, rows, stream);
+    if (l.held.eights == 1)
+        return held_launch(make(held_way<1, false>()), l.held.lanes, rows, stream);
+    return vector ? held_launch(make(held_way<4, true>()), l.held.lanes, rows, stream)
+                  : held_launch(make(held_way<4, false>()), l.held.lanes, rows, stream);
+}
+#else
+template <class MAKE>
+int held_lines(const struct ops_lines &l, bool fits, void *stream, const MAKE &make)
+{
+    constexpr int ALL = OPS_HELD_MAX / LANES; /* one thread holds the line */
+    return l.held.vector && fits ? columns(make(held_way<ALL, true>()), l.outer.count, 1, stream)
+                                 : columns(make(held_way<ALL, false>()), l.outer.count, 1, stream);
+}
+#endif
+
+} // namespace ops
