@@ -449,6 +449,32 @@ const struct parity_case parity_cases[] = {
     {"InstanceNormalization", "[2,3,14,14] [3]+! [3]!", ""},
     {"InstanceNormalization", "[2,3,16,16] [3]+! [3]!", ""},
     {"MeanVarianceNormalization", "[3,4,16,16]", "axes=2,3"},
+
+    /* ---- what a product ends in ---- */
+    {"FusedMatMul", "[7,24] [24,40]!", ""},
+    {"FusedMatMul", "[2,9,24] [24,40]! [40]!", ""},
+    {"FusedMatMul", "[90,16] [16,72]! [72]!", "activation=10"},
+    {"FusedMatMul", "[3,5,16] [16,33]! [33]!", "activation=11"},
+    {"FusedMatMul", "[2,3,5,16] [16,32]!", "activation=10"},
+    {"FusedMatMul", "[6,16] [16,7]! [7]!", "activation=11"},
+    {"FusedMatMul", "[1,49,32] [32,64]! [64]!", "activation=1"},
+    {"FusedMatMul", "[49,32] [32,64]!", "activation=1"},
+    {"FusedMatMul", "[1,49,32] [32,64]! [64]!", "activation=5"},
+    {"FusedMatMul", "[5,9] [9,24]! [24]!", "activation=3 alpha=0. beta=6."},
+    {"FusedMatMul", "[5,9] [9,24]! [24]!", "activation=7 alpha=0.1666667 beta=0.5"},
+    {"FusedMatMul", "[5,9] [9,24]! [24]!", "activation=9"},
+    {"FusedMatMul", "[2,85,32] [32,64]! [64]! [2,85,64]", "residual=1"},
+    {"FusedMatMul", "[2,5,32] [32,64]! - [2,5,64]", "residual=1"},
+    {"FusedMatMul", "[2,5,32] [32,64]! [64]! [2,5,64]", "residual=2"},
+    {"FusedMatMul", "[2,5,32] [32,64]! [64]! [2,5,64]", "activation=1 residual=1"},
+    {"FusedMatMul", "[2,5,32] [32,64]! [64]! [2,5,64]", "activation=10 residual=1"},
+    {"FusedMatMul", "[2,5,32] [32,63]! [63]! [2,5,63]", "activation=10 residual=2"},
+    {"FusedMatMul", "[2,5,32] [32,64]! [64]! [2,5,64]", "activation=1 residual=2"},
+    {"FusedMatMul", "[2,5,32] [32,64]! - [2,5,64]", "activation=4 residual=2"},
+    {"FusedMatMul", "[4,6] [6,1]! [1]! [4,1]", "activation=8 residual=1"},
+    {"FusedMatMul", "[4,6] [6,8] [8] [4,8]!", "activation=10 residual=1"},
+    {"Activation", "[3,5,7]", "activation=10"},
+    {"Activation", "[3,5,7]", "activation=11"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

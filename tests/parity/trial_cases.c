@@ -94,6 +94,7 @@ const struct parity_case trial_larger[] = {
     {"FusedConv", "[4,16,9,9] [16,16,3,3]! [16]! [4,16,9,9]",
      "pads=1,1,1,1 activation=5 residual=2"},
     {"MatMul", "[2,3,70,64] [2,3,64,70]", ""},
+    {"FusedMatMul", "[4,70,64] [64,128]! [128]! [4,70,128]", "activation=10 residual=2"},
 };
 
 const int trial_larger_count = (int)SAC_COUNT(trial_larger);

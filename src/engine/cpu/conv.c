@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prepares a convolution for its inner loops: packs weights and reshapes pointwise convolutions. */
+#include <math.h>
 #include <stdio.h>
 
 #include "engine/cpu/conv.h"
@@ -34,6 +35,21 @@ static void flatten(struct sac_conv *v)
     v->in.row = v->out_w * v->in.pixel;
     v->out.row = v->out_w * v->out.pixel;
     v->residual.row = v->out_w * v->residual.pixel;
+}
+
+void sac_conv_read_ending(struct sac_conv *v, const struct sac_node *n)
+{
+    v->act = sac_activation_read(n);
+    v->residual_kind = (enum sac_residual)sac_attr_int(n, "residual", SAC_RESIDUAL_NONE);
+    v->clamp_min = v->act.kind == SAC_ACT_RELU   ? 0
+                   : v->act.kind == SAC_ACT_CLIP ? v->act.alpha
+                                                 : -INFINITY;
+    v->clamp_max = v->act.kind == SAC_ACT_CLIP ? v->act.beta : INFINITY;
+    const bool straight =
+        v->act.kind == SAC_ACT_NONE || v->act.kind == SAC_ACT_RELU || v->act.kind == SAC_ACT_CLIP;
+    v->two_passes = !straight || v->residual_kind == SAC_RESIDUAL_AFTER;
+    if (straight)
+        v->act.kind = SAC_ACT_NONE;
 }
 
 /* 5 is 3 + 2, 7 is 4 + 3. */

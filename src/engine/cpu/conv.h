@@ -53,6 +53,8 @@ struct sac_conv_weights {
     int64_t      out_stride, in_stride;
     const float *bias;
 };
+/* The activation and residual of a fused node, into the fields that hold them. */
+void sac_conv_read_ending(struct sac_conv *v, const struct sac_node *n);
 /* Vectors of output channels per tile, chosen to leave no thin remainder. */
 int sac_conv_block(int64_t vecs);
 /* The blocks first..end-1 of output channels alone, of a convolution of one group; *channel is

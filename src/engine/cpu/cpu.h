@@ -32,6 +32,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Exp)                 \
     KERNEL(Expand)              \
     KERNEL(FusedConv)           \
+    KERNEL(FusedMatMul)         \
     KERNEL(GatedSum)            \
     KERNEL(Gather)              \
     KERNEL(Gelu)                \

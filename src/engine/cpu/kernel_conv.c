@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conv and FusedConv for the planner: which are supported, and their shapes. */
-#include <math.h>
-
 #include "engine/cpu/conv.h"
 #include "engine/ops/window.h"
 
@@ -35,21 +33,6 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
 static struct sac_conv_strides strides_of(const struct sac_map *m)
 {
     return (struct sac_conv_strides){m->sample, m->w * m->pixel, m->pixel, 1};
-}
-
-static void read_activation(struct sac_conv *v, const struct sac_node *n)
-{
-    v->act = sac_activation_read(n);
-    v->residual_kind = (enum sac_residual)sac_attr_int(n, "residual", SAC_RESIDUAL_NONE);
-    v->clamp_min = v->act.kind == SAC_ACT_RELU   ? 0
-                   : v->act.kind == SAC_ACT_CLIP ? v->act.alpha
-                                                 : -INFINITY;
-    v->clamp_max = v->act.kind == SAC_ACT_CLIP ? v->act.beta : INFINITY;
-    const bool straight =
-        v->act.kind == SAC_ACT_NONE || v->act.kind == SAC_ACT_RELU || v->act.kind == SAC_ACT_CLIP;
-    v->two_passes = !straight || v->residual_kind == SAC_RESIDUAL_AFTER;
-    if (straight)
-        v->act.kind = SAC_ACT_NONE;
 }
 
 static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
@@ -93,7 +76,7 @@ static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *p
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     struct sac_conv *v = &s->conv;
     s->has_residual = sac_op_has(c, 3);
-    read_activation(v, c->node);
+    sac_conv_read_ending(v, c->node);
     read_shape(v, plan, &window);
     const int64_t                 taps = (int64_t)v->kernel_h * v->kernel_w;
     const struct sac_conv_weights w = {c->in[1].data, v->group_in_c * v->planes * taps, taps,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMul and Gemm: pointwise convolutions over the rows of the first matrix, whose weights are the
- * second one. A constant one is packed once; a computed one, as in attention, in each run. */
+/* MatMul, Gemm and FusedMatMul: pointwise convolutions over the rows of the first matrix, whose
+ * weights are the second one. A constant one is packed once; a computed one, as in attention, in
+ * each run. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,9 +35,14 @@ struct product_state {
 
 struct product_job {
     const struct product_state *s;
-    const float                *a, *b;
+    const float                *a, *b, *residual; /* the last: as y lies, or NULL */
     float                      *y, *packed;
 };
+
+static bool is_fused(const struct sac_node *n)
+{
+    return n->op->id == SAC_OP_FusedMatMul;
+}
 
 static bool read_gemm(const struct sac_op_call *c, struct product *p)
 {
@@ -79,9 +85,22 @@ static bool read_matmul(const struct sac_op_call *c, struct product *p)
     return true;
 }
 
+static bool read_fused(const struct sac_op_call *c, struct product *p)
+{
+    const bool has_bias = sac_op_has(c, 2);
+    if (!read_matmul(c, p))
+        return false;
+    p->bias = has_bias ? &c->in[2] : NULL;
+    return !has_bias || c->in[2].data;
+}
+
 static bool read_product(const struct sac_op_call *c, struct product *p)
 {
-    return c->node->op->id == SAC_OP_Gemm ? read_gemm(c, p) : read_matmul(c, p);
+    switch (c->node->op->id) {
+    case SAC_OP_Gemm: return read_gemm(c, p);
+    case SAC_OP_FusedMatMul: return read_fused(c, p);
+    default: return read_matmul(c, p);
+    }
 }
 
 static struct sac_kernel_offer product_supports(struct sac_device                *dev,
@@ -96,6 +115,9 @@ static struct sac_kernel_offer product_supports(struct sac_device               
     if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(c) ||
         sac_operand_elements(&c->out[0]) == 0 || sac_operand_elements(&c->in[0]) == 0)
         return sac_kernel_refuse("not float32, empty, or no AVX2");
+    if (is_fused(c->node) &&
+        sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_BEFORE)
+        offer.in_place = 3; /* each number is read just before its place is written */
     return read_product(c, &p)
                ? offer
                : sac_kernel_refuse("a vector, scaled, its first matrix turned, or a "
@@ -113,7 +135,7 @@ static void product_release(void *state)
     sac_free(s);
 }
 
-static void set_conv(struct sac_conv *v, const struct product *p)
+static void set_conv(struct sac_conv *v, const struct product *p, const struct sac_node *n)
 {
     const int64_t lanes = sac_simd_lanes(), vecs = (p->columns + lanes - 1) / lanes;
     *v = (struct sac_conv){.n = 1,
@@ -140,6 +162,9 @@ static void set_conv(struct sac_conv *v, const struct product *p)
     v->last_w = p->rows - (v->out_h - 1) * v->out_w;
     v->in = (struct sac_conv_strides){p->rows * p->depth, v->in_w * p->depth, p->depth, 1};
     v->out = (struct sac_conv_strides){p->rows * p->columns, v->in_w * p->columns, p->columns, 1};
+    v->residual = v->out;
+    if (is_fused(n))
+        sac_conv_read_ending(v, n);
 }
 
 /* Panels of one packed matrix, [panels][depth][width]; missing columns are zero. */
@@ -223,7 +248,7 @@ static bool make(struct product_state *s, struct sac_device *dev, const struct s
     if (!c->in[1].data)
         return true;
     s->constant = sac_alloc_aligned(64, packed);
-    struct product_job job = {s, NULL, c->in[1].data, NULL, s->constant};
+    struct product_job job = {s, NULL, c->in[1].data, NULL, NULL, s->constant};
     for (int k = 0; s->constant && k < s->pack_pieces; k++)
         pack_piece(&job, k, 0);
     return s->constant != NULL;
@@ -233,7 +258,7 @@ static sac_result product_prepare(struct sac_device *dev, struct sac_kernel_plan
 {
     struct product_state *s = sac_new(struct product_state);
     if (s && read_product(plan->call, &s->p))
-        set_conv(&s->conv, &s->p);
+        set_conv(&s->conv, &s->p, plan->call->node);
     if (!s || !make(s, dev, plan->call)) {
         product_release(s);
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
@@ -257,9 +282,10 @@ static void run_unit(const struct product_job *j, int64_t unit)
     whole.weights = j->packed + s->at[2 * one + 1] * whole.group_weights;
     const struct sac_conv part = sac_conv_part(&whole, s->panels * chunk / s->chunks,
                                                s->panels * (chunk + 1) / s->chunks, &column);
+    const int64_t         at = one * part.out.sample + column;
     SAC_SIMD_PICK(sac_conv_rows)
-    (&part, j->a + s->at[2 * one] * part.in.sample, NULL, j->y + one * part.out.sample + column,
-     line, line + 1);
+    (&part, j->a + s->at[2 * one] * part.in.sample, j->residual ? j->residual + at : NULL,
+     j->y + at, line, line + 1);
 }
 
 static void run_piece(void *arg, int piece, int worker)
@@ -276,7 +302,12 @@ static sac_result product_run(struct sac_device *dev, void *state, void *const *
                               void *const *out, void *scratch, struct sac_device_stream *stream)
 {
     const struct product_state *s = state;
-    struct product_job job = {s, in[0], in[1], out[0], s->constant ? s->constant : scratch};
+    struct product_job          job = {.s = s,
+                                       .a = in[0],
+                                       .b = in[1],
+                                       .residual = s->conv.residual_kind ? in[3] : NULL,
+                                       .y = out[0],
+                                       .packed = s->constant ? s->constant : scratch};
     (void)stream;
     if (!s->constant)
         sac_worker_pool_run(dev->workers, s->pack_pieces, pack_piece, &job);
@@ -288,3 +319,5 @@ const struct sac_kernel sac_cpu_MatMul = {SAC_OP_MatMul, product_supports, produ
                                           product_run, product_release};
 const struct sac_kernel sac_cpu_Gemm = {SAC_OP_Gemm, product_supports, product_prepare, product_run,
                                         product_release};
+const struct sac_kernel sac_cpu_FusedMatMul = {SAC_OP_FusedMatMul, product_supports,
+                                               product_prepare, product_run, product_release};

@@ -39,7 +39,7 @@ SIMD_FN void SIMD_NAME(sac_map_activate)(const struct sac_activation *act, const
         /* clang-format off */
     ARM(SAC_ACT_RELU) ARM(SAC_ACT_LEAKY_RELU) ARM(SAC_ACT_CLIP) ARM(SAC_ACT_SIGMOID)
     ARM(SAC_ACT_SILU) ARM(SAC_ACT_HARD_SIGMOID) ARM(SAC_ACT_HARD_SWISH) ARM(SAC_ACT_TANH)
-    ARM(SAC_ACT_SOFTPLUS)
+    ARM(SAC_ACT_SOFTPLUS) ARM(SAC_ACT_GELU) ARM(SAC_ACT_GELU_TANH)
             /* clang-format on */
             default : activate(x, y, count, (struct sac_activation){SAC_ACT_NONE, 0, 0});
         break;
@@ -49,20 +49,14 @@ SIMD_FN void SIMD_NAME(sac_map_activate)(const struct sac_activation *act, const
 
 SIMD_INLINE vec unary(enum sac_unary op, vec x)
 {
-    const vec half = v_set(0.5f), one = v_set(1.0f);
     switch (op) {
     case SAC_UNARY_ABS: return v_max(x, v_sub(v_set(0.0f), x)); /* the second of two zeros: +0 */
     case SAC_UNARY_ERF: return v_erf(x);
     case SAC_UNARY_EXP: return v_exp_whole(x);
-    case SAC_UNARY_GELU:
-        return v_mul(v_mul(x, half), v_add(one, v_erf(v_mul(x, v_set(0.70710678f)))));
-    case SAC_UNARY_GELU_TANH: {
-        const vec cubic = v_fma(v_mul(x, x), v_set(0.044715f), one);
-        return v_mul(v_mul(x, half),
-                     v_add(one, v_tanh(v_mul(v_mul(x, v_set(0.79788456f)), cubic))));
-    }
+    case SAC_UNARY_GELU: return v_gelu(x);
+    case SAC_UNARY_GELU_TANH: return v_gelu_tanh(x);
     case SAC_UNARY_NEG: return v_mul(x, v_set(-1.0f));
-    case SAC_UNARY_RECIPROCAL: return v_div(one, x);
+    case SAC_UNARY_RECIPROCAL: return v_div(v_set(1.0f), x);
     default: return v_sqrt(x);
     }
 }

@@ -317,6 +317,17 @@ SIMD_INLINE vec v_exp_whole(vec x)
     return v_mul(half, half);
 }
 
+SIMD_INLINE vec v_gelu(vec x)
+{
+    return v_mul(v_mul(x, v_set(0.5f)), v_add(v_set(1.0f), v_erf(v_mul(x, v_set(0.70710678f)))));
+}
+SIMD_INLINE vec v_gelu_tanh(vec x)
+{
+    const vec one = v_set(1.0f), cubic = v_fma(v_mul(x, x), v_set(0.044715f), one);
+    return v_mul(v_mul(x, v_set(0.5f)),
+                 v_add(one, v_tanh(v_mul(v_mul(x, v_set(0.79788456f)), cubic))));
+}
+
 SIMD_INLINE vec v_activate(vec v, const struct sac_activation *a)
 {
     const vec zero = v_set(0.0f);
@@ -333,6 +344,8 @@ SIMD_INLINE vec v_activate(vec v, const struct sac_activation *a)
         return v_mul(v, v_clamp(v_fma(v, v_set(a->alpha), v_set(a->beta)), 0.0f, 1.0f));
     case SAC_ACT_TANH: return v_tanh(v);
     case SAC_ACT_SOFTPLUS: return v_softplus(v);
+    case SAC_ACT_GELU: return v_gelu(v);
+    case SAC_ACT_GELU_TANH: return v_gelu_tanh(v);
     default: return v;
     }
 }

@@ -2,12 +2,14 @@
 /* The rows of the fused groups, which engine/ops/fused.h defines. */
 #include <math.h>
 
-#include "engine/ops/fused.h"
+#include "engine/ops/batch.h"
 #include "engine/ops/conv.h"
+#include "engine/ops/fused.h"
+#include "engine/ops/matmul.h"
 #include "engine/ops/util.h"
 
-extern const struct sac_op sac_row_Conv, sac_row_Activation, sac_row_FusedConv, sac_row_SampleNorm,
-    sac_row_GatedSum;
+extern const struct sac_op sac_row_Conv, sac_row_Activation, sac_row_FusedConv, sac_row_MatMul,
+    sac_row_FusedMatMul, sac_row_SampleNorm, sac_row_GatedSum;
 
 #define FUSED_ROW(op, in_min, in_max)                                               \
     .id = SAC_OP_##op, .name = #op, .domain = "saccade", .opset_min = 1,            \
@@ -43,6 +45,11 @@ bool sac_activation_from_attrs(const struct sac_node *n, struct sac_activation *
         *out = (struct sac_activation){SAC_ACT_HARD_SIGMOID, sac_attr_float(n, "alpha", 0.2f),
                                        sac_attr_float(n, "beta", 0.5f)};
         break;
+    case SAC_OP_Gelu:
+        out->kind = strcmp(sac_attr_string(n, "approximate", "none"), "tanh") == 0
+                        ? SAC_ACT_GELU_TANH
+                        : SAC_ACT_GELU;
+        break;
     case SAC_OP_HardSwish:
         *out = (struct sac_activation){SAC_ACT_HARD_SWISH, 1.0f / 6, 0.5f};
         break;
@@ -52,6 +59,15 @@ bool sac_activation_from_attrs(const struct sac_node *n, struct sac_activation *
     default: break;
     }
     return out->kind != SAC_ACT_NONE;
+}
+
+/* In double, whose sums lose nothing where both halves cancel. */
+static float gelu(float x, bool tanh_like)
+{
+    const double v = x;
+    const double bell = tanh_like ? tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))
+                                  : erf(v * 0.7071067811865476);
+    return (float)(v / 2 * (1 + bell));
 }
 
 static float sigmoid(float x)
@@ -78,6 +94,8 @@ float sac_activate(float x, const struct sac_activation *a)
     case SAC_ACT_HARD_SWISH: return x * clamp(a->alpha * x + a->beta, 0, 1);
     case SAC_ACT_TANH: return tanhf(x);
     case SAC_ACT_SOFTPLUS: return (x > 0 ? x : 0) + log1pf(expf(-fabsf(x)));
+    case SAC_ACT_GELU: return gelu(x, false);
+    case SAC_ACT_GELU_TANH: return gelu(x, true);
     default: return x;
     }
 }
@@ -118,10 +136,9 @@ const struct sac_op sac_row_Activation = {FUSED_ROW(Activation, 1, 1), SAC_TOLER
 
 /* ---- FusedConv ---- */
 
-static sac_result fused_conv_shape(struct sac_op_call *c)
+/* R, input 3, goes with the attribute. */
+static sac_result check_residual(const struct sac_op_call *c)
 {
-    SAC_TRY(check_common(c));
-    SAC_TRY(sac_conv_shape(c, 0, 1, 2, SAC_F32));
     int64_t residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
     SAC_CHECK(c, residual >= 0 && residual < SAC_RESIDUAL_COUNT, "residual %lld",
               (long long)residual);
@@ -133,20 +150,33 @@ static sac_result fused_conv_shape(struct sac_op_call *c)
     return SAC_OK;
 }
 
-static sac_result fused_conv_ref(struct sac_op_call *c)
+static void apply_residual_and_activation(const struct sac_op_call *c, float *y)
 {
     const struct sac_activation act = sac_activation_read(c->node);
     const int64_t               residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
     const float                *r = sac_op_has(c, 3) ? c->in[3].data : NULL;
-    float                      *y = c->out[0].data;
-    sac_conv_run(c, 0, 1, SAC_F32, c->in[0].data, c->in[1].data,
-                 sac_op_has(c, 2) ? c->in[2].data : NULL, y);
-    const int64_t count = sac_operand_elements(&c->out[0]);
+    const int64_t               count = sac_operand_elements(&c->out[0]);
     for (int64_t i = 0; i < count; i++) {
         float v = residual == SAC_RESIDUAL_BEFORE ? y[i] + r[i] : y[i];
         v = sac_activate(v, &act);
         y[i] = residual == SAC_RESIDUAL_AFTER ? v + r[i] : v;
     }
+}
+
+static sac_result fused_conv_shape(struct sac_op_call *c)
+{
+    SAC_TRY(check_common(c));
+    const int64_t kind = sac_attr_int(c->node, "activation", SAC_ACT_NONE);
+    SAC_CHECK(c, kind < SAC_ACT_CONV_COUNT, "activation %lld of a convolution", (long long)kind);
+    SAC_TRY(sac_conv_shape(c, 0, 1, 2, SAC_F32));
+    return check_residual(c);
+}
+
+static sac_result fused_conv_ref(struct sac_op_call *c)
+{
+    sac_conv_run(c, 0, 1, SAC_F32, c->in[0].data, c->in[1].data,
+                 sac_op_has(c, 2) ? c->in[2].data : NULL, c->out[0].data);
+    apply_residual_and_activation(c, c->out[0].data);
     return SAC_OK;
 }
 
@@ -158,6 +188,55 @@ static int64_t fused_conv_flops(const struct sac_op_call *c)
 const struct sac_op sac_row_FusedConv = {FUSED_ROW(FusedConv, 2, 4), SAC_TOLERANCE(1e-4f, 1e-4f),
                                          .shape = fused_conv_shape, .ref = fused_conv_ref,
                                          .flops = fused_conv_flops};
+
+/* ---- FusedMatMul ---- */
+
+static sac_result fused_matmul_shape(struct sac_op_call *c)
+{
+    SAC_TRY(check_common(c));
+    SAC_CHECK(c, c->in[0].rank >= 2 && c->in[1].rank == 2,
+              "a product of %d by %d dimensions; at least 2 by 2 are needed", c->in[0].rank,
+              c->in[1].rank);
+    SAC_TRY(sac_matmul_shape(c, 0, 1, SAC_F32));
+    SAC_CHECK(c, !sac_op_has(c, 2) || (c->in[2].rank == 1 && c->in[2].dims[0] == c->in[1].dims[1]),
+              "input 2 is not one number for each of %lld columns", (long long)c->in[1].dims[1]);
+    return check_residual(c);
+}
+
+static sac_result fused_matmul_ref(struct sac_op_call *c)
+{
+    const int64_t columns = c->in[1].dims[1], count = sac_operand_elements(&c->out[0]);
+    const float  *bias = sac_op_has(c, 2) ? c->in[2].data : NULL;
+    float        *y = c->out[0].data;
+    sac_matmul_run(&c->in[0], &c->in[1], SAC_CLASS_F32, c->in[0].data, c->in[1].data, y);
+    for (int64_t i = 0; bias && i < count; i++)
+        y[i] += bias[i % columns];
+    apply_residual_and_activation(c, y);
+    return SAC_OK;
+}
+
+static int64_t fused_matmul_flops(const struct sac_op_call *c)
+{
+    return sac_row_MatMul.flops(c);
+}
+
+/* Rows of X may be anything; R has the same. */
+static bool fused_matmul_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    const struct sac_value *r = n->input_count > 3 ? n->inputs[3] : NULL;
+    for (int i = 1; i < 3 && i < n->input_count; i++)
+        if (sac_batch_axis(w, n->inputs[i]) >= 0)
+            return sac_batch_refuse(w, "a parameter depends on the input");
+    if (k < 0 || k >= n->inputs[0]->rank - 1)
+        return sac_batch_refuse(w, "it multiplies along the batch");
+    *out = k;
+    return !r || sac_batch_axis(w, r) == k ||
+           sac_batch_refuse(w, "its residual does not carry the batch on the same axis");
+}
+
+const struct sac_op sac_row_FusedMatMul = {
+    FUSED_ROW(FusedMatMul, 2, 4), SAC_TOLERANCE(1e-4f, 1e-4f), .shape = fused_matmul_shape,
+    .ref = fused_matmul_ref,      .flops = fused_matmul_flops, .batch = fused_matmul_batch};
 
 /* ---- SampleNorm ---- */
 

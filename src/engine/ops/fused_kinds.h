@@ -17,14 +17,18 @@ enum sac_activation_kind {
     SAC_ACT_HARD_SWISH,   /* x clip(alpha x + beta, 0, 1) */
     SAC_ACT_TANH,
     SAC_ACT_SOFTPLUS, /* log(1 + e^x) */
-    SAC_ACT_COUNT
+    SAC_ACT_GELU,
+    SAC_ACT_GELU_TANH, /* approximated by tanh */
+    SAC_ACT_COUNT,
+    /* FusedConv has the kinds before it. */
+    SAC_ACT_CONV_COUNT = SAC_ACT_GELU
 };
 
-/* FusedConv's attribute "residual": where R is added. */
+/* The attribute "residual" of FusedConv and FusedMatMul: where R is added. */
 enum sac_residual {
     SAC_RESIDUAL_NONE = 0,
-    SAC_RESIDUAL_BEFORE, /* act(conv + R), as ResNet */
-    SAC_RESIDUAL_AFTER,  /* act(conv) + R, as CSP bottlenecks */
+    SAC_RESIDUAL_BEFORE, /* act(sum + R), as ResNet */
+    SAC_RESIDUAL_AFTER,  /* act(sum) + R, as CSP bottlenecks */
     SAC_RESIDUAL_COUNT
 };
 

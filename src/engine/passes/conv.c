@@ -123,7 +123,8 @@ static sac_result absorb_activation(struct sac_graph *g, struct sac_node *n,
                                     struct sac_node *reader, bool *changed)
 {
     struct sac_activation act;
-    if (!sac_activation_of(reader, &act) || reader->inputs[0] != n->outputs[0])
+    if (!sac_activation_of(reader, &act) || reader->inputs[0] != n->outputs[0] ||
+        act.kind >= SAC_ACT_CONV_COUNT)
         return SAC_OK;
     if (sac_attr_int(n, "activation", SAC_ACT_NONE) != SAC_ACT_NONE ||
         sac_attr_int(n, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_AFTER)

@@ -201,7 +201,7 @@ static void fused_graphs_are_taken(void **state)
 {
     (void)state;
     need_cudnn();
-    for (int kind = 0; kind < SAC_ACT_COUNT; kind++)
+    for (int kind = 0; kind < SAC_ACT_CONV_COUNT; kind++)
         for (int residual = 0; residual < SAC_RESIDUAL_COUNT; residual++) {
             char attrs[96];
             snprintf(attrs, sizeof attrs,

@@ -146,7 +146,9 @@ int ops_activation_fn(const struct sac_activation *act, double *a, double *b)
                                           [SAC_ACT_HARD_SIGMOID] = OPS_FN_HARD_SIGMOID,
                                           [SAC_ACT_HARD_SWISH] = OPS_FN_HARD_SWISH,
                                           [SAC_ACT_TANH] = OPS_FN_TANH,
-                                          [SAC_ACT_SOFTPLUS] = OPS_FN_SOFTPLUS};
+                                          [SAC_ACT_SOFTPLUS] = OPS_FN_SOFTPLUS,
+                                          [SAC_ACT_GELU] = OPS_FN_GELU,
+                                          [SAC_ACT_GELU_TANH] = OPS_FN_GELU_TANH};
     *a = act->kind == SAC_ACT_SILU ? 1 : act->alpha;
     *b = act->beta;
     return of[act->kind];

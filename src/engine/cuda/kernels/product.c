@@ -3,6 +3,7 @@
 #include "engine/cuda/kernels/product.h"
 
 #include "engine/cuda/kernels/kernels.h"
+#include "engine/ops/fused.h"
 
 /* The outer walk follows the output, so that neighbouring threads share a row. Where there are only
  * a few long sums, a warp computes each. */
@@ -82,6 +83,27 @@ static sac_result matmul_fill(struct sac_kernel_plan *plan, void *params)
     struct ops_shape    outer, inner;
     matmul_shapes(plan, 0, 1, &outer, &inner);
     finish_factors(plan, p, 2);
+    return finish(plan, &outer, &inner, &p->lines);
+}
+
+static sac_result fused_fill(struct sac_kernel_plan *plan, void *params)
+{
+    const struct sac_op_call   *c = plan->call;
+    const struct sac_activation act = sac_activation_read(c->node);
+    struct ops_product_fused   *p = params;
+    struct ops_shape            outer, inner;
+    const int64_t               none[SAC_RANK_MAX] = {0};
+    matmul_shapes(plan, 0, 1, &outer, &inner);
+    for (int i = 0; i < 4; i++)
+        p->type[i] = ops_in_type(plan, i);
+    for (int i = 2; i < 4; i++)
+        if (p->type[i])
+            ops_shape_in(&outer, plan, i);
+        else
+            ops_shape_add(&outer, 0, none);
+    p->out_type = ops_out_type(plan, 0);
+    p->activation = ops_activation_fn(&act, &p->a, &p->b);
+    p->residual_after = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_AFTER;
     return finish(plan, &outer, &inner, &p->lines);
 }
 
@@ -179,6 +201,7 @@ static sac_result integer_fill(struct sac_kernel_plan *plan, void *params)
 }
 
 OPS_ROW(MatMul, NULL, matmul_fill, ops_launch_product, ops_product)
+OPS_ROW(FusedMatMul, NULL, fused_fill, ops_launch_product_fused, ops_product_fused)
 OPS_ROW(Gemm, NULL, gemm_fill, ops_launch_product, ops_product)
 OPS_ROW(Einsum, NULL, einsum_fill, ops_launch_product, ops_product)
 OPS_ROW(MatMulInteger, NULL, integer_fill, ops_launch_product_integer, ops_product_integer)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/cuda/kernels/functions.cuh"
 #include "engine/cuda/kernels/product.h"
 #include "engine/cuda/kernels/team.cuh"
 #include "engine/cuda/kernels/window.cuh"
@@ -47,6 +48,32 @@ template <class T> struct product_body {
     }
 };
 
+struct fused_body {
+    struct ops_product_fused            p;
+    const void                         *in[4];
+    void                               *out;
+    template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
+    {
+        int64_t at[OPS_OPERANDS];
+        float   v = 0;
+        place(p.lines.outer, row, at);
+        const struct ops_view &sum_over = p.lines.inner;
+        const int64_t          a = sum_over.step[1][0], b = sum_over.step[2][0];
+        for (int64_t j = team.lane(); j < sum_over.count; j += team.lanes())
+            v += get<float>(in[0], p.type[0], at[1] + j * a) *
+                 get<float>(in[1], p.type[1], at[2] + j * b);
+        v = team.all(v, add<float>());
+        if (team.lane() != 0)
+            return;
+        v += p.type[2] ? get<float>(in[2], p.type[2], at[4]) : 0;
+        const float residual = p.type[3] ? get<float>(in[3], p.type[3], at[5]) : 0;
+        v += p.residual_after ? 0 : residual;
+        if (p.activation != OPS_FN_IDENTITY)
+            v = real_function(p.activation, v, 0.0f, 0.0f, (float)p.a, (float)p.b);
+        put(out, p.out_type, at[0], p.residual_after ? v + residual : v);
+    }
+};
+
 struct integer_body {
     struct ops_product_integer p;
     const void                *a, *b, *a_zero, *b_zero, *y_zero, *a_scale, *b_scale, *y_scale;
@@ -92,6 +119,16 @@ extern "C" int ops_launch_product(const void *params, const struct ops_ports *po
             body.in[k] = k < p->factors + p->adds ? ports->in[k] : NULL;
         return lines<SOLO | WARPS>(body, p->lines.team, p->lines.outer.count, 1, stream);
     });
+}
+
+extern "C" int ops_launch_product_fused(const void *params, const struct ops_ports *ports,
+                                        void *stream)
+{
+    const struct ops_product_fused *p = (const struct ops_product_fused *)params;
+    fused_body                      body = {*p, {}, ports->out[0]};
+    for (int k = 0; k < 4; k++)
+        body.in[k] = p->type[k] ? ports->in[k] : NULL;
+    return lines<SOLO | WARPS>(body, p->lines.team, p->lines.outer.count, 1, stream);
 }
 
 extern "C" int ops_launch_product_integer(const void *params, const struct ops_ports *ports,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of products: MatMul, Gemm and their integer relatives when no library supports them, and
- * Einsum. */
+/* Sums of products: MatMul, Gemm, FusedMatMul and their integer relatives when no library supports
+ * them, and Einsum. */
 #ifndef SAC_ENGINE_CUDA_KERNELS_PRODUCT_H
 #define SAC_ENGINE_CUDA_KERNELS_PRODUCT_H
 
@@ -16,6 +16,15 @@ struct ops_product {
     double           alpha, beta;
 };
 OPS_LAUNCHER(ops_launch_product);
+
+/* FusedMatMul. Operands: out, x, w, the output's index, bias, residual; the types of inputs that
+ * are left out are 0. */
+struct ops_product_fused {
+    struct ops_lines lines;
+    int32_t          type[4], out_type, residual_after, activation; /* enum ops_fn */
+    double           a, b;
+};
+OPS_LAUNCHER(ops_launch_product_fused);
 
 /* MatMulInteger and QLinearMatMul: two factors; a's parameters go by row, b's by column. */
 struct ops_product_integer {
