@@ -359,8 +359,8 @@ static void check_product(const struct parity_case *pc)
         fail_msg("%s { %s }: %s", pc->inputs, pc->attrs, why);
     assert_true(matmul_spec_text(&v, text, sizeof text) > 0);
     assert_int_equal(v.turns * v.batch * v.m * v.n, sac_operand_elements(&c->out[0]));
-    const float *a = c->in[0].data, *b = c->in[1].data, *third = c->in[2].data,
-                *want = c->out[0].data;
+    const float *a = c->in[0].data, *b = c->in[1].data, *bias = c->in[2].data,
+                *whole = c->in[v.c_port].data, *want = c->out[0].data;
     for (int64_t t = 0; t < v.turns * v.batch; t++)
         for (int64_t i = 0; i < v.m * v.n; i++) {
             const int64_t row = i / v.n, column = i % v.n, turn = t / v.batch, one = t % v.batch;
@@ -370,8 +370,11 @@ static void check_product(const struct parity_case *pc)
                                  (v.a_transposed ? k * v.m + row : row * v.k + k)] *
                        (double)b[v.b_at[turn] + one * v.b_step +
                                  (v.b_transposed ? column * v.k + k : k * v.n + column)];
-            sum = (double)v.alpha * sum + (v.bias ? (double)(v.bias_scale * third[column]) : 0) +
-                  (v.matrix ? (double)(v.beta * third[i]) : 0);
+            sum = (double)v.alpha * sum + (v.bias ? (double)(v.bias_scale * bias[column]) : 0) +
+                  (v.matrix ? (double)(v.beta * whole[i]) : 0);
+            sum = (double)sac_activate((float)sum, &v.act);
+            if (v.residual_in_pass)
+                sum += (double)((const float *)c->in[3].data)[i];
             const double at = want[t * v.y_step + i];
             if (fabs(sum - at) > 1e-4 * fmax(1, fabs(at)))
                 fail_msg("%s { %s }: product %lld, element %lld is %g, not %g", pc->inputs,
@@ -403,10 +406,61 @@ static void products_mean_what_the_reference_computes(void **state)
         {"MatMul", "[4] [4]", ""},
         {"MatMul", "[4] [2,4,5]", ""},
         {"MatMul", "[2,3,4] [4]", ""},
+        {"FusedMatMul", "[2,3,4] [4,5]! [5]!", "activation=10"},
+        {"FusedMatMul", "[2,3,4] [4,5]! - [2,3,5]", "residual=2"},
+        {"FusedMatMul", "[2,3,4] [4,5]! [5]! [2,3,5]", "activation=1 residual=1"},
+        {"FusedMatMul", "[2,3,4] [4,5]! [5]! [2,3,5]", "activation=5 residual=2"},
     };
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(cases); i++)
         check_product(&cases[i]);
+}
+
+/* What cuBLASLt's epilogue does, and whether the pass follows. */
+static void endings_of_products_are_divided(void **state)
+{
+    static const struct {
+        const char              *attrs;
+        enum sac_precision       precision;
+        bool                     bare, bias, pass, matrix;
+        enum sac_activation_kind kind;
+    } cases[] = {
+        {"", SAC_PRECISION_FP16, false, true, false, false, SAC_ACT_NONE},
+        {"residual=1", SAC_PRECISION_FP16, false, true, false, true, SAC_ACT_NONE},
+        {"residual=2", SAC_PRECISION_FP16, false, true, false, true, SAC_ACT_NONE},
+        {"activation=1", SAC_PRECISION_FP32, false, true, false, false, SAC_ACT_RELU},
+        {"activation=1", SAC_PRECISION_FP32, true, false, true, false, SAC_ACT_NONE},
+        {"activation=1 residual=1", SAC_PRECISION_FP16, false, true, false, true, SAC_ACT_RELU},
+        {"activation=1 residual=2", SAC_PRECISION_FP16, false, true, true, false, SAC_ACT_RELU},
+        {"activation=10", SAC_PRECISION_FP16, false, true, true, false, SAC_ACT_NONE},
+        {"activation=11", SAC_PRECISION_FP16, false, true, false, false, SAC_ACT_GELU_TANH},
+        {"activation=11", SAC_PRECISION_FP32, false, true, true, false, SAC_ACT_NONE},
+        {"residual=1", SAC_PRECISION_FP16, true, false, true, true, SAC_ACT_NONE},
+    };
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        const bool               residual = strstr(cases[i].attrs, "residual") != NULL;
+        const struct parity_case pc = {"FusedMatMul",
+                                       residual ? "[3,4] [4,5]! [5]! [3,5]" : "[3,4] [4,5]! [5]!",
+                                       cases[i].attrs};
+        struct subject           s;
+        struct matmul_spec       v;
+        char                     why[128] = "", text[400], other[400];
+        subject_seed(11);
+        subject_init(&s, &pc, FILL_RANDOM);
+        assert_sac_ok(subject_shape(&s));
+        struct sac_kernel_plan plan = {.call = s.call, .precision = cases[i].precision};
+        assert_true(matmul_spec_read(&plan, &v, why, sizeof why));
+        matmul_spec_text(&v, other, sizeof other);
+        v.bare = cases[i].bare;
+        assert_int_equal(matmul_ends_with_bias(&v), cases[i].bias);
+        assert_int_equal(matmul_ends_with(&v), cases[i].kind);
+        assert_int_equal(matmul_needs_pass(&v), cases[i].pass);
+        assert_int_equal(v.matrix, cases[i].matrix);
+        matmul_spec_text(&v, text, sizeof text);
+        assert_int_equal(strcmp(text, other) != 0, cases[i].bare);
+        subject_finish(&s);
+    }
 }
 
 static void products_that_are_not_covered_are_refused(void **state)
@@ -523,6 +577,7 @@ int main(void)
         cmocka_unit_test(weights_in_float16),
         cmocka_unit_test(words_of_a_stem_are_its_windows),
         cmocka_unit_test(products_mean_what_the_reference_computes),
+        cmocka_unit_test(endings_of_products_are_divided),
         cmocka_unit_test(products_that_are_not_covered_are_refused),
         cmocka_unit_test(choices_of_convolutions_come_back),
         cmocka_unit_test(damaged_choices_are_refused),

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gemm and MatMul for the planner, by cuBLASLt. */
+/* Gemm, MatMul and FusedMatMul for the planner, by cuBLASLt, with our pass behind it where the node
+ * ends in what cuBLASLt does not do. */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/cuda/products/conv_launch.h"
 #include "engine/cuda/products/products.h"
 #include "engine/cuda/products/matmul_lt.h"
+#include "engine/cuda/products/matmul_pass.h"
 
 enum { WORKSPACE_ALIGN = 256, CANDIDATES_MAX = 8, KEY_MAX = 400 };
 
@@ -13,21 +15,35 @@ struct matmul_state {
     struct products_gpu *gpu;
     struct matmul_spec   spec;
     struct matmul_lt     lt;
-    const void          *taken[3]; /* constants on the device */
+    const void          *taken[4]; /* constants on the device */
     char                 label[96];
 };
+
+/* Descriptors for which cuBLASLt has a kernel; false: it has none. A fused product may leave its
+ * whole ending to the pass; its residual stays C, which every kernel takes. */
+static bool settle(struct products_gpu *gpu, struct matmul_spec *s, struct matmul_lt *lt)
+{
+    cublasLtMatmulHeuristicResult_t first;
+    for (;; s->bare = true) {
+        if (matmul_lt_make(gpu, &cuda_libraries()->cublas, s, lt) &&
+            matmul_lt_candidates(lt, s, &first, 1) > 0)
+            return true;
+        if (!s->fused || s->bare)
+            return false;
+        matmul_lt_finish(lt);
+    }
+}
 
 static struct sac_kernel_offer matmul_supports(struct sac_device                *dev,
                                                const struct sac_kernel_question *q)
 {
-    struct sac_kernel_offer         offer = sac_kernel_take(q);
-    const struct sac_kernel_plan    plan = sac_kernel_unplaced(q);
-    char                            why[160];
-    struct matmul_spec              spec;
-    struct matmul_lt                lt;
-    cublasLtMatmulHeuristicResult_t first;
-    struct products_gpu            *gpu = products_gpu_of(dev);
-    const enum sac_layout           layout =
+    struct sac_kernel_offer      offer = sac_kernel_take(q);
+    const struct sac_kernel_plan plan = sac_kernel_unplaced(q);
+    char                         why[160];
+    struct matmul_spec           spec;
+    struct matmul_lt             lt;
+    struct products_gpu         *gpu = products_gpu_of(dev);
+    const enum sac_layout        layout =
         q->precision == SAC_PRECISION_FP16 ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_PLAIN;
     if (!gpu->cublas)
         return sac_kernel_refuse("there is no cuBLASLt");
@@ -36,13 +52,14 @@ static struct sac_kernel_offer matmul_supports(struct sac_device                
     const bool scaled = spec.bias && spec.bias_scale != 1;
     bool       ok = (!scaled || q->weights) && cuda_enter(dev) == SAC_OK;
     if (ok) {
-        ok = matmul_lt_make(gpu, &cuda_libraries()->cublas, &spec, &lt) &&
-             matmul_lt_candidates(&lt, &spec, &first, 1) > 0;
+        ok = settle(gpu, &spec, &lt);
         matmul_lt_finish(&lt);
         cuda_leave();
     }
-    offer.in_layout[0] = offer.in_layout[1] = offer.in_layout[2] = offer.out_layout[0] = layout;
-    offer.in_place = -1;
+    for (int i = 0; i < 4; i++)
+        offer.in_layout[i] = layout;
+    offer.out_layout[0] = layout;
+    offer.in_place = spec.fused && spec.matrix && !q->call->in[3].data ? 3 : -1;
     return ok ? offer : sac_kernel_refuse("cuBLASLt has no kernel for it");
 }
 
@@ -70,7 +87,7 @@ static sac_result take_constants(struct matmul_state *s, struct sac_kernel_plan 
 {
     struct sac_weights *w = plan->weights;
     sac_result          res = SAC_OK;
-    for (int i = 0; i < 3 && res == SAC_OK && w; i++) {
+    for (int i = 0; i < 4 && res == SAC_OK && w; i++) {
         const struct sac_operand *o = &plan->call->in[i];
         struct source             source = {o, i == 2 && s->spec.bias ? s->spec.bias_scale : 1,
                                             s->spec.precision == SAC_PRECISION_FP16};
@@ -105,19 +122,39 @@ static void *aligned(void *scratch)
     return (void *)(((uintptr_t)scratch + WORKSPACE_ALIGN - 1) & ~(uintptr_t)(WORKSPACE_ALIGN - 1));
 }
 
+static const void *operand(const struct matmul_state *s, void *const *in, int i)
+{
+    return s->taken[i] ? s->taken[i] : in[i];
+}
+
+static cudaError_t queue_pass(const struct matmul_state *s, const struct matmul_pointers *p,
+                              void *const *in, cudaStream_t stream)
+{
+    const struct matmul_spec       *v = &s->spec;
+    const bool                      rest = matmul_ends_with(v) != v->act.kind;
+    const struct matmul_pass_params pass = {
+        .half = v->precision == SAC_PRECISION_FP16,
+        .act = rest ? (int)v->act.kind : SAC_ACT_NONE,
+        .alpha = v->act.alpha,
+        .beta = v->act.beta,
+        .bias = v->bias && !matmul_ends_with_bias(v) ? p->bias : NULL,
+        .residual = v->residual_in_pass ? operand(s, in, 3) : NULL,
+        .y = p->y,
+        .count = v->m * v->n,
+        .columns = v->n,
+    };
+    return matmul_launch_pass(&pass, stream);
+}
+
 static sac_result matmul_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
                              void *scratch, struct sac_device_stream *stream)
 {
     struct matmul_state         *s = state;
-    const bool                   third = s->spec.bias || s->spec.matrix;
-    const struct matmul_pointers p = {.a = s->taken[0] ? s->taken[0] : in[0],
-                                      .b = s->taken[1] ? s->taken[1] : in[1],
-                                      .c = !third        ? NULL
-                                           : s->taken[2] ? s->taken[2]
-                                                         : in[2],
-                                      .bias = !third        ? NULL
-                                              : s->taken[2] ? s->taken[2]
-                                                            : in[2],
+    const struct matmul_spec    *v = &s->spec;
+    const struct matmul_pointers p = {.a = operand(s, in, 0),
+                                      .b = operand(s, in, 1),
+                                      .c = v->matrix ? operand(s, in, v->c_port) : NULL,
+                                      .bias = v->bias ? operand(s, in, 2) : NULL,
                                       .y = out[0],
                                       .workspace = s->lt.workspace ? aligned(scratch) : NULL};
     sac_result                   res = cuda_enter(dev);
@@ -126,6 +163,8 @@ static sac_result matmul_run(struct sac_device *dev, void *state, void *const *i
     if (execute(s, &p, cuda_stream_of(dev, stream)) != cudaSuccess) {
         cudaGetLastError();
         res = SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "%s: cuBLASLt refuses to run", s->label);
+    } else if (matmul_needs_pass(v)) {
+        res = cuda_check(dev, queue_pass(s, &p, in, cuda_stream_of(dev, stream)), s->label);
     }
     cuda_leave();
     return res;
@@ -281,8 +320,10 @@ static sac_result make(struct sac_device *dev, struct matmul_state *s, struct sa
         res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
-    if (!matmul_lt_make(s->gpu, &cuda_libraries()->cublas, &s->spec, &s->lt) ||
-        !choose(dev, s, plan))
+    const bool made = s->spec.fused
+                          ? settle(s->gpu, &s->spec, &s->lt)
+                          : matmul_lt_make(s->gpu, &cuda_libraries()->cublas, &s->spec, &s->lt);
+    if (!made || !choose(dev, s, plan))
         res = SAC_OP_FAIL(plan->call, SAC_ERR_UNSUPPORTED, "cuBLASLt has no kernel for it: %s",
                           s->lt.api->status_string(s->lt.status));
     cuda_leave();
@@ -308,7 +349,8 @@ static sac_result matmul_prepare(struct sac_device *dev, struct sac_kernel_plan 
     write_choice(s, plan);
     plan->scratch_bytes = s->lt.workspace ? s->lt.workspace + WORKSPACE_ALIGN : 0;
     plan->state = s;
-    snprintf(plan->implementation, sizeof plan->implementation, "cublaslt");
+    snprintf(plan->implementation, sizeof plan->implementation, "cublaslt%s",
+             matmul_needs_pass(&s->spec) ? ", pass" : "");
     return SAC_OK;
 }
 
@@ -318,3 +360,4 @@ static sac_result matmul_prepare(struct sac_device *dev, struct sac_kernel_plan 
     }
 const struct sac_kernel products_Gemm = MATMUL_KERNEL(Gemm);
 const struct sac_kernel products_MatMul = MATMUL_KERNEL(MatMul);
+const struct sac_kernel products_FusedMatMul = MATMUL_KERNEL(FusedMatMul);

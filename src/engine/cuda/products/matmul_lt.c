@@ -35,18 +35,27 @@ static void set(struct matmul_lt *lt, cublasLtMatmulDescAttributes_t attribute, 
         note(lt, lt->api->desc_set(lt->op, attribute, value, bytes));
 }
 
+static cublasLtEpilogue_t epilogue_of(const struct matmul_spec *s)
+{
+    const bool bias = matmul_ends_with_bias(s);
+    switch (matmul_ends_with(s)) {
+    case SAC_ACT_RELU: return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case SAC_ACT_GELU_TANH: return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    default: return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    }
+}
+
 static void make_operation(struct matmul_lt *lt, const struct matmul_spec *s)
 {
     const cublasOperation_t  first = s->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t  second = s->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const cublasLtEpilogue_t epilogue =
-        s->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-    const cudaDataType bias_type = number_type(s);
+    const cublasLtEpilogue_t epilogue = epilogue_of(s);
+    const cudaDataType       bias_type = number_type(s);
     note(lt, lt->api->desc_create(&lt->op, compute_type(s), CUDA_R_32F));
     set(lt, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
     set(lt, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second);
     set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
-    if (s->bias)
+    if (matmul_ends_with_bias(s))
         set(lt, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof bias_type);
 }
 
@@ -156,7 +165,7 @@ cublasStatus_t matmul_lt_run(struct matmul_lt *lt, const struct matmul_spec *s,
 {
     const int64_t  element = (int64_t)matmul_element(s);
     cublasStatus_t res = CUBLAS_STATUS_SUCCESS;
-    if (s->bias)
+    if (matmul_ends_with_bias(s))
         res =
             lt->api->desc_set(lt->op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
     for (int t = 0; t < s->turns && res == CUBLAS_STATUS_SUCCESS; t++) {

@@ -146,6 +146,51 @@ static bool read_gemm(const struct sac_op_call *c, struct matmul_spec *s)
     return !sac_op_has(c, 2) || read_addend(c, s, sac_attr_float(c->node, "beta", 1));
 }
 
+/* A residual without an activation before it is C, wherever the node adds it. */
+static bool read_fused(const struct sac_op_call *c, struct matmul_spec *s)
+{
+    const int64_t residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
+    if (!read_matmul(c, s))
+        return false;
+    s->fused = true;
+    s->act = sac_activation_read(c->node);
+    s->bias = sac_op_has(c, 2);
+    s->bias_scale = 1;
+    s->residual_in_pass = residual == SAC_RESIDUAL_AFTER && s->act.kind != SAC_ACT_NONE;
+    s->matrix = residual != SAC_RESIDUAL_NONE && !s->residual_in_pass;
+    s->beta = s->matrix ? 1 : 0;
+    s->c_port = 3;
+    return true;
+}
+
+bool matmul_ends_with_bias(const struct matmul_spec *s)
+{
+    return s->bias && !s->bare;
+}
+
+/* Its GELU is the one by tanh, with fewer digits than float32 has. */
+enum sac_activation_kind matmul_ends_with(const struct matmul_spec *s)
+{
+    const bool has = s->act.kind == SAC_ACT_RELU ||
+                     (s->act.kind == SAC_ACT_GELU_TANH && s->precision != SAC_PRECISION_FP32);
+    return has && !s->bare ? s->act.kind : SAC_ACT_NONE;
+}
+
+bool matmul_needs_pass(const struct matmul_spec *s)
+{
+    return s->act.kind != matmul_ends_with(s) || s->bias != matmul_ends_with_bias(s) ||
+           s->residual_in_pass;
+}
+
+static bool read_node(const struct sac_op_call *c, struct matmul_spec *s)
+{
+    switch (c->node->op->id) {
+    case SAC_OP_Gemm: return read_gemm(c, s);
+    case SAC_OP_FusedMatMul: return read_fused(c, s);
+    default: return read_matmul(c, s);
+    }
+}
+
 static int align_of(int align)
 {
     return align > 0 ? SAC_MIN(align, 256) : 16;
@@ -155,20 +200,20 @@ bool matmul_spec_read(const struct sac_kernel_plan *plan, struct matmul_spec *ou
                       size_t why_size)
 {
     const struct sac_op_call *c = plan->call;
-    struct matmul_spec        s = {.precision = plan->precision};
+    struct matmul_spec        s = {.precision = plan->precision, .c_port = 2};
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].present && c->in[i].dtype != SAC_F32)
             return refuse(why, why_size, "not float32");
     if (sac_operand_elements(&c->in[0]) == 0 || sac_operand_elements(&c->in[1]) == 0)
         return refuse(why, why_size, "empty");
-    if (!(c->node->op->id == SAC_OP_Gemm ? read_gemm(c, &s) : read_matmul(c, &s)))
+    if (!read_node(c, &s))
         return refuse(why, why_size, "it broadcasts in a way that cuBLASLt does not");
     if (s.m > INT32_MAX || s.n > INT32_MAX || s.k > INT32_MAX || s.batch > INT32_MAX)
         return refuse(why, why_size, "a matrix of more than 2^31 rows or columns");
     s.y_step = s.m * s.n;
     s.a_align = align_of(plan->in_align[0]);
     s.b_align = align_of(plan->in_align[1]);
-    s.c_align = align_of(plan->in_align[2]);
+    s.c_align = align_of(plan->in_align[s.c_port]);
     s.y_align = align_of(plan->out_align[0]);
     *out = s;
     return true;
@@ -176,12 +221,13 @@ bool matmul_spec_read(const struct sac_kernel_plan *plan, struct matmul_spec *ou
 
 size_t matmul_spec_text(const struct matmul_spec *s, char *out, size_t size)
 {
-    const int at = snprintf(out, size,
-                            "matmul p%d %" PRId64 "x%" PRId64 "x%" PRId64 " t%d%d batch %" PRId64
-                            "/%" PRId64 "/%" PRId64 " bias %d matrix %d align %d,%d,%d,%d",
-                            (int)s->precision, s->m, s->n, s->k, s->a_transposed, s->b_transposed,
-                            s->batch, s->a_step, s->b_step, s->bias, s->matrix, s->a_align,
-                            s->b_align, s->c_align, s->y_align);
+    const int at =
+        snprintf(out, size,
+                 "matmul p%d %" PRId64 "x%" PRId64 "x%" PRId64 " t%d%d batch %" PRId64 "/%" PRId64
+                 "/%" PRId64 " bias %d act %d matrix %d align %d,%d,%d,%d",
+                 (int)s->precision, s->m, s->n, s->k, s->a_transposed, s->b_transposed, s->batch,
+                 s->a_step, s->b_step, matmul_ends_with_bias(s), (int)matmul_ends_with(s),
+                 s->matrix, s->a_align, s->b_align, s->c_align, s->y_align);
     return at > 0 && (size_t)at < size ? (size_t)at : 0;
 }
 

@@ -8,7 +8,8 @@
  * GPU (conv_trial.c: right numbers first, then the time; measure.c) and prints its choice as a word
  * for the plan's book (conv_choice.c). conv_memory.c shares what is ready between plans, conv_run.c
  * queues it, with a pass of conv_pass.cu behind it where the way does not apply bias, residual or
- * activation itself. Products are the same with cuBLASLt: matmul.c, matmul_spec.h, matmul_lt.h.
+ * activation itself. Products are the same with cuBLASLt: matmul.c, matmul_spec.h, matmul_lt.h, and
+ * matmul_pass.cu behind them.
  *
  * Read first: conv_spec.h, conv_kernel.h, conv.c. Here: what the kernels share. */
 #ifndef SAC_ENGINE_CUDA_PRODUCTS_PRODUCTS_H
@@ -17,7 +18,7 @@
 #include "engine/cuda/cuda.h"
 
 extern const struct sac_kernel products_Conv, products_FusedConv, products_ConvTranspose,
-    products_Gemm, products_MatMul;
+    products_Gemm, products_MatMul, products_FusedMatMul;
 
 /* Microseconds that work takes on the GPU, launched from a graph as a plan's steps are; negative:
  * it does not run, or cannot be captured. queue queues the work once on the stream. The GPU's

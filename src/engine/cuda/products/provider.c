@@ -11,6 +11,7 @@ static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
     [SAC_OP_ConvTranspose] = &products_ConvTranspose,
     [SAC_OP_Gemm] = &products_Gemm,
     [SAC_OP_MatMul] = &products_MatMul,
+    [SAC_OP_FusedMatMul] = &products_FusedMatMul,
 };
 
 /* Includes the versions once open was called: it is part of the plan files' key. */

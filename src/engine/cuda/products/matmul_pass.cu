@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pass behind a product, for what cuBLASLt's epilogue does not do.
+#include "engine/cuda/products/matmul_pass.h"
+
+#include "engine/cuda/products/conv_numbers.cuh"
+
+namespace
+{
+
+enum { THREADS = 256, BLOCKS_MAX = 132 * 32 };
+
+/* The kinds that a convolution does not have, and those that it has. */
+template <int N>
+__device__ __forceinline__ void activate_any(int kind, float alpha, float beta, float (&v)[N])
+{
+    if (kind == SAC_ACT_GELU) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] = 0.5f * v[i] * (1 + erff(v[i] * 0.70710678f));
+    } else if (kind == SAC_ACT_GELU_TANH) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] = 0.5f * v[i] * (1 + tanhf(0.79788456f * (v[i] + 0.044715f * v[i] * v[i] * v[i])));
+    } else {
+        conv::activate_all(kind, alpha, beta, v);
+    }
+}
+
+template <class T, int WIDTH>
+__global__ void __launch_bounds__(THREADS) pass_kernel(const __grid_constant__ matmul_pass_params p)
+{
+    const int64_t count = p.count / WIDTH, step = (int64_t)gridDim.x * THREADS;
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
+        T    *y = (T *)p.y + i * WIDTH;
+        float v[WIDTH], other[WIDTH];
+        // Not through the read-only path, because this kernel also writes it.
+        if (WIDTH == 1) {
+            v[0] = (float)y[0];
+        } else {
+            conv::pack<T> k;
+            k.bits = *reinterpret_cast<const uint4 *>(y);
+            k.get(v);
+        }
+        if (p.bias) {
+            conv::load<T, WIDTH>((const T *)p.bias + i * WIDTH % p.columns, other);
+#pragma unroll
+            for (int j = 0; j < WIDTH; j++)
+                v[j] += other[j];
+        }
+        activate_any(p.act, p.alpha, p.beta, v);
+        if (p.residual) {
+            conv::load<T, WIDTH>((const T *)p.residual + i * WIDTH, other);
+#pragma unroll
+            for (int j = 0; j < WIDTH; j++)
+                v[j] += other[j];
+        }
+        conv::store<T, WIDTH>(y, v);
+    }
+}
+
+bool is_aligned(const void *p)
+{
+    return ((uintptr_t)p & 15) == 0; // NULL too
+}
+
+template <class T> cudaError_t launch(const matmul_pass_params &p, cudaStream_t stream)
+{
+    const int  width = conv::pack<T>::width;
+    const bool wide = p.count % width == 0 && (!p.bias || p.columns % width == 0) &&
+                      is_aligned(p.y) && is_aligned(p.residual) && is_aligned(p.bias);
+    const int64_t  packs = wide ? p.count / width : p.count;
+    const int64_t  blocks = (packs + THREADS - 1) / THREADS;
+    const unsigned grid = (unsigned)(blocks > BLOCKS_MAX ? BLOCKS_MAX : blocks < 1 ? 1 : blocks);
+    if (wide)
+        pass_kernel<T, conv::pack<T>::width><<<grid, THREADS, 0, stream>>>(p);
+    else
+        pass_kernel<T, 1><<<grid, THREADS, 0, stream>>>(p);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+extern "C" cudaError_t matmul_launch_pass(const matmul_pass_params *p, cudaStream_t stream)
+{
+    return p->half ? launch<__half>(*p, stream) : launch<float>(*p, stream);
+}
