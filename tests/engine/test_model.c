@@ -1015,6 +1015,220 @@ static void a_spelled_gelu_is_one_step(void **state)
     }
 }
 
+/* ---- what follows a matrix product ---- */
+
+struct ending {
+    const char *x, *r, *y;   /* dims of the inputs and the output */
+    const char *nodes[7][3]; /* operator, inputs, output; the last makes y */
+    int         fused, left; /* FusedMatMul, and what could have been part of one */
+    const char *also;        /* another output, or NULL */
+};
+
+/* w is [4,5] and t its transpose's shape; b, s and e have five numbers, c [5,1,1], f one. */
+static const struct ending endings[] = {
+    {"2 3 4", "2 3 5", "2 3 5", {{"MatMul", "x w", "m"}, {"Add", "b m", "y"}}, .fused = 1},
+    {"2 3 4",
+     "2 3 5",
+     "2 3 5",
+     {{"MatMul", "x w", "m"}, {"Add", "b m", "n"}, {"Gelu", "n", "y"}},
+     .fused = 1},
+    {"2 3 4",
+     "2 3 5",
+     "2 3 5",
+     {{"MatMul", "x w", "m"}, {"Add", "m b", "n"}, {"Mul", "n s", "o"}, {"Add", "r o", "y"}},
+     .fused = 1},
+    /* the activation may follow the sum, or precede it; nothing is scaled after that */
+    {"2 3 4",
+     "2 3 5",
+     "2 3 5",
+     {{"MatMul", "x w", "m"}, {"Add", "m r", "n"}, {"Sub", "n b", "o"}, {"Relu", "o", "y"}},
+     .fused = 1},
+    {"2 3 4",
+     "2 3 5",
+     "2 3 5",
+     {{"MatMul", "x w", "m"}, {"Relu", "m", "n"}, {"Add", "n r", "o"}, {"Mul", "o s", "y"}},
+     .fused = 1,
+     .left = 1},
+    {"2 3 4",
+     "2 3 5",
+     "2 3 5",
+     {{"MatMul", "x w", "m"}, {"Add", "m r", "o"}, {"Div", "o f", "y"}},
+     .fused = 1,
+     .left = 1},
+    /* a Gemm that is turned and scaled; its rows are put in another shape */
+    {"6 4",
+     "6 5",
+     "6 5",
+     {{"Gemm", "x t b", "m"}, {"HardSwish", "m", "n"}, {"Add", "n r", "y"}},
+     .fused = 1},
+    {"6 4",
+     "2 3 5",
+     "2 3 5",
+     {{"Gemm", "x t b", "m"}, {"Reshape", "m shape", "n"}, {"Add", "n r", "y"}},
+     .fused = 1},
+    {"6 4", "6 5", "6 5", {{"Gemm", "x t b", "y"}}},
+    /* through a Transpose to channels first, with a residual that was one too */
+    {"1 2 3 4",
+     "1 2 3 5",
+     "1 5 2 3",
+     {{"MatMul", "x w", "m"},
+      {"Add", "m b", "n"},
+      {"Transpose", "n", "o"},
+      {"Mul", "o c", "p"},
+      {"Transpose", "r", "q"},
+      {"Add", "p q", "y"}},
+     .fused = 1},
+    /* another reader; a constant that changes the shape, or is not one per column */
+    {"2 3 4",
+     "2 3 5",
+     "2 3 5",
+     {{"MatMul", "x w", "m"}, {"Add", "b m", "n"}, {"Add", "m n", "y"}},
+     .left = 2},
+    {"2 3 4",
+     "2 3 5",
+     "2 3 5",
+     {{"MatMul", "x w", "m"}, {"Add", "b m", "y"}},
+     .left = 1,
+     .also = "m"},
+    {"3 4", "2 3 5", "1 3 5", {{"MatMul", "x w", "m"}, {"Add", "m long", "y"}}, .left = 1},
+    {"2 3 4", "2 3 5", "2 3 5", {{"MatMul", "x w", "m"}, {"Add", "m column", "y"}}, .left = 1},
+    {"2 3 4", "2 3 5", "2 3 5", {{"MatMul", "x w", "m"}, {"Add", "m m", "y"}}, .left = 1},
+    /* weights that another node reads are not scaled */
+    {"2 3 4",
+     "2 3 5",
+     "2 3 5",
+     {{"MatMul", "x w", "m"}, {"Mul", "m s", "y"}, {"Neg", "x", "n"}, {"MatMul", "n w", "z"}},
+     .left = 1,
+     .also = "z"},
+};
+
+static sac_model *ended(const struct ending *e, bool optimise, struct proto *kept)
+{
+    static const float   numbers[20] = {0.5f, -1,    2,     0.25f, -0.75f, 1,     3,
+                                        -2,   0.1f,  0.7f,  -0.3f, 4,      -1.5f, 0.6f,
+                                        0.2f, -0.4f, 1.25f, 2.5f,  -3,     0.9f};
+    static const int64_t shape[3] = {2, 3, 5};
+    static const struct {
+        const char *name, *dims;
+        int         count;
+    } constants[] = {
+        {"w", "4 5", 20},  {"t", "5 4", 20}, {"b", "5", 5},        {"s", "1 5", 5},
+        {"c", "5 1 1", 5}, {"f", "", 1},     {"long", "1 1 5", 5}, {"column", "3 1", 3},
+    };
+    struct sac_model_params params = sac_model_params_default();
+    struct proto            graph = {0};
+    sac_model              *m = NULL;
+    for (size_t i = 0; i < SAC_COUNT(constants); i++)
+        proto_initializer(&graph, constants[i].name, 1, constants[i].dims, numbers,
+                          (size_t)constants[i].count * sizeof *numbers);
+    proto_initializer(&graph, "shape", 7, "3", shape, sizeof shape);
+    proto_input(&graph, "x", 1, e->x);
+    proto_input(&graph, "r", 1, e->r);
+    for (int i = 0; i < 7 && e->nodes[i][0]; i++) {
+        struct proto attrs = {0};
+        if (strcmp(e->nodes[i][0], "Transpose") == 0)
+            proto_attr_ints(&attrs, "perm", "0 3 1 2");
+        if (strcmp(e->nodes[i][0], "Gemm") == 0)
+            proto_attr_int(&attrs, "transB", 1);
+        proto_node(&graph, e->nodes[i][0], e->nodes[i][1], e->nodes[i][2],
+                   attrs.size ? &attrs : NULL);
+    }
+    proto_output(&graph, "y", 1, e->y);
+    if (e->also)
+        proto_output(&graph, e->also, 1, e->y);
+    params.optimise = params.free_batch = optimise;
+    proto_model(kept, &graph, 20);
+    assert_sac_ok(
+        sac_model_load_memory(device(), kept->bytes, kept->size, "test.onnx", &params, &m));
+    return m;
+}
+
+static void count_endings(void *user, const char *line)
+{
+    static const char *const parts[] = {" Add ",  " Sub ",  " Mul ",      " Div ",
+                                        " Relu ", " Gelu ", " HardSwish "};
+    int                     *counts = user;
+    counts[0] += strstr(line, "FusedMatMul ") != NULL;
+    for (size_t i = 0; i < SAC_COUNT(parts); i++)
+        counts[1] += strstr(line, parts[i]) != NULL;
+}
+
+static sac_tensor *ramp(const char *words)
+{
+    float   numbers[64];
+    int64_t dims[SAC_RANK_MAX];
+    int     rank = 0;
+    for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ')
+        dims[rank++] = strtol(at, NULL, 10);
+    for (int i = 0; i < 64; i++)
+        numbers[i] = (float)(i * 7 % 11) * 0.3f - 1.5f;
+    return tensor(SAC_F32, rank, dims, numbers);
+}
+
+static void what_follows_a_product_is_part_of_it(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(endings); i++) {
+        const struct ending *e = &endings[i];
+        sac_tensor          *in[2] = {ramp(e->x), ramp(e->r)}, *out[2][2] = {{NULL}};
+        int                  counts[2] = {0};
+        for (int k = 0; k < 2; k++) {
+            struct proto kept = {0};
+            sac_model   *m = ended(e, k, &kept);
+            assert_sac_ok(sac_model_run(m, in, out[k]));
+            if (k)
+                sac_model_dump_steps(m, count_endings, counts);
+            sac_model_unref(&m);
+            proto_free(&kept);
+        }
+        if (counts[0] != e->fused || counts[1] != e->left)
+            fail_msg("case %zu: %d fused, %d left", i, counts[0], counts[1]);
+        for (int k = 0; k < 1 + (e->also != NULL); k++)
+            expect(out[1][k], sac_tensor_desc_elements(sac_tensor_describe(out[0][k])),
+                   sac_tensor_data(out[0][k]));
+        for (int k = 0; k < 2; k++) {
+            sac_tensor_unref(&in[k]);
+            sac_tensor_unref(&out[0][k]);
+            sac_tensor_unref(&out[1][k]);
+        }
+    }
+}
+
+/* A file may use the fused operators too. */
+static void a_fused_product_is_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *inputs, *name, *sentence;
+        int         value;
+    } cases[] = {{"x w b", "activation", "activation 12", 12},
+                 {"x w b", "activation", "activation -1", -1},
+                 {"x w b", "residual", "residual 1, but input 3 is missing", 1},
+                 {"x w b r", "residual", "residual 3", 3},
+                 {"x w b r", "residual", "residual 0, but input 3 is there", 0},
+                 {"x w b x", "residual", "the residual's shape is not the output's", 2},
+                 {"x w x", "residual", "input 2 is not one number for each of 2 columns", 0},
+                 {"x r", "residual", "a product over 3 and 1 numbers", 0},
+                 {"b w", "residual", "a product of 1 by 2 dimensions", 0}};
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        static const float numbers[6];
+        struct proto       graph = {0}, kept = {0}, attrs = {0};
+        sac_model         *m = NULL;
+        proto_initializer(&graph, "w", 1, "3 2", numbers, sizeof numbers);
+        proto_initializer(&graph, "b", 1, "2", numbers, 2 * sizeof *numbers);
+        proto_initializer(&graph, "r", 1, "1 2", numbers, 2 * sizeof *numbers);
+        proto_input(&graph, "x", 1, "1 3");
+        proto_attr_int(&attrs, cases[i].name, cases[i].value);
+        proto_string(&attrs, 7, "saccade"); /* the node's domain */
+        proto_node(&graph, "FusedMatMul", cases[i].inputs, "y", &attrs);
+        proto_output(&graph, "y", 1, "1 2");
+        assert_sac_error(load(&graph, NULL, &kept, &m), SAC_ERR_FORMAT);
+        if (!strstr(why(), cases[i].sentence))
+            fail_msg("%s, not %s", why(), cases[i].sentence);
+        proto_free(&kept);
+    }
+}
+
 /* While a dim is open, a node that fits no shape is not refused at load, and the file may declare
  * the type of its output. The passes must not take its attributes for checked. */
 static void passes_trust_no_declared_type(void **state)
@@ -1291,6 +1505,8 @@ int main(void)
         cmocka_unit_test(two_layers_of_gates_are_one_step),
         cmocka_unit_test(a_frozen_norm_is_folded),
         cmocka_unit_test(a_spelled_gelu_is_one_step),
+        cmocka_unit_test(what_follows_a_product_is_part_of_it),
+        cmocka_unit_test(a_fused_product_is_checked),
         cmocka_unit_test(passes_trust_no_declared_type),
         cmocka_unit_test(tokens_are_a_picture_in_channels_last),
         cmocka_unit_test(weights_of_other_channels_stay_as_they_are),

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Merges what follows a matrix product with constant weights into it: constants per column into
+ * weights and bias, an activation and a residual sum into the fused node. A Reshape that keeps the
+ * columns, or a Transpose to channels first, moves behind them. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/passes/pass.h"
+
+/* X W + B, as the nodes that compute it say it. */
+struct product {
+    struct sac_node  *node;
+    struct sac_value *x, *w, *b, *r; /* b, r: NULL when there is none */
+    bool              turned;        /* w is [n, k] */
+    float             alpha, beta;   /* of X W and of b */
+    int64_t           k, n;
+};
+
+/* What reads the product, and what stands between them, or NULL. */
+struct follower {
+    struct sac_node  *node, *between;
+    struct sac_value *v; /* what node reads */
+};
+
+static bool is_row(const struct sac_value *v, int rank, int64_t columns)
+{
+    const int64_t count = v && sac_constant_floats(v) ? sac_value_elements(v) : 0;
+    return v && v->rank <= rank &&
+           (count == 1 || (count == columns && v->rank > 0 && v->dims[v->rank - 1] == columns));
+}
+
+static bool read_product(struct sac_node *n, struct product *p)
+{
+    const bool gemm = sac_is(n, "Gemm"), fused = sac_is_fused(n, "FusedMatMul");
+    if ((!gemm && !fused && !sac_is(n, "MatMul")) || !n->outputs[0] ||
+        n->outputs[0]->dtype != SAC_F32)
+        return false;
+    *p = (struct product){.node = n, .alpha = 1, .beta = 1};
+    p->x = n->inputs[0];
+    p->w = n->inputs[1];
+    p->b = sac_node_input(n, 2);
+    p->r = fused ? sac_node_input(n, 3) : NULL;
+    if (!sac_constant_floats(p->w) || p->w->rank != 2 || sac_value_elements(p->w) <= 0 ||
+        p->x->rank < 2 || p->x->data)
+        return false;
+    if (gemm) {
+        p->turned = sac_attr_int(n, "transB", 0) != 0;
+        p->alpha = sac_attr_float(n, "alpha", 1);
+        p->beta = sac_attr_float(n, "beta", 1);
+    }
+    p->k = p->w->dims[p->turned ? 1 : 0];
+    p->n = p->w->dims[p->turned ? 0 : 1];
+    if (gemm && sac_attr_int(n, "transA", 0))
+        return false;
+    /* Shared weights would be there twice. */
+    if ((p->turned || p->alpha != 1) && p->w->uses != 1)
+        return false;
+    return !p->b || is_row(p->b, gemm ? 2 : 1, p->n);
+}
+
+static int64_t attr_of(const struct product *p, const char *name)
+{
+    return sac_is_fused(p->node, "FusedMatMul") ? sac_attr_int(p->node, name, 0) : 0;
+}
+
+/* Nothing was applied to the sums yet that a further sum must come before. */
+static bool is_open(const struct product *p)
+{
+    return attr_of(p, "activation") == SAC_ACT_NONE && attr_of(p, "residual") != SAC_RESIDUAL_AFTER;
+}
+
+/* ---- what follows ---- */
+
+/* A Transpose from channels last to channels first. */
+static bool to_first(const struct sac_node *n)
+{
+    const int64_t *perm;
+    const int      rank = sac_is(n, "Transpose") && n->inputs[0] ? n->inputs[0]->rank : -1;
+    if (rank < 3 || sac_attr_ints(n, "perm", &perm) != (size_t)rank)
+        return false;
+    for (int i = 0; i < rank; i++)
+        if (perm[i] != (i == 0 ? 0 : i == 1 ? rank - 1 : i - 1))
+            return false;
+    return true;
+}
+
+static bool keeps_columns(const struct sac_node *n, int64_t columns)
+{
+    const struct sac_value *y = n->outputs[0];
+    return sac_is(n, "Reshape") && n->inputs[1] && n->inputs[1]->data && y->rank >= 1 &&
+           y->dims[y->rank - 1] == columns;
+}
+
+static struct sac_node *known_reader(const struct sac_graph *g, const struct sac_node *n)
+{
+    struct sac_node *reader = sac_only_reader(g, n, NULL);
+    return reader && reader->output_count == 1 && reader->outputs[0] &&
+                   reader->outputs[0]->rank >= 0
+               ? reader
+               : NULL;
+}
+
+static bool find_follower(const struct sac_graph *g, const struct product *p, struct follower *f)
+{
+    *f = (struct follower){.node = known_reader(g, p->node), .v = p->node->outputs[0]};
+    if (f->node && f->node->inputs[0] == f->v &&
+        (to_first(f->node) || keeps_columns(f->node, p->n))) {
+        f->between = f->node;
+        f->v = f->between->outputs[0];
+        f->node = known_reader(g, f->between);
+    }
+    return f->node && f->node->outputs[0]->rank == f->v->rank;
+}
+
+/* ---- the fused node ---- */
+
+static struct sac_value *new_weights(struct sac_graph *g, const struct product *p,
+                                     const float *scale)
+{
+    const int64_t     dims[2] = {p->k, p->n};
+    const float      *from = p->w->data;
+    float            *to;
+    struct sac_value *made = sac_new_floats(g, p->w->name, 2, dims, &to);
+    for (int64_t i = 0; made && i < p->k; i++)
+        for (int64_t j = 0; j < p->n; j++)
+            *to++ =
+                p->alpha * (scale ? scale[j] : 1) * from[p->turned ? j * p->k + i : i * p->n + j];
+    return made;
+}
+
+static struct sac_value *new_bias(struct sac_graph *g, const struct product *p, const float *scale,
+                                  const float *shift)
+{
+    const float      *from = p->b ? p->b->data : NULL;
+    const bool        one = from && sac_value_elements(p->b) == 1;
+    float            *to;
+    struct sac_value *made = sac_new_floats(g, p->b ? p->b->name : p->w->name, 1, &p->n, &to);
+    for (int64_t j = 0; made && j < p->n; j++)
+        to[j] = (from ? p->beta * from[one ? 0 : j] : 0) * (scale ? scale[j] : 1) +
+                (shift ? shift[j] : 0);
+    return made;
+}
+
+static sac_result copy_attrs(struct sac_graph *g, struct sac_node *to, const struct sac_node *from)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; res == SAC_OK && i < from->attr_count; i++)
+        res = sac_node_copy_attr(g, to, from->attrs[i].name, from);
+    return res;
+}
+
+/* What stood between the product and `last` goes behind both. */
+static sac_result move_behind(struct sac_graph *g, struct sac_node *made, const struct product *p,
+                              const struct follower *f)
+{
+    const struct sac_node *between = f->between;
+    made->outputs[0] = sac_value_like(g, p->node->outputs[0]);
+    struct sac_node *copy =
+        sac_op_node(g, between->domain, between->op_type, between->input_count, 1, between);
+    if (!made->outputs[0] || !copy)
+        return SAC_ERR_MEMORY;
+    made->outputs[0]->producer = made;
+    for (int i = 0; i < between->input_count; i++)
+        copy->inputs[i] = i == 0 ? made->outputs[0] : between->inputs[i];
+    sac_result res = copy_attrs(g, copy, between);
+    return res == SAC_OK ? sac_take_over(g, copy, f->node) : res;
+}
+
+/* A FusedMatMul of what p computes, times scale plus shift per column (NULL: none), whose output
+ * replaces that of the follower. */
+static struct sac_node *fuse(struct sac_graph *g, const struct product *p, const struct follower *f,
+                             const float *scale, const float *shift)
+{
+    struct sac_node *made = sac_op_node(g, "saccade", "FusedMatMul", 4, 1, p->node);
+    if (!made)
+        return NULL;
+    made->inputs[0] = p->x;
+    made->inputs[1] = p->turned || p->alpha != 1 || scale ? new_weights(g, p, scale) : p->w;
+    made->inputs[3] = p->r;
+    if (p->b || shift) {
+        const bool as_it_is = p->b && p->b->rank == 1 && p->b->dims[0] == p->n && p->beta == 1;
+        made->inputs[2] = as_it_is && !scale && !shift ? p->b : new_bias(g, p, scale, shift);
+        if (!made->inputs[2])
+            return NULL;
+    }
+    sac_result res = made->inputs[1] ? SAC_OK : SAC_ERR_MEMORY;
+    if (res == SAC_OK && sac_is_fused(p->node, "FusedMatMul"))
+        res = copy_attrs(g, made, p->node);
+    if (res == SAC_OK)
+        res = f->between ? move_behind(g, made, p, f) : sac_take_over(g, made, f->node);
+    return res == SAC_OK ? made : NULL;
+}
+
+/* ---- y * scale + shift per column ---- */
+
+static bool per_column(const struct sac_value *c, const struct product *p, const struct follower *f,
+                       float *out)
+{
+    if (f->between && to_first(f->between))
+        return sac_constant_per_channel(c, f->v->rank, p->n, out);
+    if (!c || !is_row(c, f->v->rank, p->n))
+        return false;
+    const float *data = c->data;
+    const bool   one = sac_value_elements(c) == 1;
+    for (int64_t j = 0; j < p->n; j++)
+        out[j] = data[one ? 0 : j];
+    return true;
+}
+
+/* Weights times a small number have few digits left in float16, or none. Where the result joins a
+ * sum of larger numbers, as behind the scale of a layer, they are not missed. */
+static bool keeps_digits(const struct sac_graph *g, const struct follower *f, const float *scale,
+                         int64_t count)
+{
+    const struct sac_node *reader = known_reader(g, f->node);
+    if (reader && sac_is(reader, "Add"))
+        return true;
+    for (int64_t j = 0; j < count; j++)
+        if (!(fabsf(scale[j]) > 1e-3f))
+            return false;
+    return true;
+}
+
+static bool affine(const struct product *p, const struct follower *f, float *numbers, bool *scales)
+{
+    const struct sac_node *n = f->node;
+    const bool             add = sac_is(n, "Add"), sub = sac_is(n, "Sub"), mul = sac_is(n, "Mul"),
+               div = sac_is(n, "Div");
+    if (!(add || sub || mul || div) || ((sub || div) && n->inputs[0] != f->v) ||
+        !per_column(sac_other_input(n, f->v), p, f, numbers))
+        return false;
+    *scales = mul || div;
+    for (int64_t j = 0; j < p->n; j++)
+        numbers[j] = sub ? -numbers[j] : div ? 1 / numbers[j] : numbers[j];
+    return true;
+}
+
+static sac_result absorb_affine(struct sac_graph *g, const struct product *p,
+                                const struct follower *f, bool *changed)
+{
+    bool   scales;
+    float *numbers = sac_alloc((size_t)p->n * sizeof *numbers);
+    if (!numbers)
+        return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a product's constants");
+    sac_result res = SAC_OK;
+    if (is_open(p) && affine(p, f, numbers, &scales) &&
+        (!scales || (!p->r && p->w->uses == 1 && keeps_digits(g, f, numbers, p->n)))) {
+        *changed = true;
+        res = fuse(g, p, f, scales ? numbers : NULL, scales ? NULL : numbers) ? SAC_OK
+                                                                              : SAC_ERR_MEMORY;
+    }
+    sac_free(numbers);
+    return res;
+}
+
+/* ---- activation and residual ---- */
+
+static sac_result absorb_activation(struct sac_graph *g, const struct product *p,
+                                    const struct follower *f, bool *changed)
+{
+    struct sac_activation act;
+    if (!is_open(p) || !sac_activation_of(f->node, &act) || f->node->inputs[0] != f->v)
+        return SAC_OK;
+    struct sac_node *made = fuse(g, p, f, NULL, NULL);
+    *changed = true;
+    return made ? sac_set_activation(g, made, &act) : SAC_ERR_MEMORY;
+}
+
+/* r with the product's shape; NULL without an error in *res: the dims are not known. */
+static struct sac_value *reshaped(struct sac_graph *g, const struct product *p, struct sac_value *r,
+                                  sac_result *res)
+{
+    const struct sac_value *y = p->node->outputs[0];
+    int64_t                 target[SAC_RANK_MAX];
+    int                     open = 0;
+    bool                    empty = false;
+    for (int d = 0; d < y->rank; d++) {
+        target[d] = y->dims[d];
+        open += y->dims[d] == SAC_DIM_OPEN; /* -1, what Reshape fills in */
+        empty |= y->dims[d] == 0;           /* what it keeps */
+    }
+    if (open > 1 || empty)
+        return NULL;
+    const struct sac_tensor_desc desc = {.dtype = SAC_I64, .rank = 1, .shape = {y->rank}};
+    struct sac_node             *n = sac_op_node(g, "", "Reshape", 2, 1, p->node);
+    struct sac_value            *shape = n ? sac_graph_constant(g, r->name, &desc, target) : NULL;
+    struct sac_value            *made = shape ? sac_value_like(g, y) : NULL;
+    if (!made) {
+        *res = SAC_ERR_MEMORY;
+        return NULL;
+    }
+    n->inputs[0] = r;
+    n->inputs[1] = shape;
+    n->outputs[0] = made;
+    made->producer = n;
+    return made;
+}
+
+/* r in channels last. Only where that costs nothing: behind what was transposed to channels first,
+ * or behind a convolution, whose maps lie in channels last. */
+static struct sac_value *transposed(struct sac_graph *g, const struct product *p,
+                                    struct sac_value *r, sac_result *res)
+{
+    const struct sac_node *from = r->producer;
+    int64_t                perm[SAC_RANK_MAX] = {0};
+    if (from && to_first(from))
+        return from->inputs[0];
+    if (!from || (!sac_is(from, "Conv") && !sac_is_fused(from, "FusedConv")))
+        return NULL;
+    for (int i = 1; i < r->rank; i++)
+        perm[i] = i == r->rank - 1 ? 1 : i + 1;
+    struct sac_node  *n = sac_op_node(g, "", "Transpose", 1, 1, p->node);
+    struct sac_value *made = n ? sac_value_like(g, p->node->outputs[0]) : NULL;
+    if (made)
+        *res = sac_node_set_ints(g, n, "perm", perm, (size_t)r->rank);
+    if (!made || *res != SAC_OK) {
+        *res = SAC_ERR_MEMORY;
+        return NULL;
+    }
+    n->inputs[0] = r;
+    n->outputs[0] = made;
+    made->producer = n;
+    return made;
+}
+
+/* Without an activation so far, the residual is added before one, which may still follow. */
+static sac_result absorb_residual(struct sac_graph *g, const struct product *p,
+                                  const struct follower *f, bool *changed)
+{
+    struct sac_value *r = sac_is(f->node, "Add") ? sac_other_input(f->node, f->v) : NULL;
+    sac_result        res = SAC_OK;
+    if (!r || r == f->v || r->data || p->r || !sac_same_shape(r, f->v))
+        return SAC_OK;
+    if (f->between)
+        r = to_first(f->between) ? transposed(g, p, r, &res) : reshaped(g, p, r, &res);
+    if (!r)
+        return res;
+    const bool       plain = attr_of(p, "activation") == SAC_ACT_NONE;
+    struct sac_node *made = fuse(g, p, f, NULL, NULL);
+    if (!made)
+        return SAC_ERR_MEMORY;
+    made->inputs[3] = r;
+    *changed = true;
+    return sac_node_set_int(g, made, "residual", plain ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_AFTER);
+}
+
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    struct product  p;
+    struct follower f;
+    if (!read_product(n, &p) || !find_follower(g, &p, &f))
+        return SAC_OK;
+    sac_result res = absorb_affine(g, &p, &f, changed);
+    if (res == SAC_OK && !*changed)
+        res = absorb_activation(g, &p, &f, changed);
+    if (res == SAC_OK && !*changed)
+        res = absorb_residual(g, &p, &f, changed);
+    return res;
+}
+
+const struct sac_pass sac_pass_product = {"product", visit};
