@@ -136,6 +136,10 @@ struct sac_device_ops {
     sac_result (*relayout)(struct sac_device *dev, struct sac_device_stream *stream,
                            const struct sac_operand *o, void *dst, int to, const void *src,
                            int from);
+    /* Sets *odd, of sac_host_buffer_create, to 1 if one of `count` numbers is NaN or infinite:
+     * float32, with `half` float16. Queued. NULL: they are not looked at. */
+    sac_result (*find_odd)(struct sac_device *dev, struct sac_device_stream *stream,
+                           const void *numbers, int64_t count, bool half, uint32_t *odd);
     /* Between begin and end nothing that is queued on the stream runs: it becomes a graph, which is
      * then launched as one. Only what is queued: no allocation, no wait, no copy from or to the
      * host. */
@@ -150,7 +154,7 @@ struct sac_device_ops {
 
 /* What a plug-in exports as sac_device_plugin_v1(). Sizes and number tell builds apart that would
  * misread each other's structs. */
-enum { SAC_DEVICE_ABI = 4 };
+enum { SAC_DEVICE_ABI = 5 };
 struct sac_device_plugin {
     uint32_t                     abi;
     uint32_t                     struct_size, device_size, ops_size, vision_size, frame_size;

@@ -107,6 +107,7 @@ sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *m
     res = patient ? dev->ops->stream_create_patient(dev, &b->stream)
                   : dev->ops->stream_create(dev, &b->stream);
     b->before = b->behind = b->stream;
+    sac_finite_open(&b->finite, dev);
     return res;
 }
 
@@ -188,6 +189,9 @@ void sac_buckets_finish(struct sac_buckets *b)
 {
     if (b->dev)
         sac_buckets_wait(b);
+    if (b->model)
+        sac_finite_say(&b->finite, b->model);
+    sac_finite_close(&b->finite);
     release_all(b);
     if (b->anchor)
         b->dev->ops->event_destroy(&b->anchor);
@@ -343,7 +347,8 @@ static sac_result make_input(struct sac_buckets *b, struct sac_bucket *bucket,
     return res == SAC_OK ? mark(b, marks, SAC_MARK_INPUT, b->before) : res;
 }
 
-static sac_result run_network(struct sac_buckets *b, struct sac_bucket *bucket,
+/* n: images that count; the others are whatever memory held. */
+static sac_result run_network(struct sac_buckets *b, struct sac_bucket *bucket, int n,
                               const struct sac_marks *marks)
 {
     sac_result res = SAC_OK;
@@ -357,6 +362,10 @@ static sac_result run_network(struct sac_buckets *b, struct sac_bucket *bucket,
         res = sac_model_run_on(b->model, b->stream, bucket->inputs, bucket->out);
     if (res == SAC_OK && !bucket->varies)
         bucket->varies = sac_model_shapes_vary(b->model);
+    sac_finite_say(&b->finite, b->model);
+    if (res == SAC_OK && n > 0)
+        res = sac_finite_look(&b->finite, b->dev, b->stream, bucket->out, SAC_HEAD_OUTPUTS_MAX, n,
+                              bucket->size);
     if (res == SAC_OK)
         res = mark(b, marks, SAC_MARK_OUTPUT, b->stream);
     if (res == SAC_OK && is_split(b))
@@ -375,7 +384,7 @@ sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
     stage_end(begun, &times->preprocess_ns);
     begun = stage_begin("inference");
     if (res == SAC_OK)
-        res = run_network(b, bucket, marks);
+        res = run_network(b, bucket, n, marks);
     stage_end(begun, &times->inference_ns);
     if (sac_is_out_of_memory(res)) { /* a smaller bucket may need what a larger one holds */
         release_all(b);

@@ -19,6 +19,7 @@
 #include <saccade/head.h>
 
 #include "device/device.h"
+#include "engine/model/finite.h"
 #include "heads/heads.h"
 
 enum { SAC_BUCKETS_MAX = 64 };
@@ -68,7 +69,8 @@ struct sac_buckets {
                                          asks */
     int               count;
     struct sac_bucket list[SAC_BUCKETS_MAX]; /* from the smallest */
-    bool              paired;                /* each has a twin, and the two take turns */
+    struct sac_finite finite;
+    bool              paired; /* each has a twin, and the two take turns */
     struct sac_bucket twins[SAC_BUCKETS_MAX];
 };
 

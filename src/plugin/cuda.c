@@ -85,6 +85,7 @@ static const struct sac_device_ops cuda_ops = {
     .providers = providers,
     .provider_count = SAC_COUNT(providers),
     .relayout = cuda_relayout,
+    .find_odd = cuda_find_odd,
     .capture_begin = cuda_capture_begin,
     .capture_end = cuda_capture_end,
     .graph_launch = cuda_graph_launch,

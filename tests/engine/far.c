@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "engine/kernel/layout.h"
+#include "engine/model/finite.h"
 #include "tests/engine/far.h"
 #include "tests/test.h"
 #include "vision/vision.h"
@@ -337,6 +338,24 @@ static sac_result far_relayout(struct sac_device *dev, struct sac_device_stream 
     (void)dev;
     queue(stream, &(struct far_work){
                       .run = do_relayout, .dst = dst, .src = src, .o = *o, .to = to, .from = from});
+    return SAC_OK;
+}
+
+static void do_find_odd(struct far_work *w)
+{
+    if (!sac_numbers_are_finite(near(w->src), (int64_t)w->bytes / (w->to ? 2 : 4), w->to))
+        *(uint32_t *)w->dst = 1;
+}
+
+static sac_result far_find_odd(struct sac_device *dev, struct sac_device_stream *stream,
+                               const void *numbers, int64_t count, bool half, uint32_t *odd)
+{
+    (void)dev;
+    queue(stream, &(struct far_work){.run = do_find_odd,
+                                     .dst = odd,
+                                     .src = numbers,
+                                     .bytes = (size_t)count * (half ? 2 : 4),
+                                     .to = half});
     return SAC_OK;
 }
 
@@ -721,6 +740,7 @@ static struct sac_device_ops ops = {.name = "far",
                                     .vision = &no_pictures,
                                     .providers = providers,
                                     .relayout = far_relayout,
+                                    .find_odd = far_find_odd,
                                     .capture_begin = far_capture_begin,
                                     .capture_end = far_capture_end,
                                     .graph_launch = far_graph_launch,

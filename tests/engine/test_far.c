@@ -478,6 +478,92 @@ static void batches_need_no_page_locked_memory(void **state)
     sac_model_unref(&m);
 }
 
+/* ---- what is not finite ---- */
+
+static const uint32_t finite_bits[] = {0, 0x80000000, 0x7f7fffff, 0xff7fffff, 1, 0x00800000},
+                      odd_bits[] = {0x7f800000, 0xff800000, 0x7fc00000, 0xff800001};
+static const uint16_t finite_halves[] = {0, 0x8000, 0x7bff, 0xfbff, 1, 0x0400},
+                      odd_halves[] = {0x7c00, 0xfc00, 0x7e00, 0xfc01};
+
+/* Of all kinds, at each place, with a number behind the last that does not count. */
+static void no_number_is_overlooked(void **state)
+{
+    enum { MOST = 40 };
+    (void)state;
+    for (int count = 0; count < MOST; count++)
+        for (int i = -1; i < count; i++)
+            for (int kind = 0; kind < 4; kind++) {
+                uint32_t numbers[MOST + 1];
+                uint16_t halves[MOST + 1];
+                for (int k = 0; k <= MOST; k++) {
+                    numbers[k] = k == i || k == count ? odd_bits[kind] : finite_bits[k % 6];
+                    halves[k] = k == i || k == count ? odd_halves[kind] : finite_halves[k % 6];
+                }
+                assert_int_equal(sac_numbers_are_finite(numbers, count, false), i < 0);
+                assert_int_equal(sac_numbers_are_finite(halves, count, true), i < 0);
+            }
+}
+
+/* Places of a batch that no image took hold whatever was there. */
+static void images_that_do_not_count_are_not_looked_at(void **state)
+{
+    static const float     numbers[] = {1, 2, 3, 4, 5, INFINITY};
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 2, .shape = {3, 2}};
+    sac_device *const      devices[] = {cpu, far};
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (int n = 0; n <= 3; n++) {
+            struct sac_finite f = {0};
+            sac_tensor       *t[2] = {NULL};
+            sac_finite_open(&f, devices[d]);
+            ok(sac_tensor_create(devices[d], &desc, "test", &t[1]));
+            ok(sac_tensor_upload(t[1], numbers));
+            ok(sac_finite_look(&f, devices[d], NULL, t, 2, n, 3));
+            ok(sac_tensor_download(t[1], (float[6]){0})); /* and so waits */
+            assert_int_equal(*f.odd, n == 3);
+            sac_tensor_unref(&t[1]);
+            sac_finite_close(&f);
+        }
+}
+
+static int times_said(const char *words)
+{
+    int count = 0;
+    for (const char *at = said; (at = strstr(at, words)); at += strlen(words))
+        count++;
+    return count;
+}
+
+static void what_is_not_finite_is_said_once(void **state)
+{
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 2, .shape = {1, 3}};
+    sac_device *const      devices[] = {cpu, far};
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+        struct proto graph = {0}, kept = {0};
+        sac_model   *m = NULL;
+        said[0] = '\0';
+        proto_input(&graph, "x", FLOAT, "1 3");
+        proto_node(&graph, "Exp", "x", "y", NULL);
+        proto_output(&graph, "y", FLOAT, "1 3");
+        proto_model(&kept, &graph, 17);
+        ok(sac_model_load_memory(devices[d], kept.bytes, kept.size, "exp", NULL, &m));
+        for (int run = 0; run < 4; run++) {
+            const float x[3] = {1, run > 1 ? 1000 : 2, 3};
+            sac_tensor *in = NULL, *out = NULL;
+            ok(sac_tensor_create(devices[d], &desc, "test", &in));
+            ok(sac_tensor_upload(in, x));
+            ok(sac_model_run(m, &in, &out));
+            assert_int_equal(times_said("NaN or infinite"), run > 1);
+            sac_tensor_unref(&in);
+            sac_tensor_unref(&out);
+        }
+        assert_int_equal(times_said("--precision"), d == 1); /* the CPU has FP32 alone */
+        sac_model_unref(&m);
+        proto_free(&kept);
+    }
+}
+
 static void a_stack_runs_one_by_one(void **state)
 {
     (void)state;
@@ -619,6 +705,9 @@ int main(void)
         on_devices(wrong_tensors_are_refused),
         on_devices(short_of_memory_is_a_sentence),
         on_devices(batches_need_no_page_locked_memory),
+        on_devices(no_number_is_overlooked),
+        on_devices(images_that_do_not_count_are_not_looked_at),
+        on_devices(what_is_not_finite_is_said_once),
         on_devices(a_stack_runs_one_by_one),
         on_devices(tensors_may_lie_as_kernels_want),
         on_devices(the_tail_runs_on_the_host),

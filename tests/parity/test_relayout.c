@@ -94,8 +94,44 @@ static void relayout_equals_the_hosts(void **state)
     sac_device_unref(&dev);
 }
 
+/* One number in many, or none; at any address that its own alignment allows. */
+static void odd_numbers_are_found(void **state)
+{
+    (void)state;
+    sac_device        *dev = gpu_open(NULL);
+    sac_tensor        *t = room(dev);
+    struct sac_buffer *word = NULL;
+    char              *host = calloc(1, BYTES_MAX);
+    assert_sac_ok(sac_host_buffer_create(dev, sizeof(uint32_t), "test", &word));
+    for (int i = 0; i < CASES; i++) {
+        const bool    half = pick(2), odd = pick(2);
+        const size_t  size = half ? 2 : 4;
+        const int64_t count = 1 + pick(pick(4) ? 3000 : BYTES_MAX / 4),
+                      which = pick((uint32_t)count);
+        const uint32_t bits = odd ? (half ? 0xfc00 : 0x7fc00000) : (half ? 0xfbff : 0x7f7fffff);
+        const int      shift = (int)(pick(16 / (uint32_t)size) * size);
+        uint32_t      *found = sac_buffer_data(word);
+        memcpy(host + (size_t)which * size, &bits, size);
+        assert_sac_ok(sac_device_copy(dev, NULL, at(t, shift), host, (size_t)count * size,
+                                      SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
+        *found = 0;
+        assert_sac_ok(dev->ops->find_odd(dev, NULL, at(t, shift), count, half, found));
+        assert_sac_ok(sac_device_copy(dev, NULL, host + (size_t)which * size, at(t, shift), size,
+                                      SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, "waits"));
+        if (*found != odd)
+            fail_msg("%lld numbers of %zu bytes, %d bytes off: number %lld", (long long)count, size,
+                     shift, (long long)which);
+        memset(host + (size_t)which * size, 0, size);
+    }
+    free(host);
+    sac_buffer_unref(&word);
+    sac_tensor_unref(&t);
+    sac_device_unref(&dev);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(relayout_equals_the_hosts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(relayout_equals_the_hosts),
+                                       cmocka_unit_test(odd_numbers_are_found)};
     return cmocka_run_group_tests_name("parity/relayout", tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include <saccade/model.h>
 #include <saccade/models.h>
 
+#include "engine/model/finite.h"
 #include "engine/onnx/file.h"
 #include "engine/onnx/onnx.h"
 #include "engine/plan/plan.h"
@@ -88,6 +89,7 @@ struct sac_model {
     /* done was recorded and not waited for since */
     bool                 queued;
     bool                 said_host_work;
+    struct sac_finite    finite; /* of runs on its own stream */
     struct sac_plan_book book;        /* what kernels chose for each shape */
     char                *book_path;   /* its file in the cache; NULL: none */
     bool                 native;      /* sac_model_take_native was called: */

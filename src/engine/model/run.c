@@ -15,6 +15,7 @@ sac_result sac_model_begin_runs(sac_model *m)
     sac_weight_store_init(&m->weights, m->dev, m->path, NULL, NULL);
     sac_result res = ops->stream_create(m->dev, &m->stream);
     m->on = m->stream;
+    sac_finite_open(&m->finite, m->dev);
     if (res == SAC_OK && ops->capture_begin)
         res = ops->stream_create(m->dev, &m->capture);
     return res == SAC_OK ? ops->event_create(m->dev, false, &m->done) : res;
@@ -26,6 +27,7 @@ void sac_model_finish_runs(sac_model *m)
     sac_model_drop_plans(m);
     sac_buffer_unref(&m->activations);
     sac_weight_store_finish(&m->weights);
+    sac_finite_close(&m->finite);
     sac_device_unref(&m->host);
     sac_book_finish(&m->book);
     sac_free(m->book_path);
@@ -131,6 +133,8 @@ static sac_result run_queued(sac_model *m, struct sac_device_stream *stream, sac
     m->on = m->last = stream;
     if (res == SAC_OK)
         res = run_locked(m, in, out);
+    if (res == SAC_OK && stream == m->stream) /* others look at what counts for them */
+        res = sac_finite_look(&m->finite, m->dev, stream, out, m->graph->output_count, 0, 0);
     /* also after an error: work may be queued */
     sac_result marked = ops->event_record(m->done, stream);
     m->queued = marked == SAC_OK;
@@ -186,6 +190,8 @@ sac_result sac_model_run(sac_model *m, sac_tensor *const *in, sac_tensor **out)
         return res;
     pthread_mutex_lock(&m->lock);
     sac_result done = m->queued ? m->dev->ops->event_wait(m->done) : SAC_OK;
+    if (res == SAC_OK && done == SAC_OK)
+        sac_finite_say(&m->finite, m);
     pthread_mutex_unlock(&m->lock);
     if (done != SAC_OK)
         unref_outputs(m, out);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/model/finite.h"
+
+#include <string.h>
+
+#include "engine/model/model.h"
+
+void sac_finite_open(struct sac_finite *f, sac_device *dev)
+{
+    if (sac_host_buffer_create(dev, sizeof *f->odd, "finite outputs", &f->memory) != SAC_OK) {
+        sac_error_clear(dev->ctx);
+        return;
+    }
+    f->odd = sac_buffer_data(f->memory);
+    *f->odd = 0;
+}
+
+void sac_finite_close(struct sac_finite *f)
+{
+    sac_buffer_unref(&f->memory);
+    f->odd = NULL;
+}
+
+/* All bits of the exponent are set in what is not finite. One more than the exponent's last place
+ * carries into the sign then, and only then, so several numbers in a word don't disturb each
+ * other. */
+bool sac_numbers_are_finite(const void *numbers, int64_t count, bool half)
+{
+    const uint64_t sizes = half ? UINT64_C(0x7fff7fff7fff7fff) : UINT64_C(0x7fffffff7fffffff),
+                   one = half ? UINT64_C(0x0400040004000400) : UINT64_C(0x0080000000800000);
+    const size_t bytes = (size_t)count * (half ? 2 : 4), words = bytes / sizeof(uint64_t);
+    const char  *at = numbers;
+    uint64_t     sums[4] = {0}, word;
+    size_t       i = 0;
+    for (; i + 4 <= words; i += 4)
+        for (int k = 0; k < 4; k++) {
+            memcpy(&word, at + (i + (size_t)k) * sizeof word, sizeof word);
+            sums[k] |= (word & sizes) + one;
+        }
+    for (; i < words; i++) {
+        memcpy(&word, at + i * sizeof word, sizeof word);
+        sums[0] |= (word & sizes) + one;
+    }
+    word = 0;
+    memcpy(&word, at + i * sizeof word, bytes - i * sizeof word);
+    sums[0] |= (word & sizes) + one;
+    return ((sums[0] | sums[1] | sums[2] | sums[3]) & ~sizes) == 0;
+}
+
+/* How many of a tensor's numbers belong to its first n of `of` images. */
+static int64_t numbers_of(const struct sac_tensor_desc *d, int n, int of)
+{
+    int64_t count = 1;
+    for (int i = 0; i < d->rank; i++)
+        count *= d->shape[i];
+    return of > 0 && d->rank > 0 && d->shape[0] == of ? count / of * n : count;
+}
+
+sac_result sac_finite_look(struct sac_finite *f, sac_device *dev, struct sac_device_stream *stream,
+                           sac_tensor *const *tensors, int count, int n, int of)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < count && res == SAC_OK && f->memory && !f->said; i++) {
+        if (!tensors[i])
+            continue;
+        const struct sac_tensor_desc *d = sac_tensor_describe(tensors[i]);
+        const int64_t                 numbers = numbers_of(d, n, of);
+        const void                   *at = sac_tensor_data(tensors[i]);
+        if ((d->dtype != SAC_F32 && d->dtype != SAC_F16) || numbers == 0)
+            continue;
+        if (dev->ops->host_memory)
+            *f->odd |= !sac_numbers_are_finite(at, numbers, d->dtype == SAC_F16);
+        else if (dev->ops->find_odd)
+            res = dev->ops->find_odd(dev, stream, at, numbers, d->dtype == SAC_F16,
+                                     (uint32_t *)sac_buffer_data(f->memory));
+    }
+    return res;
+}
+
+void sac_finite_say(struct sac_finite *f, const sac_model *model)
+{
+    if (!f->odd || !*f->odd || f->said)
+        return;
+    f->said = true;
+    const bool half = sac_model_precision(model) == SAC_PRECISION_FP16;
+    sac_log(model->ctx, SAC_LOG_WARN,
+            "%s: the network gave numbers that are NaN or infinite%s; what is made of them is not "
+            "to be trusted%s",
+            sac_model_path(model), half ? " in FP16" : "",
+            half ? ": try --precision tf32 or fp32" : "");
+}

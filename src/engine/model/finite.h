@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Are the numbers that a network gives finite? A sum beyond float16's range becomes infinite, and
+ * everything behind it NaN: nothing is found then, and nobody would learn why. So all outputs of
+ * every run are looked at, where they lie; the device sets a word of host memory if one is not
+ * finite, and the log says so once. */
+#ifndef SAC_ENGINE_MODEL_FINITE_H
+#define SAC_ENGINE_MODEL_FINITE_H
+
+#include "device/device.h"
+
+struct sac_finite {
+    struct sac_buffer *memory; /* of odd; NULL: not opened */
+    volatile uint32_t *odd;    /* 1: a number was NaN or infinite */
+    bool               said;
+};
+
+/* Without memory for it nothing is looked at. */
+void       sac_finite_open(struct sac_finite *f, sac_device *dev);
+void sac_finite_close(struct sac_finite *f); /* with all looks done; accepts a zeroed struct */
+
+/* Looks at `count` tensors, NULL and integer ones left out, once what is queued on the stream is
+ * done; of those with `of` images only at the first n. */
+sac_result sac_finite_look(struct sac_finite *f, sac_device *dev, struct sac_device_stream *stream,
+                           sac_tensor *const *tensors, int count, int n, int of);
+/* Warns, once, if a look that is done has found something. */
+void sac_finite_say(struct sac_finite *f, const sac_model *model);
+
+/* The same for host memory, at once. */
+bool sac_numbers_are_finite(const void *numbers, int64_t count, bool half);
+
+#endif
