@@ -475,6 +475,26 @@ const struct parity_case parity_cases[] = {
     {"FusedMatMul", "[4,6] [6,8] [8] [4,8]!", "activation=10 residual=1"},
     {"Activation", "[3,5,7]", "activation=10"},
     {"Activation", "[3,5,7]", "activation=11"},
+    /* ---- elementwise: a dense output in eights, operands anyhow ---- */
+    {"Add", "[5,3,7,7] [1,3,7,7]", ""},
+    {"Add", "[1,3,7,7] [5,3,7,7]", ""},
+    {"Add", "[2,4,3,49,49] [1,4,1,49,49]!", ""},
+    {"Add", "[3,5] [3,1]", ""},
+    {"Add", "[3,50,1] [50,3]", ""},
+    {"Sub", "[4099] [1]", ""},
+    {"Mul", "[3,1,5,2,3] [1,7,1,2,1]", ""},
+    {"Div", "[2,1,9,11] [9,1]", ""},
+    {"Greater", "[3,7,9] [7,1]", ""},
+    {"LessOrEqual", "[3,8,8] [3,8,8]", ""},
+    {"IsNaN", "[3,8,16]", ""},
+    {"Where", "bool[3,7,9] [7,1] [3,7,9]", ""},
+    {"Where", "bool[7,1] f32=-3 [3,7,9]", ""},
+    {"Clip", "[7,9] f32=-0.5 f32=0.5", ""},
+    {"Erf", "[7,9]", ""},
+    {"Gelu", "[7,9]", "approximate='tanh'"},
+    {"Log", "[7,9]+", ""},
+    {"Max", "[3,7,9] [7,9] [9]", ""},
+    {"Mean", "[3,7,9] [7,1] [1]", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

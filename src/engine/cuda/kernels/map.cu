@@ -17,8 +17,10 @@ template <class T> struct map_body {
         int64_t at[4];
         T       v[3] = {0, 0, 0};
         place(p.view, i, at);
-        for (int k = 0; k < p.inputs; k++)
-            v[k] = get<T>(in[k], p.dtype[k + 1], at[k + 1]);
+        OPS_UNROLL
+        for (int k = 0; k < 3; k++)
+            if (k < p.inputs)
+                v[k] = get<T>(in[k], p.dtype[k + 1], at[k + 1]);
         put<T>(out, p.dtype[0], at[0], apply(p.fn, v[0], v[1], v[2], p.a, p.b));
     }
 };
@@ -26,19 +28,50 @@ template <class T> struct map_body {
 /* The functions that take most of networks' time; including the others would cost these
  * registers. */
 /* clang-format off */
-#define LIGHT(F) \
-    F(OPS_FN_IDENTITY) F(OPS_FN_ABS) F(OPS_FN_CLIP) F(OPS_FN_EXP) F(OPS_FN_GELU) \
-    F(OPS_FN_HARD_SIGMOID) F(OPS_FN_HARD_SWISH) F(OPS_FN_LEAKY_RELU) F(OPS_FN_NEG) \
-    F(OPS_FN_RECIPROCAL) F(OPS_FN_RELU) F(OPS_FN_SIGMOID) F(OPS_FN_SQRT) F(OPS_FN_SWISH) \
-    F(OPS_FN_TANH) F(OPS_FN_SOFTPLUS) F(OPS_FN_ADD) F(OPS_FN_SUB) F(OPS_FN_MUL) F(OPS_FN_DIV) \
-    F(OPS_FN_MAX) F(OPS_FN_MIN) F(OPS_FN_MEAN_LAST) F(OPS_FN_PRELU) F(OPS_FN_SWIGLU)
+#define LIGHT_1(F) \
+    F(OPS_FN_IDENTITY) F(OPS_FN_ABS) F(OPS_FN_CLIP) F(OPS_FN_ERF) F(OPS_FN_EXP) F(OPS_FN_GELU) \
+    F(OPS_FN_GELU_TANH) F(OPS_FN_HARD_SIGMOID) F(OPS_FN_HARD_SWISH) F(OPS_FN_IS_NAN) \
+    F(OPS_FN_LEAKY_RELU) F(OPS_FN_LOG) F(OPS_FN_NEG) F(OPS_FN_RECIPROCAL) F(OPS_FN_RELU) \
+    F(OPS_FN_SIGMOID) F(OPS_FN_SQRT) F(OPS_FN_SWISH) F(OPS_FN_TANH) F(OPS_FN_SOFTPLUS)
+#define LIGHT_2(F) \
+    F(OPS_FN_ADD) F(OPS_FN_SUB) F(OPS_FN_MUL) F(OPS_FN_DIV) F(OPS_FN_MAX) F(OPS_FN_MIN) \
+    F(OPS_FN_MEAN_LAST) F(OPS_FN_PRELU) F(OPS_FN_SWIGLU) F(OPS_FN_EQUAL) F(OPS_FN_GREATER) \
+    F(OPS_FN_GREATER_OR_EQUAL) F(OPS_FN_LESS) F(OPS_FN_LESS_OR_EQUAL)
+#define LIGHT_3(F) F(OPS_FN_WHERE) F(OPS_FN_CLIP_BY)
 /* clang-format on */
 
 bool is_light(int fn)
 {
 #define IS(f) fn == f ||
-    return LIGHT(IS) false;
+    return LIGHT_1(IS) LIGHT_2(IS) LIGHT_3(IS) false;
 #undef IS
+}
+
+/* fn of eight numbers of each input. */
+template <int INPUTS>
+OPS_BODY void eight_of(const struct ops_map &p, const float (&v)[INPUTS][LANES], float (&y)[LANES])
+{
+    const float   a = (float)p.a, b = (float)p.b;
+    constexpr int SECOND = INPUTS > 1 ? 1 : 0, THIRD = INPUTS > 2 ? 2 : 0;
+#define EIGHT(f)                                                               \
+    case f:                                                                    \
+        OPS_UNROLL                                                             \
+        for (int k = 0; k < LANES; k++)                                        \
+            y[k] = real_function(f, v[0][k], v[SECOND][k], v[THIRD][k], a, b); \
+        return;
+    if constexpr (INPUTS == 1)
+        switch (p.fn) {
+            LIGHT_1(EIGHT)
+        }
+    else if constexpr (INPUTS == 2)
+        switch (p.fn) {
+            LIGHT_2(EIGHT)
+        }
+    else
+        switch (p.fn) {
+            LIGHT_3(EIGHT)
+        }
+#undef EIGHT
 }
 
 template <int INPUTS> struct map8_body {
@@ -47,47 +80,159 @@ template <int INPUTS> struct map8_body {
     void          *out;
     OPS_BODY void  operator()(int64_t i) const
     {
-        int64_t     at[INPUTS + 1];
-        float       v[2][LANES] = {}, y[LANES];
-        const float a = (float)p.a, b = (float)p.b;
+        int64_t at[INPUTS + 1];
+        raw8    raw[INPUTS] = {};
+        float   v[INPUTS][LANES], y[LANES] = {};
         place(p.units, i, at);
         OPS_UNROLL
-        for (int k = 0; k < INPUTS; k++) {
-            const bool still = p.stills >> (k + 1) & 1;
-            get8_or_one(in[k], p.dtype[k + 1], still ? at[k + 1] : at[k + 1] * LANES, still, v[k]);
-        }
-        switch (p.fn) {
-#define EIGHT(f)                                                   \
-    case f:                                                        \
-        OPS_UNROLL                                                 \
-        for (int k = 0; k < LANES; k++)                            \
-            y[k] = real_function(f, v[0][k], v[1][k], 0.0f, a, b); \
-        break;
-            LIGHT(EIGHT)
-#undef EIGHT
-        default: return;
-        }
+        for (int k = 0; k < INPUTS; k++)
+            if (!still(k))
+                raw[k] = load8(in[k], p.dtype[k + 1], at[k + 1] * LANES);
+        OPS_UNROLL
+        for (int k = 0; k < INPUTS; k++)
+            if (still(k))
+                get8_or_one(in[k], p.dtype[k + 1], at[k + 1], true, v[k]);
+            else
+                floats_of(raw[k], p.dtype[k + 1], v[k]);
+        eight_of<INPUTS>(p, v, y);
         put8(out, p.dtype[0], at[0] * LANES, y);
     }
+    OPS_BODY bool still(int k) const
+    {
+        return p.stills >> (k + 1) & 1;
+    }
 };
+
+/* Eight numbers of an output that is dense, wherever those of the inputs are: where the innermost
+ * dimension does not come in eights, an input that is broadcast is read number by number, but
+ * divisions take place once or twice. */
+template <int INPUTS> struct dense_body {
+    struct ops_map p;
+    const void    *in[INPUTS];
+    void          *out;
+
+    static OPS_BODY float number(const void *from, int type, int64_t at)
+    {
+        return type == SAC_F16    ? half_to_float(((const uint16_t *)from)[at])
+               : type == SAC_BOOL ? (float)((const uint8_t *)from)[at]
+                                  : ((const float *)from)[at];
+    }
+    /* The offset of index i in input k. */
+    OPS_BODY int64_t offset(int k, uint32_t i) const
+    {
+        const struct ops_view &w = p.view;
+        int64_t                at = w.start[k + 1];
+        for (int d = w.rank - 1; d > 0; d--) {
+            const uint32_t above = divide(i, w.dim[d]);
+            at += (i - above * w.dim[d].d) * w.step[k + 1][d];
+            i = above;
+        }
+        return at + i * w.step[k + 1][0];
+    }
+    /* Where the numbers from index i on are; n of them are there, the others read the first. */
+    OPS_BODY void offsets(int k, uint32_t i, int n, int64_t (&at)[LANES]) const
+    {
+        const struct ops_view &w = p.view;
+        const int              inner = w.rank - 1;
+        const uint32_t         size = w.dim[inner].d, last = (uint32_t)w.count - 1;
+        if (size < LANES) {
+            OPS_UNROLL
+            for (int e = 0; e < LANES; e++)
+                at[e] = offset(k, e < n ? i + e : i);
+            return;
+        }
+        const int64_t step = w.step[k + 1][inner];
+        const int32_t left = (int32_t)(size - (i - divide(i, w.dim[inner]) * size)); /* in this run
+                                                                                      */
+        const int64_t here = offset(k, i),
+                      next = offset(k, i + left < last ? i + left : last) - left * step;
+        OPS_UNROLL
+        for (int e = 0; e < LANES; e++)
+            at[e] = e >= n ? here : (e < left ? here : next) + e * step;
+    }
+    OPS_BODY void read(int k, uint32_t i, int n, float (&v)[LANES]) const
+    {
+        const void *from = in[k];
+        const int   type = p.dtype[k + 1];
+        int64_t     at[LANES];
+        if (p.beside[k] == OPS_BESIDE_PLACED)
+            offsets(k, i, n, at);
+        else
+            OPS_UNROLL
+        for (int e = 0; e < LANES; e++)
+            at[e] = p.beside[k] == OPS_BESIDE_ONE ? p.view.start[k + 1] : i + (e < n ? e : 0);
+        if (type == SAC_F16)
+            OPS_UNROLL
+        for (int e = 0; e < LANES; e++)
+            v[e] = number(from, SAC_F16, at[e]);
+        else if (type == SAC_BOOL) OPS_UNROLL for (int e = 0; e < LANES; e++) v[e] =
+            number(from, SAC_BOOL, at[e]);
+        else OPS_UNROLL for (int e = 0; e < LANES; e++) v[e] = number(from, SAC_F32, at[e]);
+    }
+    OPS_BODY void write_one(int64_t at, float y) const
+    {
+        if (p.dtype[0] == SAC_BOOL)
+            ((uint8_t *)out)[at] = y != 0;
+        else
+            put_float(out, p.dtype[0], at, y);
+    }
+
+    OPS_BODY void operator()(int64_t unit) const
+    {
+        const uint32_t i = (uint32_t)unit * LANES, left = (uint32_t)p.view.count - i;
+        const int      n = left < LANES ? (int)left : LANES;
+        raw8           raw[INPUTS] = {};
+        float          v[INPUTS][LANES], y[LANES] = {};
+        OPS_UNROLL
+        for (int k = 0; k < INPUTS; k++)
+            if (p.beside[k] == OPS_BESIDE_EACH && n == LANES)
+                raw[k] = load8(in[k], p.dtype[k + 1], i);
+        OPS_UNROLL
+        for (int k = 0; k < INPUTS; k++)
+            if (p.beside[k] == OPS_BESIDE_EACH && n == LANES)
+                floats_of(raw[k], p.dtype[k + 1], v[k]);
+            else
+                read(k, i, n, v[k]);
+        eight_of<INPUTS>(p, v, y);
+        if (n == LANES)
+            put8(out, p.dtype[0], i, y);
+        else
+            for (int e = 0; e < LANES; e++)
+                if (e < n)
+                    write_one(i + e, y[e]);
+    }
+};
+
+template <template <int> class BODY>
+int eights(const struct ops_map &p, const void *const *in, void *out, int64_t units, void *stream)
+{
+    if (p.inputs == 1) {
+        BODY<1> body = {p, {in[0]}, out};
+        return each(body, units, stream);
+    }
+    if (p.inputs == 2) {
+        BODY<2> body = {p, {in[0], in[1]}, out};
+        return each(body, units, stream);
+    }
+    BODY<3> body = {p, {in[0], in[1], in[2]}, out};
+    return each(body, units, stream);
+}
 
 int launch(const struct ops_map &p, const struct ops_ports *ports, void *stream)
 {
     void       *out = ports->out[0];
     const void *in[3] = {NULL, NULL, NULL};
-    bool        vector = p.vector && is_light(p.fn) && fits16(out);
+    const bool  light = is_light(p.fn) && fits16(out);
+    bool        vector = p.vector && light, dense = p.dense && light;
     for (int k = 0; k < p.inputs; k++) {
         in[k] = p.port[k] < 0 ? out : ports->in[p.port[k]];
         vector = vector && (fits16(in[k]) || p.stills >> (k + 1) & 1);
+        dense = dense && (fits16(in[k]) || p.beside[k] != OPS_BESIDE_EACH);
     }
-    if (vector && p.inputs == 1) {
-        map8_body<1> body = {p, {in[0]}, out};
-        return each(body, p.units.count, stream);
-    }
-    if (vector && p.inputs == 2) {
-        map8_body<2> body = {p, {in[0], in[1]}, out};
-        return each(body, p.units.count, stream);
-    }
+    if (vector)
+        return eights<map8_body>(p, in, out, p.units.count, stream);
+    if (dense)
+        return eights<dense_body>(p, in, out, (p.view.count + LANES - 1) / LANES, stream);
     return by_class(p.type, [&](auto number) {
         map_body<decltype(number)> body = {p, {in[0], in[1], in[2]}, out};
         return each(body, p.view.count, stream);

@@ -84,12 +84,18 @@ enum ops_fn {
     OPS_FN_CLIP_BY /* bounds y and z; bit 0 of a: y is there, bit 1: z */
 };
 
+/* How an input lies beside an output that is dense: number for number, as one number for all of it,
+ * or where the view says. */
+enum ops_beside { OPS_BESIDE_EACH, OPS_BESIDE_ONE, OPS_BESIDE_PLACED };
+
 /* Operand 0 of the views is the output, 1 to 3 are the inputs. */
 struct ops_map {
     struct ops_view view, units; /* units of 8 elements: only with `vector` */
     int32_t         fn, inputs, vector;
-    uint32_t        stills; /* of units */
-    enum ops_class  type;   /* in which it is computed */
+    int32_t         dense;     /* the output is, and all dtypes are float32, float16 or bool */
+    int32_t         beside[3]; /* only with `dense` */
+    uint32_t        stills;    /* of units */
+    enum ops_class  type;      /* in which it is computed */
     int32_t         dtype[4];
     int32_t         port[3]; /* of the inputs; -1: the output, which a step before has written */
     double          a, b;

@@ -220,23 +220,55 @@ OPS_BODY uint32_t word_of(float a, float b)
     return (uint32_t)float_to_half(a) | (uint32_t)float_to_half(b) << 16;
 }
 
+/* Eight numbers as they lie in memory, so that several operands are under way at once. */
+struct raw8 {
+    bytes16 a, b;
+};
+
+/* Elements at.. at + 7 of float32, float16 or bool; the address fits 16 bytes. */
+OPS_BODY raw8 load8(const void *p, int type, int64_t at)
+{
+    raw8 r = {};
+    if (type == SAC_F16)
+        r.a = *(const bytes16 *)((const uint16_t *)p + at);
+    else if (type == SAC_BOOL) {
+        const uint64_t bytes = *(const uint64_t *)((const uint8_t *)p + at);
+        r.a.x = (uint32_t)bytes;
+        r.a.y = (uint32_t)(bytes >> 32);
+    } else {
+        const bytes16 *from = (const bytes16 *)((const float *)p + at);
+        r.a = from[0];
+        r.b = from[1];
+    }
+    return r;
+}
+
+OPS_BODY void floats_of(const raw8 &r, int type, float (&v)[LANES])
+{
+    if (type == SAC_F16) {
+        halves_of(r.a.x, v[0], v[1]);
+        halves_of(r.a.y, v[2], v[3]);
+        halves_of(r.a.z, v[4], v[5]);
+        halves_of(r.a.w, v[6], v[7]);
+    } else if (type == SAC_BOOL) {
+        OPS_UNROLL
+        for (int k = 0; k < LANES; k++)
+            v[k] = (float)((k < 4 ? r.a.x : r.a.y) >> 8 * (k % 4) & 0xff);
+    } else {
+        v[0] = bits_to_float(r.a.x), v[1] = bits_to_float(r.a.y), v[2] = bits_to_float(r.a.z),
+        v[3] = bits_to_float(r.a.w);
+        v[4] = bits_to_float(r.b.x), v[5] = bits_to_float(r.b.y), v[6] = bits_to_float(r.b.z),
+        v[7] = bits_to_float(r.b.w);
+    }
+}
+
 /* Elements at.. at + 7 of float32 or float16; the address fits 16 bytes. */
 OPS_BODY void get8(const void *p, int type, int64_t at, float (&v)[LANES])
 {
-    if (type == SAC_F16) {
-        const bytes16 b = *(const bytes16 *)((const uint16_t *)p + at);
-        halves_of(b.x, v[0], v[1]);
-        halves_of(b.y, v[2], v[3]);
-        halves_of(b.z, v[4], v[5]);
-        halves_of(b.w, v[6], v[7]);
-        return;
-    }
-    const bytes16 *from = (const bytes16 *)((const float *)p + at);
-    const bytes16  a = from[0], b = from[1];
-    v[0] = bits_to_float(a.x), v[1] = bits_to_float(a.y), v[2] = bits_to_float(a.z),
-    v[3] = bits_to_float(a.w);
-    v[4] = bits_to_float(b.x), v[5] = bits_to_float(b.y), v[6] = bits_to_float(b.z),
-    v[7] = bits_to_float(b.w);
+    if (type == SAC_F16)
+        floats_of(load8(p, SAC_F16, at), SAC_F16, v);
+    else
+        floats_of(load8(p, SAC_F32, at), SAC_F32, v);
 }
 
 OPS_BODY uint32_t float_to_bits(float f)
@@ -246,6 +278,7 @@ OPS_BODY uint32_t float_to_bits(float f)
     return bits;
 }
 
+/* The same for writing. */
 OPS_BODY void put8(void *p, int type, int64_t at, const float (&v)[LANES])
 {
     if (type == SAC_F16) {
@@ -255,6 +288,14 @@ OPS_BODY void put8(void *p, int type, int64_t at, const float (&v)[LANES])
         b.z = word_of(v[4], v[5]);
         b.w = word_of(v[6], v[7]);
         *(bytes16 *)((uint16_t *)p + at) = b;
+        return;
+    }
+    if (type == SAC_BOOL) {
+        uint64_t bytes = 0;
+        OPS_UNROLL
+        for (int k = 0; k < LANES; k++)
+            bytes |= (uint64_t)(v[k] != 0) << 8 * k;
+        *(uint64_t *)((uint8_t *)p + at) = bytes;
         return;
     }
     bytes16 *to = (bytes16 *)((float *)p + at), a, b;
