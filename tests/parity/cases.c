@@ -475,6 +475,7 @@ const struct parity_case parity_cases[] = {
     {"FusedMatMul", "[4,6] [6,8] [8] [4,8]!", "activation=10 residual=1"},
     {"Activation", "[3,5,7]", "activation=10"},
     {"Activation", "[3,5,7]", "activation=11"},
+
     /* ---- elementwise: a dense output in eights, operands anyhow ---- */
     {"Add", "[5,3,7,7] [1,3,7,7]", ""},
     {"Add", "[1,3,7,7] [5,3,7,7]", ""},
@@ -495,6 +496,18 @@ const struct parity_case parity_cases[] = {
     {"Log", "[7,9]+", ""},
     {"Max", "[3,7,9] [7,9] [9]", ""},
     {"Mean", "[3,7,9] [7,1] [1]", ""},
+
+    /* ---- lines side by side, many and few, long and short ---- */
+    {"GlobalAveragePool", "[1,32,112,112]", ""},
+    {"GlobalAveragePool", "[3,8,16,1]", ""},
+    {"GlobalAveragePool", "[2,480,14,14]", ""},
+    {"GlobalAveragePool", "[1,1280,7,7]", ""},
+    {"GlobalAveragePool", "[2,12,33,31]", ""},
+    {"GlobalMaxPool", "[1,24,70,70]", ""},
+    {"ReduceMean", "[2,16,5,5] i64(2,3)!", ""},
+    {"ReduceMean", "[1,16,40,40] i64(2,3)!", ""},
+    {"ReduceSum", "[3,50,24] i64(1)!", ""},
+    {"ReduceProd", "[1,40,9,9] i64(2,3)!", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

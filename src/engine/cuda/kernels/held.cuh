@@ -15,15 +15,6 @@ template <int N, bool V> struct held_way {
     static constexpr bool VECTOR = V;
 };
 
-OPS_BODY int type_as(const float *)
-{
-    return SAC_F32;
-}
-OPS_BODY int type_as(const uint16_t *)
-{
-    return SAC_F16;
-}
-
 template <class WAY, class TEAM> struct held {
     static constexpr int COUNT = WAY::EIGHTS * LANES;
     int                  n, lane, lanes;
@@ -200,8 +191,9 @@ template <class MAKE>
 int held_lines(const struct ops_lines &l, bool fits, void *stream, const MAKE &make)
 {
     constexpr int ALL = OPS_HELD_MAX / LANES; /* one thread holds the line */
-    return l.held.vector && fits ? columns(make(held_way<ALL, true>()), l.outer.count, 1, stream)
-                                 : columns(make(held_way<ALL, false>()), l.outer.count, 1, stream);
+    return l.held.vector && fits
+               ? columns(make(held_way<ALL, true>()), 1, l.outer.count, 1, stream)
+               : columns(make(held_way<ALL, false>()), 1, l.outer.count, 1, stream);
 }
 #endif
 

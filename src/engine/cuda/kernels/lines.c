@@ -182,27 +182,51 @@ static sac_result reduced_lines(struct sac_kernel_plan *plan, const bool *along,
     return ops_split_lines(plan, &s, along, out);
 }
 
+/* Who works on lines side by side by eights: as few units beside each other as fill the
+ * multiprocessors and still read memory in pieces of 64 bytes; then parts of the lines, where each
+ * thread has enough to read. */
+static void choose_width(struct ops_reduce *p)
+{
+    enum { THREADS = 256, WARP = 32, WIDTH_MIN = 4, BLOCKS_WANTED = 264, LOADS_MIN = 8 };
+    struct ops_lines *l = &p->lines;
+    const int64_t     n = l->inner.count, units = p->units.count;
+    int64_t           width = WARP;
+    while (width > WIDTH_MIN &&
+           (width / 2 >= units ||
+            ((units + width - 1) / width < BLOCKS_WANTED && n >= 2 * THREADS / width)))
+        width /= 2;
+    const int64_t groups = (units + width - 1) / width, loads = n * width / THREADS;
+    l->width = (int)width;
+    l->parts = 1;
+    if (2 * groups <= BLOCKS_WANTED && loads >= 2 * LOADS_MIN)
+        l->parts = (int)SAC_MIN(BLOCKS_WANTED / groups, loads / LOADS_MIN);
+}
+
 /* Lines side by side that are worth the threads of a block, as spatial means of channels last are:
- * a warp reads along the lines, and where they lie by eights, eight a thread. So many blocks that
- * the last round of them over 132 multiprocessors counts little. */
+ * a warp reads along the lines, and where they lie by eights, eight a thread. */
 static void choose_columns(struct ops_reduce *p)
 {
-    enum { LINE_MIN = 64, PART_MIN = 128, BLOCKS_WANTED = 2048, LANES = 8, WARP = 32 };
+    enum { LINE_MIN = 64, EIGHTS_MIN = 16, PART_MIN = 128, BLOCKS_WANTED = 2048, WARP = 32 };
     struct ops_lines *l = &p->lines;
-    const int64_t     n = l->inner.count;
+    const int64_t     n = l->inner.count, lanes = 8;
     const bool        sums =
         p->kind == OPS_REDUCE_SUM || p->kind == OPS_REDUCE_ABS || p->kind == OPS_REDUCE_SQUARE;
     unsigned stills;
-    if (l->outer.step[0][l->outer.rank - 1] != 1 || l->outer.count < WARP || n < LINE_MIN ||
-        l->inner.step[0][l->inner.rank - 1] == 1)
+    if (l->outer.step[0][l->outer.rank - 1] != 1 || l->inner.step[0][l->inner.rank - 1] == 1 ||
+        n < EIGHTS_MIN)
         return;
     p->vector = (sums || p->kind == OPS_REDUCE_MAX) && ops_is_f16_or_f32(p->in_type) &&
-                l->inner.rank == 1 && l->inner.step[0][0] % LANES == 0 &&
-                l->outer.count >= LANES * (WARP - 8) &&
-                ops_view_units(&l->outer, 1, LANES, false, &p->units, &stills);
-    const int64_t rows = p->vector ? p->units.count : l->outer.count,
-                  groups = (rows + WARP - 1) / WARP;
+                l->inner.rank == 1 && l->inner.step[0][0] % lanes == 0 && l->outer.count > 0 &&
+                ops_view_units(&l->outer, 1, (int)lanes, false, &p->units, &stills);
+    if (!p->vector && (n < LINE_MIN || l->outer.count < WARP))
+        return;
     l->team = OPS_TEAM_COLUMN;
+    if (p->vector) {
+        choose_width(p);
+        return;
+    }
+    const int64_t groups = (l->outer.count + WARP - 1) / WARP;
+    l->width = WARP;
     l->parts = (int)SAC_CLAMP(SAC_MIN(BLOCKS_WANTED / groups, n / PART_MIN), 1, 256);
 }
 

@@ -22,6 +22,7 @@ struct ops_held {
 struct ops_lines {
     struct ops_view outer, inner;
     int32_t         team, parts;
+    int32_t         width; /* of a column: the lines side by side in a block */
     struct ops_held held;
 };
 

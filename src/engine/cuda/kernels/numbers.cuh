@@ -198,6 +198,16 @@ template <> OPS_BODY void put(void *p, int type, int64_t i, uint64_t v)
     put_int(p, type, i, v);
 }
 
+/* The dtype that a pointer stands for, known at compile time. */
+OPS_BODY int type_as(const float *)
+{
+    return SAC_F32;
+}
+OPS_BODY int type_as(const uint16_t *)
+{
+    return SAC_F16;
+}
+
 /* ---- eight floats at once: one or two loads of 16 bytes ---- */
 
 enum { LANES = 8 };

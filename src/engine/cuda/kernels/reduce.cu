@@ -166,21 +166,23 @@ struct float_body {
     }
 };
 
-/* Eight neighbouring lines at once. */
-template <int KIND> struct float8_body {
+/* Eight neighbouring lines at once, of type T: several loads are under way before the first is
+ * waited for. */
+template <int KIND, class T> struct float8_body {
+    static constexpr int                 TURNS = 8;
     struct ops_reduce                    p;
-    const void                          *in;
+    const T                             *in;
     void                                *out;
     double                              *partial;
-    template <class T> static OPS_BODY T folded(T a, T b)
+    template <class V> static OPS_BODY V folded(V a, V b)
     {
-        return KIND == OPS_REDUCE_MAX ? larger<T>()(a, b) : a + b;
+        return KIND == OPS_REDUCE_MAX ? larger<V>()(a, b) : a + b;
     }
     static OPS_BODY float seen(float v)
     {
         return KIND == OPS_REDUCE_ABS ? fabsf(v) : KIND == OPS_REDUCE_SQUARE ? v * v : v;
     }
-    template <class T> static OPS_BODY void begin(T (&v)[LANES])
+    template <class V> static OPS_BODY void begin(V (&v)[LANES])
     {
         OPS_UNROLL
         for (int e = 0; e < LANES; e++)
@@ -188,31 +190,39 @@ template <int KIND> struct float8_body {
     }
     template <class TEAM> OPS_BODY void operator()(int64_t unit, int part, const TEAM &team) const
     {
-        const int64_t n = p.lines.inner.count, step = p.lines.inner.step[0][0],
-                      from = place_of(p.units, unit) * LANES;
+        const int64_t n = p.lines.inner.count, step = p.lines.inner.step[0][0];
         const int64_t last = part_start(n, part + 1, p.lines.parts);
+        const T      *from = in + place_of(p.units, unit) * LANES;
         double        total[LANES];
         float         some[LANES], v[LANES];
         begin(total);
         for (int64_t j = part_start(n, part, p.lines.parts) + team.lane(); j < last;
-             j += 64 * team.lanes()) {
-            const int turns = turns_of(j, last, team.lanes());
+             j += TURNS * team.lanes()) {
+            raw8 raw[TURNS] = {};
+            OPS_UNROLL
+            for (int k = 0; k < TURNS; k++)
+                if (j + k * team.lanes() < last)
+                    raw[k] = load8(from, type_as(from), (j + k * team.lanes()) * step);
             begin(some);
-            OPS_UNROLL_SOME
-            for (int k = 0; k < turns; k++) {
-                get8(in, p.in_type, from + (j + (int64_t)k * team.lanes()) * step, v);
+            OPS_UNROLL
+            for (int k = 0; k < TURNS; k++) {
+                floats_of(raw[k], type_as(from), v);
                 OPS_UNROLL
                 for (int e = 0; e < LANES; e++)
-                    some[e] = folded(some[e], seen(v[e]));
+                    if (j + k * team.lanes() < last)
+                        some[e] = folded(some[e], seen(v[e]));
             }
             OPS_UNROLL
             for (int e = 0; e < LANES; e++)
                 total[e] = folded(total[e], (double)some[e]);
         }
-        team.eight(unit, p.units.count, total, fold(), write{*this, part});
+        OPS_UNROLL
+        for (int e = 0; e < LANES; e++)
+            some[e] = (float)total[e];
+        team.eight(unit, p.units.count, some, fold(), write{*this, part});
     }
     struct fold {
-        OPS_BODY double operator()(double a, double b) const
+        OPS_BODY float operator()(float a, float b) const
         {
             return folded(a, b);
         }
@@ -220,29 +230,45 @@ template <int KIND> struct float8_body {
     struct write {
         const float8_body &b;
         int                part;
-        OPS_BODY void      operator()(int64_t unit, int k, double v) const
+        OPS_BODY void      operator()(int64_t unit, int k, float v) const
         {
             result{b.p, b.out, b.partial}(unit * LANES + k, part, v);
         }
     };
 };
 
+/* The parts of a line. */
 struct combine_body {
     struct ops_reduce p;
     const double     *partial;
     void             *out;
-    OPS_BODY void     operator()(int64_t row) const
+    OPS_BODY double   folded(double a, double b) const
     {
-        double v = partial[row];
-        OPS_UNROLL_SOME
-        for (int i = 1; i < p.lines.parts; i++) {
-            const double x = partial[i * p.lines.outer.count + row];
-            v = p.kind == OPS_REDUCE_PROD  ? v * x
-                : p.kind == OPS_REDUCE_MAX ? larger<double>()(v, x)
-                : p.kind == OPS_REDUCE_MIN ? smaller<double>()(v, x)
-                                           : v + x;
+        switch (p.kind) {
+        case OPS_REDUCE_PROD: return a * b;
+        case OPS_REDUCE_MAX: return larger<double>()(a, b);
+        case OPS_REDUCE_MIN: return smaller<double>()(a, b);
+        default: return a + b;
         }
-        result{p, out, NULL}(row, 0, v);
+    }
+    struct fold {
+        const combine_body &b;
+        OPS_BODY double     operator()(double x, double y) const
+        {
+            return b.folded(x, y);
+        }
+    };
+    template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
+    {
+        double v = p.kind == OPS_REDUCE_PROD  ? 1
+                   : p.kind == OPS_REDUCE_MAX ? -INFINITY
+                   : p.kind == OPS_REDUCE_MIN ? INFINITY
+                                              : 0;
+        for (int i = team.lane(); i < p.lines.parts; i += team.lanes())
+            v = folded(v, partial[i * p.lines.outer.count + row]);
+        v = team.all(v, fold{*this});
+        if (team.lane() == 0)
+            result{p, out, NULL}(row, 0, v);
     }
 };
 
@@ -277,17 +303,25 @@ int exact(const struct ops_reduce &p, const struct ops_ports *ports, void *strea
 template <int KIND>
 int eights(const struct ops_reduce &p, const struct ops_ports *ports, double *partial, void *stream)
 {
-    float8_body<KIND> body = {p, ports->in[0], ports->out[0], partial};
-    return columns(body, p.units.count, p.lines.parts, stream);
+    const struct ops_lines &l = p.lines;
+    if (p.in_type == SAC_F16) {
+        float8_body<KIND, uint16_t> body = {p, (const uint16_t *)ports->in[0], ports->out[0],
+                                            partial};
+        return columns(body, l.width, p.units.count, l.parts, stream);
+    }
+    float8_body<KIND, float> body = {p, (const float *)ports->in[0], ports->out[0], partial};
+    return columns(body, l.width, p.units.count, l.parts, stream);
 }
 
 int parts_of(const struct ops_reduce &p, const struct ops_ports *ports, double *partial,
              void *stream)
 {
-    float_body body = {p, ports->in[0], ports->out[0], partial};
-    if (!p.vector || (uintptr_t)ports->in[0] % 16)
-        return lines<CHOSEN | COLUMNS>(body, p.lines.team, p.lines.outer.count, p.lines.parts,
-                                       stream);
+    const struct ops_lines &l = p.lines;
+    float_body              body = {p, ports->in[0], ports->out[0], partial};
+    if (l.team != OPS_TEAM_COLUMN)
+        return lines(body, l.team, l.outer.count, l.parts, stream);
+    if (!p.vector || !fits16(ports->in[0]))
+        return columns(body, l.width, l.outer.count, l.parts, stream);
     switch (p.kind) {
     case OPS_REDUCE_SUM: return eights<OPS_REDUCE_SUM>(p, ports, partial, stream);
     case OPS_REDUCE_ABS: return eights<OPS_REDUCE_ABS>(p, ports, partial, stream);
@@ -298,12 +332,13 @@ int parts_of(const struct ops_reduce &p, const struct ops_ports *ports, double *
 
 int floats_of(const struct ops_reduce &p, const struct ops_ports *ports, void *stream)
 {
-    double   *partial = p.lines.parts > 1 ? (double *)ports->scratch : NULL;
-    const int res = parts_of(p, ports, partial, stream);
+    constexpr int SIDE_BY_SIDE = 4; /* so that a thread has a part or a few to read */
+    double       *partial = p.lines.parts > 1 ? (double *)ports->scratch : NULL;
+    const int     res = parts_of(p, ports, partial, stream);
     if (res || !partial)
         return res;
     combine_body last = {p, partial, ports->out[0]};
-    return each(last, p.lines.outer.count, stream);
+    return columns(last, SIDE_BY_SIDE, p.lines.outer.count, 1, stream);
 }
 
 /* ---- ArgMax, ArgMin ---- */

@@ -12,7 +12,7 @@ namespace ops
 
 /* The teams that a body may get: each adds a kernel and its code. */
 constexpr unsigned SOLO = 1u << OPS_TEAM_SOLO, WARPS = 1u << OPS_TEAM_WARP,
-                   BLOCKS = 1u << OPS_TEAM_BLOCK, COLUMNS = 1u << OPS_TEAM_COLUMN;
+                   BLOCKS = 1u << OPS_TEAM_BLOCK;
 constexpr unsigned CHOSEN = SOLO | WARPS | BLOCKS; /* by ops_choose_team */
 
 struct solo {
@@ -37,7 +37,7 @@ struct solo {
     }
     /* write(line, k, what the team's threads have of v[k], folded) for eight numbers of a line. */
     template <class FOLD, class WRITE>
-    OPS_BODY void eight(int64_t line, int64_t, double (&v)[LANES], FOLD, const WRITE &write) const
+    OPS_BODY void eight(int64_t line, int64_t, float (&v)[LANES], FOLD, const WRITE &write) const
     {
         for (int k = 0; k < LANES; k++)
             write(line, k, v[k]);
@@ -113,26 +113,35 @@ struct block {
     }
 };
 
-/* One thread of each warp of the block: the threads beside it work on the neighbouring lines. */
+/* Every width-th thread of the block, so many as a power of two: the threads beside it work on the
+ * neighbouring lines. */
 struct column {
     void          *room; /* shared memory for eight numbers of each thread */
+    int            width;
     __device__ int lane() const
     {
-        return threadIdx.x / WARP;
+        return threadIdx.x / (unsigned)width;
     }
     __device__ int lanes() const
     {
-        return THREADS / WARP;
+        return THREADS / width;
     }
     __device__ void sync() const
     {
         __syncthreads();
     }
+    /* Over the threads of the line that are in one warp. */
+    template <class T, class FOLD> __device__ T in_warp(T v, FOLD fold) const
+    {
+        for (int step = WARP / 2; step >= width; step /= 2)
+            v = fold(v, shuffle(v, step));
+        return v;
+    }
     template <class T, class FOLD> __device__ T all(T v, FOLD fold) const
     {
         T *each_thread = (T *)room;
         __syncthreads(); /* the previous fold's result has been read */
-        each_thread[threadIdx.x] = v;
+        each_thread[threadIdx.x] = in_warp(v, fold);
         __syncthreads();
         v = each_thread[threadIdx.x % WARP];
 #pragma unroll
@@ -140,25 +149,25 @@ struct column {
             v = fold(v, each_thread[i * WARP + threadIdx.x % WARP]);
         return v;
     }
-    /* The block's 32 lines by eight numbers are one number per thread. The row's length avoids bank
-     * conflicts. */
+    /* The block's lines by eight numbers are one number per thread, or for some of them. The row's
+     * length avoids bank conflicts. */
     template <class FOLD, class WRITE>
-    __device__ void eight(int64_t line, int64_t lines, double (&v)[LANES], FOLD fold,
+    __device__ void eight(int64_t line, int64_t lines, float (&v)[LANES], FOLD fold,
                           const WRITE &write) const
     {
-        double   *each_thread = (double *)room;
+        float    *each_thread = (float *)room;
         const int beside = threadIdx.x / LANES, k = threadIdx.x % LANES;
         __syncthreads();
 #pragma unroll
         for (int i = 0; i < LANES; i++)
-            each_thread[i * EIGHT_ROW + threadIdx.x] = v[i];
+            each_thread[i * EIGHT_ROW + threadIdx.x] = in_warp(v[i], fold);
         __syncthreads();
-        double all = each_thread[k * EIGHT_ROW + beside];
+        float all = each_thread[k * EIGHT_ROW + beside];
 #pragma unroll
         for (int i = 1; i < THREADS / WARP; i++)
             all = fold(all, each_thread[k * EIGHT_ROW + i * WARP + beside]);
-        line = line / WARP * WARP + beside;
-        if (line < lines)
+        line = line / width * width + beside;
+        if (beside < width && line < lines)
             write(line, k, all);
     }
     static constexpr int EIGHT_ROW = THREADS + 4;
@@ -192,17 +201,17 @@ __global__ void __launch_bounds__(THREADS)
         body(i / parts, (int)(i % parts), block{room});
 }
 
-/* Where the number of lines is not a multiple of a warp, the last is computed more than once, with
- * the same result. */
+/* Where the number of lines is not a multiple of the width, the last is computed more than once,
+ * with the same result. */
 template <class BODY>
 __global__ void __launch_bounds__(THREADS)
-    column_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
+    column_kernel(const __grid_constant__ BODY body, int64_t rows, int parts, int width)
 {
-    __shared__ double room[LANES * column::EIGHT_ROW];
-    const int64_t     groups = (rows + WARP - 1) / WARP;
+    __shared__ double room[LANES * column::EIGHT_ROW / 2];
+    const int64_t     groups = (rows + width - 1) / width;
     for (int64_t i = blockIdx.x; i < groups * parts; i += gridDim.x) {
-        const int64_t row = i % groups * WARP + threadIdx.x % WARP;
-        body(row < rows ? row : rows - 1, (int)(i / groups), column{room});
+        const int64_t row = i % groups * width + threadIdx.x % (unsigned)width;
+        body(row < rows ? row : rows - 1, (int)(i / groups), column{room, width});
     }
 }
 
@@ -212,13 +221,15 @@ inline unsigned blocks_of(int64_t work, int64_t per_block)
     return (unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX);
 }
 
-/* body(row, part, team) for all lines and parts; of lines() the team is one of TEAMS. */
-template <class BODY> int columns(const BODY &body, int64_t rows, int parts, void *stream)
+/* body(row, part, team) for all lines and parts: of columns, of which so many stand side by side in
+ * a block; or of one of TEAMS. */
+template <class BODY>
+int columns(const BODY &body, int width, int64_t rows, int parts, void *stream)
 {
     if (rows <= 0)
         return 0;
-    column_kernel<<<blocks_of((rows + WARP - 1) / WARP * parts, 1), THREADS, 0,
-                    (cudaStream_t)stream>>>(body, rows, parts);
+    column_kernel<<<blocks_of((rows + width - 1) / width * parts, 1), THREADS, 0,
+                    (cudaStream_t)stream>>>(body, rows, parts, width);
     return (int)cudaGetLastError();
 }
 
@@ -241,13 +252,10 @@ int lines(const BODY &body, int team, int64_t rows, int parts, void *stream)
     if constexpr ((TEAMS & BLOCKS) != 0)
         if (team == OPS_TEAM_BLOCK)
             block_kernel<<<blocks_of(n, 1), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
-    if constexpr ((TEAMS & COLUMNS) != 0)
-        if (team == OPS_TEAM_COLUMN)
-            return columns(body, rows, parts, stream);
     return (int)cudaGetLastError();
 }
 #else
-template <class BODY> int columns(const BODY &body, int64_t rows, int parts, void *)
+template <class BODY> int columns(const BODY &body, int, int64_t rows, int parts, void *)
 {
     for (int64_t row = 0; row < rows; row++)
         for (int part = 0; part < parts; part++)
@@ -260,7 +268,7 @@ int lines(const BODY &body, int team, int64_t rows, int parts, void *stream)
 {
     if (!(TEAMS >> team & 1))
         return 1;
-    return columns(body, rows, parts, stream);
+    return columns(body, 1, rows, parts, stream);
 }
 #endif
 
