@@ -87,8 +87,7 @@ static bool to_first(const struct sac_node *n)
 static bool keeps_columns(const struct sac_node *n, int64_t columns)
 {
     const struct sac_value *y = n->outputs[0];
-    return sac_is(n, "Reshape") && n->inputs[1] && n->inputs[1]->data && y->rank >= 1 &&
-           y->dims[y->rank - 1] == columns;
+    return sac_is(n, "Reshape") && y->rank >= 1 && y->dims[y->rank - 1] == columns;
 }
 
 static struct sac_node *known_reader(const struct sac_graph *g, const struct sac_node *n)

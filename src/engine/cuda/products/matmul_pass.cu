@@ -47,6 +47,13 @@ __global__ void __launch_bounds__(THREADS) pass_kernel(const __grid_constant__ m
             for (int j = 0; j < WIDTH; j++)
                 v[j] += other[j];
         }
+        if (sizeof(T) == 2 && p.act != SAC_ACT_NONE) {
+            // A sum below float16's range arrived as -infinity, which times a gate of 0 is no
+            // number.
+#pragma unroll
+            for (int j = 0; j < WIDTH; j++)
+                v[j] = v[j] < -65504.0f ? -65504.0f : v[j];
+        }
         activate_any(p.act, p.alpha, p.beta, v);
         if (p.residual) {
             conv::load<T, WIDTH>((const T *)p.residual + i * WIDTH, other);
