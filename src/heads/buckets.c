@@ -185,12 +185,18 @@ static void release_all(struct sac_buckets *b)
     }
 }
 
+static void say_odd(struct sac_buckets *b)
+{
+    if (b->model)
+        sac_finite_say(&b->finite, b->dev->ctx, sac_model_path(b->model),
+                       sac_model_precision(b->model));
+}
+
 void sac_buckets_finish(struct sac_buckets *b)
 {
     if (b->dev)
         sac_buckets_wait(b);
-    if (b->model)
-        sac_finite_say(&b->finite, b->model);
+    say_odd(b);
     sac_finite_close(&b->finite);
     release_all(b);
     if (b->anchor)
@@ -362,7 +368,7 @@ static sac_result run_network(struct sac_buckets *b, struct sac_bucket *bucket, 
         res = sac_model_run_on(b->model, b->stream, bucket->inputs, bucket->out);
     if (res == SAC_OK && !bucket->varies)
         bucket->varies = sac_model_shapes_vary(b->model);
-    sac_finite_say(&b->finite, b->model);
+    say_odd(b);
     if (res == SAC_OK && n > 0)
         res = sac_finite_look(&b->finite, b->dev, b->stream, bucket->out, SAC_HEAD_OUTPUTS_MAX, n,
                               bucket->size);

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "engine/model/model.h"
-
 void sac_finite_open(struct sac_finite *f, sac_device *dev)
 {
     if (sac_host_buffer_create(dev, sizeof *f->odd, "finite outputs", &f->memory) != SAC_OK) {
@@ -77,15 +75,15 @@ sac_result sac_finite_look(struct sac_finite *f, sac_device *dev, struct sac_dev
     return res;
 }
 
-void sac_finite_say(struct sac_finite *f, const sac_model *model)
+void sac_finite_say(struct sac_finite *f, sac_context *ctx, const char *path,
+                    enum sac_precision precision)
 {
     if (!f->odd || !*f->odd || f->said)
         return;
     f->said = true;
-    const bool half = sac_model_precision(model) == SAC_PRECISION_FP16;
-    sac_log(model->ctx, SAC_LOG_WARN,
+    const bool half = precision == SAC_PRECISION_FP16;
+    sac_log(ctx, SAC_LOG_WARN,
             "%s: the network gave numbers that are NaN or infinite%s; what is made of them is not "
             "to be trusted%s",
-            sac_model_path(model), half ? " in FP16" : "",
-            half ? ": try --precision tf32 or fp32" : "");
+            path, half ? " in FP16" : "", half ? ": try --precision tf32 or fp32" : "");
 }

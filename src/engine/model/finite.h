@@ -15,15 +15,17 @@ struct sac_finite {
 };
 
 /* Without memory for it nothing is looked at. */
-void       sac_finite_open(struct sac_finite *f, sac_device *dev);
+void sac_finite_open(struct sac_finite *f, sac_device *dev);
 void sac_finite_close(struct sac_finite *f); /* with all looks done; accepts a zeroed struct */
 
 /* Looks at `count` tensors, NULL and integer ones left out, once what is queued on the stream is
  * done; of those with `of` images only at the first n. */
 sac_result sac_finite_look(struct sac_finite *f, sac_device *dev, struct sac_device_stream *stream,
                            sac_tensor *const *tensors, int count, int n, int of);
-/* Warns, once, if a look that is done has found something. */
-void sac_finite_say(struct sac_finite *f, const sac_model *model);
+/* Warns, once, if a look that is done has found something. path: of the model, which ran in this
+ * precision. */
+void sac_finite_say(struct sac_finite *f, sac_context *ctx, const char *path,
+                    enum sac_precision precision);
 
 /* The same for host memory, at once. */
 bool sac_numbers_are_finite(const void *numbers, int64_t count, bool half);

@@ -89,7 +89,7 @@ struct sac_model {
     /* done was recorded and not waited for since */
     bool                 queued;
     bool                 said_host_work;
-    struct sac_finite    finite; /* of runs on its own stream */
+    struct sac_finite    finite;      /* of runs on its own stream */
     struct sac_plan_book book;        /* what kernels chose for each shape */
     char                *book_path;   /* its file in the cache; NULL: none */
     bool                 native;      /* sac_model_take_native was called: */

@@ -191,7 +191,7 @@ sac_result sac_model_run(sac_model *m, sac_tensor *const *in, sac_tensor **out)
     pthread_mutex_lock(&m->lock);
     sac_result done = m->queued ? m->dev->ops->event_wait(m->done) : SAC_OK;
     if (res == SAC_OK && done == SAC_OK)
-        sac_finite_say(&m->finite, m);
+        sac_finite_say(&m->finite, m->ctx, m->path, m->params.precision);
     pthread_mutex_unlock(&m->lock);
     if (done != SAC_OK)
         unref_outputs(m, out);
