@@ -7,7 +7,8 @@
 namespace
 {
 
-enum { THREADS = 256, BLOCKS_MAX = 132 * 32 };
+constexpr int     THREADS = 256;
+constexpr int64_t BLOCKS_MAX = 132 * 32;
 
 /* The kinds that a convolution does not have, and those that it has. */
 template <int N>
