@@ -34,12 +34,16 @@ template <class WAY, class TEAM> struct held {
         return index(e) < n;
     }
 
-    /* All loads are under way before the first is waited for. */
-    template <class T> OPS_BODY void read_from(const T *p, float rest)
+    OPS_BODY void fill(float all)
     {
         OPS_UNROLL
         for (int e = 0; e < COUNT; e++)
-            v[e] = rest;
+            v[e] = all;
+    }
+    /* All loads are under way before the first is waited for. */
+    template <class T> OPS_BODY void read_from(const T *p, float rest)
+    {
+        fill(rest);
         if constexpr (WAY::VECTOR) {
             OPS_UNROLL
             for (int k = 0; k < COUNT; k += LANES)
@@ -81,35 +85,18 @@ template <class WAY, class TEAM> struct held {
             write_to((float *)p + at);
     }
 
-    template <class T, class F> OPS_BODY void with_each(const T *p, const F &fn)
-    {
-        OPS_UNROLL
-        for (int k = 0; k < COUNT; k += WAY::VECTOR ? LANES : 1) {
-            if (!has(k))
-                continue;
-            if constexpr (WAY::VECTOR) {
-                float w[LANES];
-                get8(p, type_as(p), index(k), w);
-                OPS_UNROLL
-                for (int e = 0; e < LANES; e++)
-                    v[k + e] = fn(v[k + e], w[e]);
-            } else
-                v[k] = fn(v[k], get_float(p, type_as(p), index(k)));
-        }
-    }
     /* fn(number, operand's number); the operand's line is as long, or one number for all. */
     template <class F>
-    OPS_BODY void with(const void *p, int type, int64_t at, bool one, const F &fn)
+    OPS_BODY void with(const TEAM &team, const void *p, int type, int64_t at, bool one, const F &fn)
     {
-        if (one) {
-            const float w = get_float(p, type, at);
-            OPS_UNROLL
-            for (int e = 0; e < COUNT; e++)
-                v[e] = fn(v[e], w);
-        } else if (type == SAC_F16)
-            with_each((const uint16_t *)p + at, fn);
+        held other(team, n);
+        if (one)
+            other.fill(n ? get_float(p, type, at) : 0);
         else
-            with_each((const float *)p + at, fn);
+            other.read(p, type, at, 0);
+        OPS_UNROLL
+        for (int e = 0; e < COUNT; e++)
+            v[e] = fn(v[e], other.v[e]);
     }
     /* The sum of fn(number) over the line. */
     template <class F> OPS_BODY float sum(const TEAM &team, const F &fn) const

@@ -198,9 +198,10 @@ template <class WAY> struct held_norm_body {
         for (int e = 0; e < x.COUNT; e++)
             x.v[e] = (x.v[e] - mean) * inverse;
         if (scale)
-            x.with(scale, p.scale_type, at[2], p.lines.inner.step[2][0] == 0, multiply<float>());
+            x.with(team, scale, p.scale_type, at[2], p.lines.inner.step[2][0] == 0,
+                   multiply<float>());
         if (bias)
-            x.with(bias, p.bias_type, at[3], p.lines.inner.step[3][0] == 0, add<float>());
+            x.with(team, bias, p.bias_type, at[3], p.lines.inner.step[3][0] == 0, add<float>());
         x.write(out, p.out_type, at[1]);
         if (x.lane == 0 && x.n && p.mean_type)
             put_float(mean_out, p.mean_type, at[4], mean);

@@ -198,11 +198,12 @@ template <int KIND, class T> struct float8_body {
         begin(total);
         for (int64_t j = part_start(n, part, p.lines.parts) + team.lane(); j < last;
              j += TURNS * team.lanes()) {
-            raw8 raw[TURNS] = {};
+            raw8 raw[TURNS];
             OPS_UNROLL
-            for (int k = 0; k < TURNS; k++)
-                if (j + k * team.lanes() < last)
-                    raw[k] = load8(from, type_as(from), (j + k * team.lanes()) * step);
+            for (int k = 0; k < TURNS; k++) { /* the last again instead of a condition */
+                const int64_t at = j + k * team.lanes();
+                raw[k] = load8(from, type_as(from), (at < last ? at : last - 1) * step);
+            }
             begin(some);
             OPS_UNROLL
             for (int k = 0; k < TURNS; k++) {

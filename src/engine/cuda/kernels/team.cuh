@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(THREADS)
 /* Where the number of lines is not a multiple of the width, the last is computed more than once,
  * with the same result. */
 template <class BODY>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 2)
     column_kernel(const __grid_constant__ BODY body, int64_t rows, int parts, int width)
 {
     __shared__ double room[LANES * column::EIGHT_ROW / 2];
