@@ -4,6 +4,8 @@
  * operator.
  *
  *   Activation(X)             activation, alpha, beta
+ *   FusedAttention(Q, K, V, M?)  softmax(scale Q K^T + M) V; each of Q, K, V and the output is read
+ *                             or written where it lies, through a view (below)
  *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
  *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
  *                             shape: activation, alpha, beta; residual as FusedConv
@@ -12,6 +14,13 @@
  *   GatedSum(X0, G0, X1, G1, ...)  sum of Xi * Gi, Xi [N,C,spatial...], Gi [N or 1,C,1...]
  *   Excitation(S, W1, B1, W2, B2)  two layers from the means of channels to their gates:
  *                             engine/ops/excitation.h
+ *
+ * The views of FusedAttention are attributes q, k, v and y, nine numbers each: the offset of the
+ * first number in the operand, then how many batches, heads, tokens and numbers of a head there
+ * are, then the step from one to the next of each, in elements. q_open and so on, [axis, bits]:
+ * the numbers whose bit is set count for each entry of that axis of the operand, whose size is
+ * open. M is [period, heads or 1, queries or 1, keys], batch b reads entry b % period. shape is the
+ * output's, -1 where it is open. A query all of whose keys are masked by -inf gives zeros.
  */
 #ifndef SAC_ENGINE_OPS_FUSED_H
 #define SAC_ENGINE_OPS_FUSED_H

@@ -161,6 +161,21 @@ sac_result sac_read_heads(const struct sac_op_call *c, int input, const char *co
 sac_result sac_attention_read(const struct sac_op_call *c, struct sac_attention *a);
 sac_result sac_rotary_read(const struct sac_op_call *c, struct sac_rotary *r);
 
+/* fused_attention.c */
+enum { SAC_VIEW_RANK = 4, SAC_VIEW_ENTRIES = 1 + 2 * SAC_VIEW_RANK };
+/* Numbers [batch,head,token,number] in an operand's memory; steps in elements. */
+struct sac_head_view {
+    int64_t offset, dim[SAC_VIEW_RANK], step[SAC_VIEW_RANK];
+};
+struct sac_fused_attention {
+    struct sac_head_view q, k, v, y;
+    int64_t              batch, heads, queries, keys, size, v_size;
+    int64_t              period, mask_step[SAC_VIEW_RANK]; /* period 0: there is no mask */
+    float                scale;
+};
+/* For kernels; the node is checked. In a shape function the output's dims must be set. */
+sac_result sac_fused_attention_read(const struct sac_op_call *c, struct sac_fused_attention *a);
+
 /* rnn.c */
 enum { SAC_RNN_INPUTS = 8, SAC_RNN_DIRECTIONS = 2, SAC_RNN_ACTIVATIONS = 3 };
 struct sac_rnn_activation {

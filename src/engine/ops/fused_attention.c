@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* FusedAttention, which engine/ops/fused.h defines: softmax(scale Q K^T + M) V of heads that are
+ * read and written where they lie. */
+#include <math.h>
+#include <stdio.h>
+
+#include "engine/ops/fused.h"
+#include "engine/ops/reads.h"
+#include "engine/ops/util.h"
+
+enum { Q, K, V, MASK };
+enum { VIEW_OFFSET, VIEW_DIMS, VIEW_STEPS = VIEW_DIMS + SAC_VIEW_RANK };
+
+/* Entries that `open` marks count for each entry of one axis of the operand, whose size is known
+ * only now. */
+static sac_result open_view(const struct sac_op_call *c, const char *name,
+                            const struct sac_operand *o, int64_t *entry)
+{
+    char           attr[8];
+    const int64_t *open;
+    snprintf(attr, sizeof attr, "%s_open", name);
+    const size_t count = sac_attr_ints(c->node, attr, &open);
+    if (count == 0)
+        return SAC_OK;
+    SAC_CHECK(c, count == 2 && open[0] >= 0 && open[0] < o->rank,
+              "%s: not an axis of its operand and the entries that it multiplies", attr);
+    const int64_t times = o->dims[open[0]];
+    for (int i = 0; i < SAC_VIEW_ENTRIES; i++) {
+        if (!(open[1] >> i & 1))
+            continue;
+        SAC_CHECK(c, times == 0 || entry[i] <= INT64_MAX / times, "%s: too large", attr);
+        entry[i] *= times;
+    }
+    return SAC_OK;
+}
+
+/* All of the view lies within its operand. */
+static sac_result check_range(const struct sac_op_call *c, const char *name,
+                              const struct sac_operand *o, const struct sac_head_view *v)
+{
+    const int64_t elements = sac_operand_elements(o);
+    int64_t       last = v->offset;
+    for (int d = 0; d < SAC_VIEW_RANK; d++)
+        if (v->dim[d] == 0)
+            return SAC_OK;
+    SAC_CHECK(c, last < elements, "view %s begins outside of its operand", name);
+    for (int d = 0; d < SAC_VIEW_RANK; d++) {
+        if (v->dim[d] == 1)
+            continue;
+        SAC_CHECK(c, v->step[d] <= (elements - 1 - last) / (v->dim[d] - 1),
+                  "view %s ends outside of its operand of %lld numbers", name, (long long)elements);
+        last += v->step[d] * (v->dim[d] - 1);
+    }
+    return SAC_OK;
+}
+
+static sac_result read_view(const struct sac_op_call *c, const char *name,
+                            const struct sac_operand *o, struct sac_head_view *v)
+{
+    const int64_t *from;
+    int64_t        entry[SAC_VIEW_ENTRIES];
+    SAC_CHECK(c, sac_attr_ints(c->node, name, &from) == SAC_VIEW_ENTRIES,
+              "view %s has not %d numbers", name, SAC_VIEW_ENTRIES);
+    for (int i = 0; i < SAC_VIEW_ENTRIES; i++) {
+        SAC_CHECK(c, from[i] >= 0, "view %s has the negative number %lld", name,
+                  (long long)from[i]);
+        entry[i] = from[i];
+    }
+    SAC_TRY(open_view(c, name, o, entry));
+    v->offset = entry[VIEW_OFFSET];
+    memcpy(v->dim, entry + VIEW_DIMS, sizeof v->dim);
+    memcpy(v->step, entry + VIEW_STEPS, sizeof v->step);
+    return check_range(c, name, o, v);
+}
+
+static sac_result read_mask(const struct sac_op_call *c, struct sac_fused_attention *a)
+{
+    const struct sac_operand *m = &c->in[MASK];
+    const int64_t             scores[SAC_VIEW_RANK] = {0, a->heads, a->queries, a->keys};
+    a->period = 0;
+    if (!sac_op_has(c, MASK))
+        return SAC_OK;
+    SAC_CHECK(c, m->rank == SAC_VIEW_RANK && m->dims[0] > 0 && m->dims[3] == a->keys,
+              "the mask is not [period, heads or 1, queries or 1, keys]");
+    int64_t step = 1;
+    for (int d = SAC_VIEW_RANK - 1; d >= 0; d--) {
+        SAC_CHECK(c, d == 0 || m->dims[d] == 1 || m->dims[d] == scores[d],
+                  "the mask has %lld where the scores have %lld", (long long)m->dims[d],
+                  (long long)scores[d]);
+        a->mask_step[d] = m->dims[d] == 1 ? 0 : step;
+        step *= m->dims[d];
+    }
+    a->period = m->dims[0];
+    return SAC_OK;
+}
+
+/* The three inputs' views, which belong together. */
+static sac_result read_inputs(const struct sac_op_call *c, struct sac_fused_attention *a)
+{
+    static const char *const name[] = {"q", "k", "v"};
+    struct sac_head_view    *view[] = {&a->q, &a->k, &a->v};
+    for (int i = 0; i < c->in_count; i++)
+        SAC_CHECK(c, !c->in[i].present || c->in[i].dtype == SAC_F32,
+                  "input %d of dtype %s, not float32", i, sac_in_dtype(c, i));
+    for (int i = 0; i < 3; i++) {
+        SAC_CHECK(c, sac_op_has(c, i), "input %d is missing", i);
+        SAC_TRY(read_view(c, name[i], &c->in[i], view[i]));
+        for (int d = 0; d < 2; d++)
+            SAC_CHECK(c, view[i]->dim[d] == a->q.dim[d],
+                      "view %s has other batches or heads than q", name[i]);
+    }
+    SAC_CHECK(c, a->k.dim[3] == a->q.dim[3] && a->v.dim[2] == a->k.dim[2],
+              "q, k and v do not fit together");
+    SAC_CHECK(c, a->k.dim[2] > 0 && a->k.dim[3] > 0, "there are no keys");
+    a->batch = a->q.dim[0];
+    a->heads = a->q.dim[1];
+    a->queries = a->q.dim[2];
+    a->keys = a->k.dim[2];
+    a->size = a->q.dim[3];
+    a->v_size = a->v.dim[3];
+    a->scale = sac_attr_float(c->node, "scale", 1);
+    return read_mask(c, a);
+}
+
+/* The output's view visits each of its elements once: from the largest step on, each is what the
+ * smaller ones span. */
+static bool covers(const struct sac_head_view *y, int64_t elements)
+{
+    bool used[SAC_VIEW_RANK] = {false};
+    for (int64_t span = elements; span > 1;) {
+        int found = -1;
+        for (int d = 0; d < SAC_VIEW_RANK; d++)
+            if (!used[d] && y->dim[d] > 1 && span % y->dim[d] == 0 &&
+                y->step[d] == span / y->dim[d])
+                found = d;
+        if (found < 0)
+            return false;
+        used[found] = true;
+        span = y->step[found];
+    }
+    return y->offset == 0;
+}
+
+static sac_result read_output(const struct sac_op_call *c, struct sac_fused_attention *a)
+{
+    const struct sac_operand *y = &c->out[0];
+    const int64_t             dims[] = {a->batch, a->heads, a->queries, a->v_size};
+    SAC_TRY(read_view(c, "y", y, &a->y));
+    SAC_CHECK(c, memcmp(dims, a->y.dim, sizeof dims) == 0 && covers(&a->y, sac_operand_elements(y)),
+              "view y does not write each number of the output once");
+    return SAC_OK;
+}
+
+sac_result sac_fused_attention_read(const struct sac_op_call *c, struct sac_fused_attention *a)
+{
+    SAC_TRY(read_inputs(c, a));
+    return read_output(c, a);
+}
+
+/* `shape`, in which one dim may be open. */
+static sac_result output_dims(const struct sac_op_call *c, int64_t count, int64_t *dims, int *rank)
+{
+    const int64_t *shape;
+    const size_t   listed = sac_attr_ints(c->node, "shape", &shape);
+    int            open = -1;
+    int64_t        known = 1;
+    SAC_CHECK(c, listed >= 1 && listed <= SAC_RANK_MAX, "a shape of %zu dims", listed);
+    for (size_t d = 0; d < listed; d++) {
+        dims[d] = shape[d];
+        if (shape[d] == -1 && open < 0) {
+            open = (int)d;
+            continue;
+        }
+        SAC_CHECK(c, shape[d] > 0 && known <= count / shape[d] + 1, "shape[%zu] is %lld", d,
+                  (long long)shape[d]);
+        known *= shape[d];
+    }
+    SAC_CHECK(c, open >= 0 ? count % known == 0 : count == known,
+              "%lld numbers do not fit the shape", (long long)count);
+    if (open >= 0)
+        dims[open] = count / known;
+    *rank = (int)listed;
+    return SAC_OK;
+}
+
+static sac_result fused_attention_shape(struct sac_op_call *c)
+{
+    struct sac_fused_attention a;
+    const int64_t              most = (int64_t)1 << 40;
+    int64_t                    dims[SAC_RANK_MAX], count = 1;
+    int                        rank;
+    SAC_TRY(read_inputs(c, &a));
+    const int64_t made[] = {a.batch, a.heads, a.queries, a.v_size};
+    for (int d = 0; d < SAC_VIEW_RANK; d++) {
+        SAC_CHECK(c, made[d] == 0 || count <= most / made[d], "the output is too large");
+        count *= made[d];
+    }
+    SAC_TRY(output_dims(c, count, dims, &rank));
+    SAC_TRY(sac_shape_out(c, 0, SAC_F32, rank, dims));
+    return read_output(c, &a);
+}
+
+static int64_t head_start(const struct sac_head_view *v, int64_t b, int64_t h)
+{
+    return v->offset + b * v->step[0] + h * v->step[1];
+}
+
+/* A row of scores becomes shares; one in which every key is masked becomes zeros. */
+static double softmax_row(double *score, int64_t count)
+{
+    double max = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < count; j++)
+        max = score[j] > max || isnan(score[j]) ? score[j] : max;
+    for (int64_t j = 0; j < count; j++)
+        sum += score[j] = max == -INFINITY ? 0 : exp(score[j] - max);
+    return sum == 0 ? 0 : 1 / sum;
+}
+
+static void attend(const struct sac_op_call *c, const struct sac_fused_attention *a, int64_t b,
+                   int64_t h, int64_t i, double *score)
+{
+    const float *q = (const float *)c->in[Q].data + head_start(&a->q, b, h) + i * a->q.step[2];
+    const float *k = (const float *)c->in[K].data + head_start(&a->k, b, h);
+    const float *v = (const float *)c->in[V].data + head_start(&a->v, b, h);
+    float       *y = (float *)c->out[0].data + head_start(&a->y, b, h) + i * a->y.step[2];
+    const float *mask = a->period
+                            ? (const float *)c->in[MASK].data + b % a->period * a->mask_step[0] +
+                                  h * a->mask_step[1] + i * a->mask_step[2]
+                            : NULL;
+    for (int64_t j = 0; j < a->keys; j++) {
+        double sum = 0;
+        for (int64_t d = 0; d < a->size; d++)
+            sum += (double)q[d * a->q.step[3]] * k[j * a->k.step[2] + d * a->k.step[3]];
+        score[j] = sum * a->scale + (mask ? mask[j * a->mask_step[3]] : 0);
+    }
+    const double share = softmax_row(score, a->keys);
+    for (int64_t d = 0; d < a->v_size; d++) {
+        double sum = 0;
+        for (int64_t j = 0; j < a->keys; j++)
+            sum += score[j] * v[j * a->v.step[2] + d * a->v.step[3]];
+        y[d * a->y.step[3]] = (float)(sum * share);
+    }
+}
+
+static sac_result fused_attention_ref(struct sac_op_call *c)
+{
+    struct sac_fused_attention a;
+    SAC_TRY(sac_fused_attention_read(c, &a));
+    double *score = sac_alloc((size_t)a.keys * sizeof *score);
+    if (!score)
+        return sac_op_no_memory(c);
+    for (int64_t b = 0; b < a.batch; b++)
+        for (int64_t h = 0; h < a.heads; h++)
+            for (int64_t i = 0; i < a.queries; i++)
+                attend(c, &a, b, h, i, score);
+    sac_free(score);
+    return SAC_OK;
+}
+
+static int64_t fused_attention_flops(const struct sac_op_call *c)
+{
+    struct sac_fused_attention a;
+    if (sac_fused_attention_read(c, &a) != SAC_OK)
+        return 0;
+    return 2 * a.batch * a.heads * a.queries * a.keys * (a.size + a.v_size);
+}
+
+const struct sac_op sac_row_FusedAttention = {.id = SAC_OP_FusedAttention,
+                                              .name = "FusedAttention",
+                                              .domain = "saccade",
+                                              .opset_min = 1,
+                                              .opset_max = SAC_OPSET_NEWEST,
+                                              .input_min = 3,
+                                              .input_max = 4,
+                                              .output_max = 1,
+                                              SAC_TOLERANCE(1e-4f, 1e-4f),
+                                              .shape = fused_attention_shape,
+                                              .ref = fused_attention_ref,
+                                              .flops = fused_attention_flops};
