@@ -31,6 +31,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Excitation)          \
     KERNEL(Exp)                 \
     KERNEL(Expand)              \
+    KERNEL(FusedAttention)      \
     KERNEL(FusedConv)           \
     KERNEL(FusedMatMul)         \
     KERNEL(GatedSum)            \

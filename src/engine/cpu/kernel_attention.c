@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* FusedAttention: for a block of queries of one head, the scores of all keys, their softmax and the
+ * values mixed by it, all of which stay in the L2 cache. Both products are pointwise convolutions,
+ * as MatMul's are, whose weights are the head's keys and values, packed when a thread comes to that
+ * head. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/cpu/conv.h"
+#include "engine/cpu/map.h"
+#include "engine/kernel/move.h"
+#include "engine/ops/reads.h"
+#include "engine/ops/util.h"
+
+enum {
+    ROWS_MAX = 84,        /* queries of a block: whole tiles of 14, 6 and 12 rows */
+    ROWS_MIN = 12,        /* and of 6 */
+    SCORES_MAX = 1 << 15, /* floats, a quarter of a usual L2 cache */
+    FLOPS_PER_NS = 30     /* for cutting work into pieces only */
+};
+
+struct attention_state {
+    struct sac_fused_attention a;
+    struct sac_conv            scores, mix; /* of one block */
+    float                     *bias;        /* zeros, of both */
+    int64_t                    rows, blocks, units;
+    int64_t                    room; /* floats of a piece */
+    int                        pieces;
+};
+
+/* Memory of one piece. */
+struct attention_room {
+    float *keys, *values, *query, *score, *result;
+};
+
+struct attention_job {
+    const struct attention_state *s;
+    const float                  *q, *k, *v, *mask;
+    float                        *y, *scratch;
+};
+
+static struct sac_kernel_offer attention_supports(struct sac_device                *dev,
+                                                  const struct sac_kernel_question *q)
+{
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
+    const struct sac_op_call *c = q->call;
+    (void)dev;
+    for (int i = 0; i < c->in_count; i++)
+        offer.in_layout[i] = SAC_LAYOUT_PLAIN;
+    offer.out_layout[0] = SAC_LAYOUT_PLAIN;
+    if (sac_cpu_level() < SAC_CPU_AVX2 || sac_operand_elements(&c->out[0]) == 0)
+        return sac_kernel_refuse("empty, or no AVX2");
+    return offer;
+}
+
+static void attention_release(void *state)
+{
+    struct attention_state *s = state;
+    if (s)
+        sac_free(s->bias);
+    sac_free(s);
+}
+
+/* [rows,depth] by [depth,columns]; pixels are rows. */
+static struct sac_conv product_of(int64_t rows, int64_t depth, int64_t columns, int64_t out_pixel)
+{
+    const int64_t   lanes = sac_simd_lanes(), vecs = (columns + lanes - 1) / lanes;
+    struct sac_conv v = {.n = 1,
+                         .group_in_c = depth,
+                         .group_out_c = columns,
+                         .groups = 1,
+                         .in_h = 1,
+                         .in_w = rows,
+                         .out_h = 1,
+                         .out_w = rows,
+                         .last_w = rows,
+                         .kernel_h = 1,
+                         .kernel_w = 1,
+                         .stride_h = 1,
+                         .stride_w = 1,
+                         .dilation_h = 1,
+                         .dilation_w = 1,
+                         .planes = 1,
+                         .merged = true,
+                         .block = sac_conv_block(vecs),
+                         .group_bias = vecs * lanes,
+                         .group_weights = vecs * lanes * depth,
+                         .clamp_min = -INFINITY,
+                         .clamp_max = INFINITY};
+    v.in = (struct sac_conv_strides){rows * depth, rows * depth, depth, 1};
+    v.out = (struct sac_conv_strides){rows * out_pixel, rows * out_pixel, out_pixel, 1};
+    return v;
+}
+
+/* The result goes straight to the output where its numbers are neighbours. */
+static bool is_direct(const struct sac_fused_attention *a)
+{
+    return a->y.step[3] == 1 || a->v_size == 1;
+}
+
+static void cut(struct attention_state *s, const struct sac_device *dev)
+{
+    const struct sac_fused_attention *a = &s->a;
+    const int64_t                     fit = SAC_CLAMP(SCORES_MAX / a->keys, ROWS_MIN, ROWS_MAX);
+    s->blocks = (a->queries + fit - 1) / fit;
+    s->rows = (a->queries + s->blocks - 1) / s->blocks;
+    s->units = a->batch * a->heads * s->blocks;
+    s->pieces = sac_pieces(dev, s->units,
+                           2 * a->batch * a->heads * a->queries * a->keys * (a->size + a->v_size) /
+                               FLOPS_PER_NS);
+}
+
+static sac_result attention_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    struct attention_state *s = sac_new(struct attention_state);
+    if (!s || sac_fused_attention_read(plan->call, &s->a) != SAC_OK) {
+        sac_free(s);
+        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
+    }
+    const struct sac_fused_attention *a = &s->a;
+    cut(s, dev);
+    s->scores = product_of(s->rows, a->size, a->keys, a->keys);
+    s->mix = product_of(s->rows, a->keys, a->v_size, is_direct(a) ? a->y.step[2] : a->v_size);
+    s->bias = sac_calloc((size_t)SAC_MAX(s->scores.group_bias, s->mix.group_bias), sizeof *s->bias);
+    if (!s->bias) {
+        attention_release(s);
+        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
+    }
+    s->scores.bias = s->mix.bias = s->bias;
+    s->room =
+        s->scores.group_weights + s->mix.group_weights + s->rows * (a->size + a->keys + a->v_size);
+    s->room = (s->room + 31) / 16 * 16; /* whole cache lines */
+    plan->scratch_bytes = (size_t)(s->pieces * s->room) * sizeof(float);
+    snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
+    plan->state = s;
+    return SAC_OK;
+}
+
+/* ---- one head ---- */
+
+/* dst[c * dst_step + r] = src[r * src_step + c]. */
+static void turn(float *dst, int64_t dst_step, const float *src, int64_t src_step, int64_t rows,
+                 int64_t columns)
+{
+    int64_t whole_rows = 0, whole = 0;
+#if defined(__x86_64__)
+    whole_rows = rows / 8 * 8;
+    whole = columns / 8 * 8;
+    if (whole_rows && whole)
+        sac_transpose_avx2((uint32_t *)(void *)dst, dst_step, (const uint32_t *)(const void *)src,
+                           src_step, whole_rows, whole);
+#endif
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = r < whole_rows ? whole : 0; c < columns; c++)
+            dst[c * dst_step + r] = src[r * src_step + c];
+}
+
+/* Panels [panels][depth][width] of a matrix of which a row and a column lie so far apart; missing
+ * columns are zero. */
+static void pack(const struct sac_conv *v, const float *b, int64_t row, int64_t column, float *to)
+{
+    const int64_t full = (int64_t)v->block * sac_simd_lanes(), depth = v->group_in_c;
+    for (int64_t first = 0; first < v->group_bias; first += full) {
+        const int64_t width = SAC_MIN(full, v->group_bias - first),
+                      here = SAC_MIN(width, v->group_out_c - first);
+        const float *from = b + first * column;
+        if (row == 1)
+            turn(to, width, from, column, here, depth);
+        for (int64_t k = 0; k < depth; k++, to += width) {
+            if (column == 1)
+                memcpy(to, from + k * row, (size_t)here * sizeof *to);
+            for (int64_t i = 0; row != 1 && column != 1 && i < here; i++)
+                to[i] = from[k * row + i * column];
+            memset(to + here, 0, (size_t)(width - here) * sizeof *to);
+        }
+    }
+}
+
+static void pack_head(const struct attention_job *j, int64_t head, const struct attention_room *r)
+{
+    const struct sac_fused_attention *a = &j->s->a;
+    const int64_t                     b = head / a->heads, h = head % a->heads;
+    pack(&j->s->scores, j->k + a->k.offset + b * a->k.step[0] + h * a->k.step[1], a->k.step[3],
+         a->k.step[2], r->keys);
+    pack(&j->s->mix, j->v + a->v.offset + b * a->v.step[0] + h * a->v.step[1], a->v.step[2],
+         a->v.step[3], r->values);
+}
+
+/* ---- one block of its queries ---- */
+
+static void load_queries(const struct sac_fused_attention *a, const float *q, int64_t rows,
+                         float *to)
+{
+    for (int64_t i = 0; i < rows; i++, q += a->q.step[2], to += a->size)
+        for (int64_t d = 0; d < a->size; d++)
+            to[d] = q[d * a->q.step[3]] * a->scale;
+}
+
+static bool is_masked(const float *score, int64_t count)
+{
+    for (int64_t j = 0; j < count; j++)
+        if (score[j] != -INFINITY)
+            return false;
+    return true;
+}
+
+static void add_mask(const struct sac_fused_attention *a, const float *mask, int64_t rows,
+                     float *score)
+{
+    for (int64_t i = 0; i < rows; i++, score += a->keys, mask += a->mask_step[2]) {
+        if (a->mask_step[3])
+            SAC_SIMD_PICK(sac_map_binary)(SAC_BINARY_ADD, score, mask, 0, score, a->keys);
+        else
+            score[0] += mask[0]; /* of the one key there is */
+        if (is_masked(score, a->keys))
+            memset(score, 0, (size_t)a->keys * sizeof *score);
+        else
+            SAC_SIMD_PICK(sac_map_softmax)(score, score, a->keys, 1, 1);
+    }
+}
+
+static void mix(const struct attention_job *j, const struct attention_room *r, float *y,
+                int64_t rows)
+{
+    const struct sac_fused_attention *a = &j->s->a;
+    struct sac_conv                   v = j->s->mix;
+    v.weights = r->values;
+    v.last_w = rows;
+    SAC_SIMD_PICK(sac_conv_rows)(&v, r->score, NULL, is_direct(a) ? y : r->result, 0, 1);
+    for (int64_t i = 0; !is_direct(a) && i < rows; i++)
+        for (int64_t d = 0; d < a->v_size; d++)
+            y[i * a->y.step[2] + d * a->y.step[3]] = r->result[i * a->v_size + d];
+}
+
+static void run_block(const struct attention_job *j, int64_t head, int64_t block,
+                      const struct attention_room *r)
+{
+    const struct attention_state     *s = j->s;
+    const struct sac_fused_attention *a = &s->a;
+    const int64_t   b = head / a->heads, h = head % a->heads, first = block * s->rows;
+    const int64_t   rows = SAC_MIN(s->rows, a->queries - first);
+    struct sac_conv v = s->scores;
+    load_queries(a, j->q + a->q.offset + b * a->q.step[0] + h * a->q.step[1] + first * a->q.step[2],
+                 rows, r->query);
+    v.weights = r->keys;
+    v.last_w = rows;
+    SAC_SIMD_PICK(sac_conv_rows)(&v, r->query, NULL, r->score, 0, 1);
+    if (a->period)
+        add_mask(a,
+                 j->mask + b % a->period * a->mask_step[0] + h * a->mask_step[1] +
+                     first * a->mask_step[2],
+                 rows, r->score);
+    else
+        SAC_SIMD_PICK(sac_map_softmax)(r->score, r->score, a->keys, 1, rows);
+    mix(j, r, j->y + a->y.offset + b * a->y.step[0] + h * a->y.step[1] + first * a->y.step[2],
+        rows);
+}
+
+static void run_piece(void *arg, int piece, int worker)
+{
+    const struct attention_job   *j = arg;
+    const struct attention_state *s = j->s;
+    struct attention_room         r = {.keys = j->scratch + piece * s->room};
+    int64_t                       packed = -1;
+    (void)worker;
+    r.values = r.keys + s->scores.group_weights;
+    r.query = r.values + s->mix.group_weights;
+    r.score = r.query + s->rows * s->a.size;
+    r.result = r.score + s->rows * s->a.keys;
+    for (int64_t u = s->units * piece / s->pieces; u < s->units * (piece + 1) / s->pieces; u++) {
+        const int64_t head = u / s->blocks;
+        if (head != packed)
+            pack_head(j, head, &r);
+        packed = head;
+        run_block(j, head, u % s->blocks, &r);
+    }
+}
+
+static sac_result attention_run(struct sac_device *dev, void *state, void *const *in,
+                                void *const *out, void *scratch, struct sac_device_stream *stream)
+{
+    const struct attention_state *s = state;
+    struct attention_job          job = {s,      in[0],  in[1], in[2], s->a.period ? in[3] : NULL,
+                                         out[0], scratch};
+    (void)stream;
+    sac_worker_pool_run(dev->workers, s->pieces, run_piece, &job);
+    return SAC_OK;
+}
+
+const struct sac_kernel sac_cpu_FusedAttention = {
+    SAC_OP_FusedAttention, attention_supports, attention_prepare, attention_run, attention_release};
