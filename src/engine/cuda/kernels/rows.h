@@ -11,7 +11,7 @@ KERNEL(ConvInteger) KERNEL(ConvTranspose) KERNEL(Cos) KERNEL(Cosh) KERNEL(CumPro
 KERNEL(DeformConv) KERNEL(DepthToSpace) KERNEL(DequantizeLinear) KERNEL(Det) KERNEL(DFT) KERNEL(Div)
 KERNEL(Dropout) KERNEL(DynamicQuantizeLinear) KERNEL(Einsum) KERNEL(Elu) KERNEL(Equal) KERNEL(Erf)
 KERNEL(Exp) KERNEL(Expand) KERNEL(Excitation)
-KERNEL(EyeLike) KERNEL(Flatten) KERNEL(Floor) KERNEL(FusedConv)
+KERNEL(EyeLike) KERNEL(Flatten) KERNEL(Floor) KERNEL(FusedAttention) KERNEL(FusedConv)
 KERNEL(FusedMatMul)
 KERNEL(GatedSum) KERNEL(Gather) KERNEL(GatherElements) KERNEL(GatherND) KERNEL(Gelu) KERNEL(Gemm)
 KERNEL(GlobalAveragePool) KERNEL(GlobalLpPool) KERNEL(GlobalMaxPool) KERNEL(Greater)
