@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention as exporters spell it, softmax(scale Q K^T + masks) V with the heads taken apart and
+ * put together around it, is one FusedAttention, which reads and writes them where they lie. */
+#include <string.h>
+
+#include "engine/ops/reads.h"
+#include "engine/passes/attention_mask.h"
+#include "engine/passes/strided.h"
+
+enum { DEPTH_MAX = 24, ADDS_MAX = 4 };
+enum { BATCH, HEAD, TOKEN, NUMBER };
+
+struct spelling {
+    struct sac_node *scores, *mix; /* the two products */
+    bool             turned;       /* mix is V^T P^T */
+    double           scale;
+    struct {
+        struct sac_value *what, *scores; /* added, and the sum */
+        double            factor;        /* of the scalings after it */
+    } add[ADDS_MAX];
+    int                adds;
+    struct sac_strided q, k, v, y;
+    struct sac_value  *out, *mask;
+};
+
+/* ---- from the softmax on ---- */
+
+static bool same_dtype(const struct sac_node *n)
+{
+    return sac_is(n, "Identity") ||
+           (sac_is(n, "Cast") && n->inputs[0] && n->inputs[0]->dtype == n->outputs[0]->dtype);
+}
+
+/* Where(IsNaN(v), 0, v): what exporters add for a row with every key masked, which FusedAttention
+ * makes zeros of. */
+static struct sac_value *after_guard(const struct sac_graph *g, const struct sac_value *v)
+{
+    float zero;
+    for (size_t i = 0; v->uses == 2 && i < g->node_count; i++) {
+        const struct sac_node *n = g->nodes[i], *is_nan;
+        if (!sac_is(n, "Where") || sac_node_input(n, 2) != v)
+            continue;
+        is_nan = sac_made_by(n->inputs[0], "IsNaN");
+        if (is_nan && is_nan->inputs[0] == v && is_nan->outputs[0]->uses == 1 &&
+            sac_constant_scalar(n->inputs[1], &zero) && zero == 0 &&
+            sac_same_shape(n->outputs[0], v))
+            return n->outputs[0];
+    }
+    return NULL;
+}
+
+static bool turns_last_two(const struct sac_node *n)
+{
+    const int64_t *perm;
+    const int      rank = n->inputs[0] ? n->inputs[0]->rank : -1;
+    if (rank < 2 || !sac_is(n, "Transpose") || sac_attr_ints(n, "perm", &perm) != (size_t)rank)
+        return false;
+    for (int d = 0; d < rank; d++)
+        if (perm[d] != (d < rank - 2 ? d : 2 * rank - 3 - d))
+            return false;
+    return true;
+}
+
+/* The product that mixes the values, which alone reads the shares v. */
+static bool find_mix(const struct sac_graph *g, struct sac_value *v, struct spelling *s)
+{
+    for (int depth = 0; depth < DEPTH_MAX; depth++) {
+        struct sac_value *guarded = after_guard(g, v);
+        struct sac_node  *n = guarded ? NULL : sac_graph_only_reader(g, v);
+        if (guarded) {
+            v = guarded;
+            continue;
+        }
+        if (sac_is(n, "MatMul") && n->input_count == 2 && n->inputs[s->turned] == v) {
+            s->mix = n;
+            return n->outputs[0]->rank >= 2;
+        }
+        if (!n || n->inputs[0] != v || (!same_dtype(n) && !turns_last_two(n)))
+            return false;
+        s->turned ^= turns_last_two(n);
+        v = n->outputs[0];
+    }
+    return false;
+}
+
+/* ---- back from the softmax ---- */
+
+static bool only_reshapes(const struct sac_node *n)
+{
+    return sac_is(n, "Reshape") || sac_is(n, "Squeeze") || sac_is(n, "Unsqueeze");
+}
+
+/* Of what an Add adds, the scores: what a product makes, scaled, reshaped or added to before. */
+static bool are_scores(const struct sac_value *v)
+{
+    double factor;
+    for (int depth = 0; v && v->uses == 1 && depth < DEPTH_MAX; depth++) {
+        const struct sac_node *n = v->producer;
+        if (sac_is(n, "MatMul"))
+            return !n->inputs[1]->data;
+        if (sac_is(n, "Add"))
+            v = n->inputs[n->inputs[0]->data != NULL];
+        else
+            v = n && (same_dtype(n) || only_reshapes(n)) ? n->inputs[0] : sac_scaled(v, &factor);
+    }
+    return false;
+}
+
+/* The scores before an Add, which is noted. */
+static struct sac_value *before_add(const struct sac_node *n, struct spelling *s)
+{
+    for (int i = 0; s->adds < ADDS_MAX && i < 2; i++) {
+        struct sac_value *x = n->inputs[i], *what = n->inputs[1 - i];
+        if (!x || !what || !sac_same_shape(x, n->outputs[0]) || !are_scores(x))
+            continue;
+        s->add[s->adds].what = what;
+        s->add[s->adds].scores = n->outputs[0];
+        s->add[s->adds++].factor = s->scale;
+        return x;
+    }
+    return NULL;
+}
+
+static bool find_scores(struct sac_value *v, struct spelling *s)
+{
+    for (int depth = 0; v && v->uses == 1 && depth < DEPTH_MAX; depth++) {
+        const struct sac_node *n = v->producer;
+        double                 factor = 1;
+        if (sac_is(n, "MatMul")) {
+            s->scores = v->producer;
+            return v->rank >= 2;
+        }
+        if (sac_is(n, "Add"))
+            v = before_add(n, s);
+        else
+            v = n && (same_dtype(n) || only_reshapes(n)) ? n->inputs[0] : sac_scaled(v, &factor);
+        s->scale *= factor;
+    }
+    return false;
+}
+
+/* ---- where the heads lie ---- */
+
+static bool entries_of(const struct sac_strided *s, int64_t *entry, int64_t *bits)
+{
+    const int64_t *part[] = {s->dim, s->step};
+    bool           open, fits = sac_strided_entry(s->offset, &entry[0], &open);
+    *bits = open;
+    for (int i = 1; fits && i < SAC_VIEW_ENTRIES; i++) {
+        fits =
+            sac_strided_entry(part[i > SAC_VIEW_RANK][(i - 1) % SAC_VIEW_RANK], &entry[i], &open);
+        *bits |= (int64_t)open << i;
+    }
+    return fits;
+}
+
+/* The same batches, as far as can be known: an open number of them is counted in each view's own
+ * base. */
+static bool same_batch(int64_t a, int64_t b)
+{
+    int64_t each;
+    bool    open_a, open_b;
+    return a == b || (sac_strided_entry(a, &each, &open_a) &&
+                      sac_strided_entry(b, &each, &open_b) && open_a && open_b);
+}
+
+/* Makes [batch,head,token,number] of a product's operand, or of its result; `like` (NULL: none)
+ * has the batches and heads wanted. */
+static bool as_heads(struct sac_strided *s, bool turn, const struct sac_strided *like)
+{
+    int64_t   dims[SAC_VIEW_RANK] = {1, 1}, entry[SAC_VIEW_ENTRIES], bits, leading = 1;
+    const int r = s->rank;
+    if (r < 2)
+        return false;
+    if (turn)
+        sac_strided_turn(s);
+    for (int d = 0; d < r - 2; d++)
+        leading *= s->dim[d];
+    dims[HEAD] = like ? like->dim[HEAD] : r > 3 ? s->dim[r - 3] : 1;
+    dims[BATCH] = leading / dims[HEAD];
+    dims[TOKEN] = s->dim[r - 2];
+    dims[NUMBER] = s->dim[r - 1];
+    return leading % dims[HEAD] == 0 && (!like || same_batch(dims[BATCH], like->dim[BATCH])) &&
+           sac_strided_reshape(s, SAC_VIEW_RANK, dims) && entries_of(s, entry, &bits);
+}
+
+/* The view of an operand from as far before it as possible where the numbers of a head are
+ * neighbours, else from as far as possible. */
+static bool find_operand(struct sac_value *v, bool turn, const struct sac_strided *like,
+                         struct sac_strided *out)
+{
+    int far = 0;
+    if (!v || v->data)
+        return false;
+    for (const struct sac_value *w = sac_strided_before(v); w && far < DEPTH_MAX; far++)
+        w = sac_strided_before(w);
+    for (int any = 0; any < 2; any++)
+        for (int depth = far; depth >= 0; depth--)
+            if (sac_strided_from(out, v, depth) && as_heads(out, turn, like) &&
+                (any || out->step[NUMBER] == 1))
+                return true;
+    return false;
+}
+
+static bool moves(const struct sac_node *n)
+{
+    return sac_is(n, "Transpose") || sac_is(n, "Flatten") || only_reshapes(n) || same_dtype(n);
+}
+
+/* The same for the result, which may be put together after the product. */
+static bool find_result(const struct sac_graph *g, struct spelling *s)
+{
+    struct sac_value *after[DEPTH_MAX] = {s->mix->outputs[0]};
+    int               far = 0;
+    for (const struct sac_node *n; far + 1 < DEPTH_MAX; after[++far] = n->outputs[0]) {
+        n = sac_graph_only_reader(g, after[far]);
+        if (!n || !moves(n) || n->inputs[0] != after[far] || n->outputs[0]->rank < 0)
+            break;
+    }
+    for (int any = 0; any < 2; any++)
+        for (int depth = far; depth >= 0; depth--)
+            if (sac_strided_into(&s->y, after[0], after[depth], depth) &&
+                as_heads(&s->y, s->turned, &s->q) && (any || s->y.step[NUMBER] == 1)) {
+                s->out = after[depth];
+                return true;
+            }
+    return false;
+}
+
+static bool find_heads(const struct sac_graph *g, struct spelling *s)
+{
+    if (!find_operand(s->scores->inputs[0], false, NULL, &s->q) ||
+        !find_operand(s->scores->inputs[1], true, &s->q, &s->k) ||
+        !find_operand(s->mix->inputs[!s->turned], s->turned, &s->q, &s->v) || !find_result(g, s))
+        return false;
+    s->scale *= s->q.scale * s->k.scale;
+    return s->k.dim[NUMBER] == s->q.dim[NUMBER] && s->v.dim[TOKEN] == s->k.dim[TOKEN] &&
+           s->y.dim[TOKEN] == s->q.dim[TOKEN] && s->y.dim[NUMBER] == s->v.dim[NUMBER] &&
+           s->v.scale == 1;
+}
+
+/* ---- masks ---- */
+
+/* A mask that is computed is taken as it is: the only one, added last, of four dims. */
+static bool computed_mask(struct spelling *s)
+{
+    struct sac_value       *m = s->add[0].what;
+    const struct sac_value *scores = s->add[0].scores, *product = s->scores->outputs[0];
+    if (s->adds != 1 || s->add[0].factor != 1 || m->rank != 4 || m->dtype != SAC_F32 ||
+        product->rank != 4 || !sac_same_shape(scores, product) || m->dims[3] <= 0 ||
+        m->dims[3] != scores->dims[3])
+        return false;
+    for (int d = 0; d < 3; d++)
+        if (m->dims[d] != 1 && (m->dims[d] != scores->dims[d] || (d > 0 && m->dims[d] <= 0)))
+            return false;
+    s->mask = m;
+    return true;
+}
+
+/* False: nothing changes, or with a result that is not SAC_OK. */
+static bool find_mask(struct sac_graph *g, struct spelling *s, sac_result *res)
+{
+    struct sac_mask_sum sum = {
+        .heads = s->q.dim[HEAD], .queries = s->q.dim[TOKEN], .keys = s->k.dim[TOKEN]};
+    int64_t each;
+    bool    open[3], fits = true;
+    if (s->adds == 0 || (!s->add[0].what->data && computed_mask(s)))
+        return true;
+    if (!sac_strided_entry(sum.heads, &each, &open[0]) ||
+        !sac_strided_entry(sum.queries, &each, &open[1]) ||
+        !sac_strided_entry(sum.keys, &each, &open[2]) || open[0] || open[1] || open[2])
+        return false;
+    for (int i = 0; fits && i < s->adds; i++)
+        fits = sac_mask_add(&sum, s->add[i].what, s->add[i].scores, s->add[i].factor);
+    if (fits)
+        *res = sac_mask_value(g, &sum, &s->mask);
+    sac_mask_finish(&sum);
+    return fits && *res == SAC_OK;
+}
+
+/* ---- the new node ---- */
+
+static sac_result set_view(struct sac_graph *g, struct sac_node *n, const char *name,
+                           const char *open_name, const struct sac_strided *s)
+{
+    int64_t entry[SAC_VIEW_ENTRIES], open[2] = {s->open};
+    entries_of(s, entry, &open[1]); /* as_heads has seen that it can */
+    sac_result res = sac_node_set_ints(g, n, name, entry, SAC_VIEW_ENTRIES);
+    if (res == SAC_OK && open[1])
+        res = sac_node_set_ints(g, n, open_name, open, 2);
+    return res;
+}
+
+static sac_result make(struct sac_graph *g, const struct spelling *s)
+{
+    struct sac_node *n = sac_op_node(g, "saccade", "FusedAttention", s->mask ? 4 : 3, 1, s->mix);
+    if (!n)
+        return SAC_ERR_MEMORY;
+    n->inputs[0] = s->q.base;
+    n->inputs[1] = s->k.base;
+    n->inputs[2] = s->v.base;
+    if (s->mask)
+        n->inputs[3] = s->mask;
+    sac_result res = set_view(g, n, "q", "q_open", &s->q);
+    if (res == SAC_OK)
+        res = set_view(g, n, "k", "k_open", &s->k);
+    if (res == SAC_OK)
+        res = set_view(g, n, "v", "v_open", &s->v);
+    if (res == SAC_OK)
+        res = set_view(g, n, "y", "y_open", &s->y);
+    if (res == SAC_OK)
+        res = sac_node_set_float(g, n, "scale", (float)s->scale);
+    if (res == SAC_OK)
+        res = sac_node_set_ints(g, n, "shape", s->out->dims, (size_t)s->out->rank);
+    return res == SAC_OK ? sac_take_over(g, n, s->out->producer) : res;
+}
+
+static bool along_last_axis(const struct sac_node *n)
+{
+    const int rank = n->inputs[0]->rank;
+    int       axis;
+    return n->inputs[0]->dtype == SAC_F32 &&
+           sac_axis_normalise(sac_attr_int(n, "axis", n->opset < 13 ? 1 : -1), rank, &axis) &&
+           axis == rank - 1;
+}
+
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    struct spelling s = {.scale = 1};
+    sac_result      res = SAC_OK;
+    if (!sac_is(n, "Softmax") || !along_last_axis(n) || !find_scores(n->inputs[0], &s) ||
+        !find_mix(g, n->outputs[0], &s) || !find_heads(g, &s) || !find_mask(g, &s, &res))
+        return res;
+    *changed = true;
+    return make(g, &s);
+}
+
+const struct sac_pass sac_pass_attention = {"attention", visit};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A value as a strided view of another: what Transpose, Reshape, Split, Slice, Gather of one index
+ * and their like do to a value is a change of offset, dims and steps, so an operator that reads
+ * through steps needs none of them. attention.c uses it.
+ *
+ * One dim of the base may be open. In the view's numbers a large prime stands for it, so that they
+ * can be multiplied, divided and compared like any others; sac_strided_entry takes them apart. */
+#ifndef SAC_ENGINE_PASSES_STRIDED_H
+#define SAC_ENGINE_PASSES_STRIDED_H
+
+#include "engine/passes/pass.h"
+
+struct sac_strided {
+    struct sac_value *base;
+    int               rank, open; /* open: the base's open axis, -1: none */
+    int64_t           offset, dim[SAC_RANK_MAX], step[SAC_RANK_MAX];
+    double            scale; /* the value is this times what the view sees */
+};
+
+/* v itself. False: more than one of its dims is open, or it is unknown or too large. */
+bool sac_strided_dense(struct sac_strided *s, struct sac_value *v);
+/* The same numbers in these dims; false when no steps describe them. */
+bool sac_strided_reshape(struct sac_strided *s, int rank, const int64_t *dims);
+/* The last two dims change places. */
+void sac_strided_turn(struct sac_strided *s);
+/* A node that sac_strided_from can look through, seen from its output v: the input that it moves;
+ * NULL: it is none. */
+struct sac_value *sac_strided_before(const struct sac_value *v);
+
+/* What v sees of the value that lies `depth` nodes before it; false: it is no strided view. */
+bool sac_strided_from(struct sac_strided *s, struct sac_value *v, int depth);
+/* How the numbers of v lie in `after`, which Transposes and Reshapes make of it, `depth` of them:
+ * the view's base is `after`. */
+bool sac_strided_into(struct sac_strided *s, struct sac_value *v, struct sac_value *after,
+                      int depth);
+/* Takes a number of the view apart: `*each` for every entry of the open axis, or in all. */
+bool sac_strided_entry(int64_t number, int64_t *each, bool *open);
+
+/* v is a value times a constant scalar, or divided by one: that value, and the factor. NULL: it is
+ * not. */
+struct sac_value *sac_scaled(const struct sac_value *v, double *factor);
+
+#endif

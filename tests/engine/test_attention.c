@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention as exporters spell it becomes one step, with the numbers of the steps it replaces. */
+#include <math.h>
+#include <string.h>
+
+#include <saccade/model.h>
+#include "base/base.h"
+#include "tests/engine/device.h"
+#include "tests/engine/proto.h"
+#include "tests/test.h"
+
+enum { NODES_MAX = 24, SHAPES_MAX = 6 };
+
+struct node {
+    const char *op, *inputs, *outputs, *attr, *numbers; /* an attribute of ints; "axis" of one */
+};
+struct spelling {
+    const char *name, *x, *y; /* dims of the input and the output, ? the batch */
+    struct {
+        const char *name, *numbers;
+    } shape[SHAPES_MAX];
+    struct node node[NODES_MAX];
+    int         found, steps; /* of FusedAttention; and in all, 0: any number */
+    const char *also;         /* another output, "scores 1 2 5 5" */
+};
+
+/* Q, K and V of a packed [batch,5,24], two heads of four numbers. */
+#define PACKED                                                                       \
+    {"Reshape", "x parts", "r"}, {"Transpose", "r", "t", "perm", "2 0 3 1 4"},       \
+        {"Split", "t thirds", "q1 k1 v1", "axis", "0"}, {"Squeeze", "q1 zero", "q"}, \
+        {"Squeeze", "k1 zero", "k"},                                                 \
+    {                                                                                \
+        "Squeeze", "v1 zero", "v"                                                    \
+    }
+#define PACKED_SHAPES                             \
+    {"parts", "-1 5 3 2 4"}, {"thirds", "1 1 1"}, \
+    {                                             \
+        "zero", "0"                               \
+    }
+#define JOINED                                   \
+    {"Transpose", "o", "ot", "perm", "0 2 1 3"}, \
+    {                                            \
+        "Reshape", "ot joined", "y"              \
+    }
+
+static const struct spelling spellings[] = {
+    {"both scaled",
+     "? 5 24",
+     "? 5 8",
+     {PACKED_SHAPES, {"joined", "-1 5 8"}},
+     {PACKED,
+      {"Mul", "q root", "qs"},
+      {"Transpose", "k", "kt", "perm", "0 1 3 2"},
+      {"Mul", "root kt", "ks"},
+      {"MatMul", "qs ks", "s"},
+      {"Softmax", "s", "p", "axis", "-1"},
+      {"MatMul", "p v", "o"},
+      JOINED},
+     1,
+     1},
+    {"masked and guarded",
+     "? 5 24",
+     "? 5 8",
+     {PACKED_SHAPES, {"joined", "-1 5 8"}},
+     {PACKED,
+      {"Transpose", "k", "kt", "perm", "0 1 3 2"},
+      {"MatMul", "q kt", "s"},
+      {"Div", "s two", "sd"},
+      {"Add", "bias sd", "sb"},
+      {"Add", "sb row", "sr"},
+      {"Softmax", "sr", "p0", "axis", "-1"},
+      {"IsNaN", "p0", "n"},
+      {"Where", "n nothing p0", "p"},
+      {"MatMul", "p v", "o"},
+      JOINED},
+     1,
+     1},
+    {"gathered, the scale after the bias",
+     "? 5 24",
+     "? 5 8",
+     {{"parts", "-1 5 3 2 4"}, {"joined", "-1 5 8"}},
+     {{"Reshape", "x parts", "r"},
+      {"Transpose", "r", "t", "perm", "2 0 3 1 4"},
+      {"Gather", "t i0", "q", "axis", "0"},
+      {"Gather", "t i1", "k", "axis", "0"},
+      {"Gather", "t i2", "v", "axis", "0"},
+      {"Transpose", "k", "kt", "perm", "0 1 3 2"},
+      {"MatMul", "q kt", "s"},
+      {"Add", "s bias", "sb"},
+      {"Mul", "sb half", "sm"},
+      {"Softmax", "sm", "p", "axis", "3"},
+      {"Identity", "p", "pi"},
+      {"MatMul", "pi v", "o"},
+      JOINED},
+     1,
+     1},
+    {"sliced from tokens first",
+     "5 ? 24",
+     "5 ? 8",
+     {{"heads", "5 -1 2 4"},
+      {"joined", "5 -1 8"},
+      {"end1", "8"},
+      {"end2", "16"},
+      {"end3", "24"},
+      {"zero", "0"}},
+     {{"Slice", "x zero end1 last", "q0"},
+      {"Slice", "x end1 end2 last", "k0"},
+      {"Slice", "x end2 end3 last", "v0"},
+      {"Reshape", "q0 heads", "q1"},
+      {"Reshape", "k0 heads", "k1"},
+      {"Reshape", "v0 heads", "v1"},
+      {"Transpose", "q1", "q", "perm", "1 2 0 3"},
+      {"Transpose", "k1", "kt", "perm", "1 2 3 0"},
+      {"Transpose", "v1", "v", "perm", "1 2 0 3"},
+      {"MatMul", "q kt", "s"},
+      {"Mul", "half s", "sm"},
+      {"Softmax", "sm", "p", "axis", "-1"},
+      {"MatMul", "p v", "o"},
+      {"Transpose", "o", "ot", "perm", "2 0 1 3"},
+      {"Reshape", "ot joined", "y"}},
+     1,
+     1},
+    {"windows with a mask of their own",
+     "? 10 24",
+     "? 5 8",
+     {PACKED_SHAPES, {"joined", "-1 5 8"}, {"windows", "-1 2 2 5 5"}, {"whole", "-1 2 5 5"}},
+     {PACKED,
+      {"Transpose", "k", "kt", "perm", "0 1 3 2"},
+      {"MatMul", "q kt", "s"},
+      {"Add", "s bias", "sb"},
+      {"Reshape", "sb windows", "sw"},
+      {"Add", "sw window", "sm"},
+      {"Reshape", "sm whole", "sr"},
+      {"Softmax", "sr", "p", "axis", "-1"},
+      {"MatMul", "p v", "o"},
+      JOINED},
+     1,
+     1},
+    {"channels first, values times shares",
+     "? 24 5",
+     "? 8 5",
+     {{"parts", "-1 2 12 5"}, {"thirds", "4 4 4"}, {"joined", "-1 8 5"}},
+     {{"Reshape", "x parts", "r"},
+      {"Split", "r thirds", "q0 k v", "axis", "2"},
+      {"Transpose", "q0", "q", "perm", "0 1 3 2"},
+      {"MatMul", "q k", "s"},
+      {"Mul", "s half", "sm"},
+      {"Softmax", "sm", "p", "axis", "-1"},
+      {"Transpose", "p", "pt", "perm", "0 1 3 2"},
+      {"MatMul", "v pt", "o"},
+      {"Reshape", "o joined", "y"}},
+     1},
+    {"heads among the batch, which no steps describe",
+     "? 5 24",
+     "? 5 8",
+     {PACKED_SHAPES, {"joined", "-1 5 8"}, {"flat", "-1 5 4"}, {"whole", "-1 2 5 4"}},
+     {PACKED,
+      {"Reshape", "q flat", "qf"},
+      {"Reshape", "k flat", "kf"},
+      {"Reshape", "v flat", "vf"},
+      {"Transpose", "kf", "kt", "perm", "0 2 1"},
+      {"MatMul", "qf kt", "s"},
+      {"Softmax", "s", "p", "axis", "-1"},
+      {"MatMul", "p vf", "of"},
+      {"Reshape", "of whole", "o"},
+      JOINED},
+     1},
+    {"a scale from a shape",
+     "? 5 24",
+     "? 5 8",
+     {PACKED_SHAPES, {"joined", "-1 5 8"}},
+     {PACKED,
+      {"Shape", "q", "dims"},
+      {"Gather", "dims i3", "size"},
+      {"Cast", "size", "sizef", "to", "1"},
+      {"Sqrt", "sizef", "rootf"},
+      {"Transpose", "k", "kt", "perm", "0 1 3 2"},
+      {"MatMul", "q kt", "s"},
+      {"Div", "s rootf", "sm"},
+      {"Softmax", "sm", "p", "axis", "-1"},
+      {"MatMul", "p v", "o"},
+      JOINED},
+     1,
+     1},
+    {"scores that are an output too",
+     "? 5 24",
+     "? 5 8",
+     {PACKED_SHAPES, {"joined", "-1 5 8"}},
+     {PACKED,
+      {"Transpose", "k", "kt", "perm", "0 1 3 2"},
+      {"MatMul", "q kt", "s"},
+      {"Softmax", "s", "p", "axis", "-1"},
+      {"MatMul", "p v", "o"},
+      JOINED},
+     0,
+     0,
+     "s"},
+    {"shares that are an output too",
+     "? 5 24",
+     "? 5 8",
+     {PACKED_SHAPES, {"joined", "-1 5 8"}},
+     {PACKED,
+      {"Transpose", "k", "kt", "perm", "0 1 3 2"},
+      {"MatMul", "q kt", "s"},
+      {"Softmax", "s", "p", "axis", "-1"},
+      {"MatMul", "p v", "o"},
+      JOINED},
+     0,
+     0,
+     "p"},
+    {"a softmax along the queries",
+     "? 5 24",
+     "? 5 8",
+     {PACKED_SHAPES, {"joined", "-1 5 8"}},
+     {PACKED,
+      {"Transpose", "k", "kt", "perm", "0 1 3 2"},
+      {"MatMul", "q kt", "s"},
+      {"Softmax", "s", "p", "axis", "2"},
+      {"MatMul", "p v", "o"},
+      JOINED},
+     0},
+};
+
+static float number_of(int i)
+{
+    return sinf((float)i * 1.7f) * 1.5f;
+}
+
+static void add_floats(struct proto *graph, const char *name, const char *dims, int count,
+                       float hidden)
+{
+    float data[64];
+    for (int i = 0; i < count; i++)
+        data[i] = i % 7 == 3 && hidden ? hidden : number_of(i + 11);
+    proto_initializer(graph, name, 1, dims, data, (size_t)count * sizeof *data);
+}
+
+static void add_constants(struct proto *graph, const struct spelling *s)
+{
+    static const struct {
+        const char *name;
+        float       value;
+    } numbers[] = {{"root", 0.70710678f}, {"half", 0.5f}, {"two", 2}, {"nothing", 0}};
+    for (size_t i = 0; i < SAC_COUNT(numbers); i++)
+        proto_initializer(graph, numbers[i].name, 1, "", &numbers[i].value, sizeof(float));
+    for (int64_t i = 0; i < 4; i++)
+        proto_initializer(graph, (const char *[]){"i0", "i1", "i2", "i3"}[i], 7, "", &i, sizeof i);
+    const int64_t last = 2;
+    proto_initializer(graph, "last", 7, "1", &last, sizeof last);
+    add_floats(graph, "bias", "1 2 5 5", 50, 0);
+    add_floats(graph, "row", "5", 5, -INFINITY);
+    add_floats(graph, "window", "1 2 1 5 5", 50, -100);
+    for (int i = 0; i < SHAPES_MAX && s->shape[i].name; i++) {
+        int64_t data[8];
+        int     count = 0;
+        char   *end;
+        char    dims[16];
+        for (const char *at = s->shape[i].numbers; *at; at = end)
+            data[count++] = strtoll(at, &end, 10);
+        snprintf(dims, sizeof dims, "%d", count);
+        proto_initializer(graph, s->shape[i].name, 7, dims, data, (size_t)count * sizeof *data);
+    }
+}
+
+static void make_model(const struct spelling *s, struct proto *kept)
+{
+    struct proto graph = {0};
+    add_constants(&graph, s);
+    proto_input(&graph, "x", 1, s->x);
+    for (int i = 0; i < NODES_MAX && s->node[i].op; i++) {
+        const struct node *n = &s->node[i];
+        struct proto       attrs = {0};
+        if (n->attr && strcmp(n->attr, "perm") == 0)
+            proto_attr_ints(&attrs, n->attr, n->numbers);
+        else if (n->attr)
+            proto_attr_int(&attrs, n->attr, strtoll(n->numbers, NULL, 10));
+        proto_node(&graph, n->op, n->inputs, n->outputs, &attrs);
+    }
+    proto_output(&graph, "y", 1, s->y);
+    if (s->also)
+        proto_output(&graph, s->also, 1, "? 2 5 5");
+    proto_model(kept, &graph, 17);
+}
+
+struct count {
+    int steps, found;
+};
+
+static void count_step(void *user, const char *line)
+{
+    struct count *c = user;
+    c->steps++;
+    c->found += strstr(line, "FusedAttention ") != NULL;
+}
+
+static sac_tensor *input_of(const struct spelling *s, int64_t batch)
+{
+    struct sac_tensor_desc desc = {.dtype = SAC_F32};
+    sac_tensor            *t = NULL;
+    for (const char *at = s->x; at; at = strchr(at, ' '), at = at ? at + 1 : NULL)
+        desc.shape[desc.rank++] = *at == '?' ? batch : strtoll(at, NULL, 10);
+    assert_sac_ok(sac_tensor_create(device(), &desc, "x", &t));
+    float *data = sac_tensor_data(t);
+    for (int64_t i = 0; i < sac_tensor_desc_elements(&desc); i++)
+        data[i] = number_of((int)i);
+    return t;
+}
+
+/* y of the model, loaded with its passes or without. */
+static sac_tensor *result_of(const struct proto *kept, const struct spelling *s, int64_t batch,
+                             bool optimise, struct count *count)
+{
+    struct sac_model_params params = sac_model_params_default();
+    sac_tensor             *in = input_of(s, batch), *out[2] = {NULL};
+    sac_model              *m = NULL;
+    params.optimise = optimise;
+    assert_sac_ok(
+        sac_model_load_memory(device(), kept->bytes, kept->size, "test.onnx", &params, &m));
+    assert_sac_ok(sac_model_run(m, &in, out));
+    sac_model_dump_steps(m, count_step, count);
+    sac_tensor_unref(&in);
+    sac_tensor_unref(&out[1]);
+    sac_model_unref(&m);
+    return out[0];
+}
+
+static void check_batch(const struct spelling *s, const struct proto *kept, int64_t batch)
+{
+    struct count fused = {0}, plain = {0};
+    sac_tensor  *y = result_of(kept, s, batch, true, &fused),
+               *want = result_of(kept, s, batch, false, &plain);
+    const float  *a = sac_tensor_data(y), *b = sac_tensor_data(want);
+    const int64_t count = sac_tensor_desc_elements(sac_tensor_describe(want));
+    if (fused.found != s->found || (s->steps && fused.steps != s->steps))
+        fail_msg("%s: %d of FusedAttention in %d steps", s->name, fused.found, fused.steps);
+    assert_int_equal(plain.found, 0);
+    assert_int_equal(sac_tensor_desc_elements(sac_tensor_describe(y)), count);
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabsf(a[i] - b[i]) <= 1e-5f))
+            fail_msg("%s: number %lld is %g, unfused %g", s->name, (long long)i, a[i], b[i]);
+    sac_tensor_unref(&y);
+    sac_tensor_unref(&want);
+}
+
+static void each_spelling_is_one_step(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(spellings); i++) {
+        struct proto kept = {0};
+        make_model(&spellings[i], &kept);
+        for (int64_t batch = 1; batch <= 3; batch++)
+            check_batch(&spellings[i], &kept, batch);
+        proto_free(&kept);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_spelling_is_one_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, close_device);
+}
