@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA device's own kernels on float16 tensors of the size that YOLOX-S and vision transformers
- * have at batch 32: time and the bytes that each must read and write, beside a copy on the same
- * card.
+ * have at batch 32, and of smaller ones that mobile networks, Swin, ConvNeXt and DETR have at 1 and
+ * 8: time and the bytes that each must read and write, beside a copy on the same card. Fifty calls
+ * are one CUDA graph, as a plan's steps are.
  * usage: bench_ops [DEVICE]     default: cuda */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "engine/kernel/layout.h"
 #include "engine/ops/util.h"
 
-enum { REPEATS = 9, PER_REPEAT = 50, IN_MAX = 4, ATTRS_MAX = 4 };
+enum { REPEATS = 9, PER_REPEAT = 50, IN_MAX = 4, RANK_MAX = 5, ATTRS_MAX = 4 };
 
 /* ---- what is run ---- */
 
@@ -28,7 +29,7 @@ struct bench_case {
     const char     *op, *what;
     enum lie        lie;
     int             in_count, rank;
-    int64_t         dims[IN_MAX][4];
+    int64_t         dims[IN_MAX][RANK_MAX];
     struct sac_attr attrs[ATTRS_MAX];
     const float    *constant; /* [4]: of input 2 */
 };
@@ -110,6 +111,48 @@ static const struct bench_case cases[] = {
      {INT("axis", -1)},
      NULL},
     {"Add", "a bias per line", PLAIN, 2, 3, {{32, 197, 768}, {768}}, {{0}}, NULL},
+#define ROW(op, what, ...)                                            \
+    {                                                                 \
+        op, what, PLAIN, 1, 4, {__VA_ARGS__}, {INT("axis", -1)}, NULL \
+    }
+#define NORM(what, rank, length, ...)                                                           \
+    {                                                                                           \
+        "LayerNormalization", what, PLAIN, 2, rank, {__VA_ARGS__, {length}}, {INT("axis", -1)}, \
+            NULL                                                                                \
+    }
+#define POOL(what, ...)                                                   \
+    {                                                                     \
+        "GlobalAveragePool", what, LAST, 1, 4, {__VA_ARGS__}, {{0}}, NULL \
+    }
+#define TWO(op, what, rank, ...)                             \
+    {                                                        \
+        op, what, PLAIN, 2, rank, {__VA_ARGS__}, {{0}}, NULL \
+    }
+    NORM("[1,197,768]", 3, 768, {1, 197, 768}),
+    NORM("[8,197,768]", 3, 768, {8, 197, 768}),
+    NORM("[8,56,56,96]", 4, 96, {8, 56, 56, 96}),
+    ROW("Softmax", "[1,12,197,197]", {1, 12, 197, 197}),
+    ROW("Softmax", "[8,12,197,197]", {8, 12, 197, 197}),
+    ROW("Softmax", "[512,3,49,49]", {512, 3, 49, 49}),
+    ROW("Softmax", "[8,8,1024,1024]", {8, 8, 1024, 1024}),
+    POOL("[1,32,112,112]", {1, 32, 112, 112}),
+    POOL("[8,32,112,112]", {8, 32, 112, 112}),
+    POOL("[1,480,14,14]", {1, 480, 14, 14}),
+    POOL("[8,1280,7,7]", {8, 1280, 7, 7}),
+    TWO("Add", "+ [1,3,49,49]", 4, {512, 3, 49, 49}, {1, 3, 49, 49}),
+    TWO("Add", "+ [1,64,1,49,49]", 5, {8, 64, 3, 49, 49}, {1, 64, 1, 49, 49}),
+    TWO("Mul", "* [8,1,49,49]", 4, {8, 192, 49, 49}, {8, 1, 49, 49}),
+    {"IsNaN", "[64,950,950]", PLAIN, 1, 3, {{64, 950, 950}}, {{0}}, NULL},
+    {"Where",
+     "[64,950,950]",
+     PLAIN,
+     3,
+     3,
+     {{64, 950, 950}, {1, 1, 1}, {64, 950, 950}},
+     {{0}},
+     NULL},
+    {"Gelu", "[8,197,3072]", PLAIN, 1, 3, {{8, 197, 3072}}, {{0}}, NULL},
+    {"Erf", "[8,197,3072]", PLAIN, 1, 3, {{8, 197, 3072}}, {{0}}, NULL},
 };
 
 struct bench {
@@ -155,8 +198,10 @@ static void describe(struct bench *b, const struct bench_case *bc)
     for (int i = 0; i < bc->in_count; i++) {
         struct sac_operand *o = &c->in[i];
         const bool          small = i > 0 && !bc->dims[i][1];
-        *o = (struct sac_operand){
-            .dtype = SAC_F32, .rank = small ? 1 : bc->rank, .present = bc->dims[i][0] > 0};
+        const bool          asks = i == 0 && strcmp(bc->op, "Where") == 0;
+        *o = (struct sac_operand){.dtype = asks ? SAC_BOOL : SAC_F32,
+                                  .rank = small ? 1 : bc->rank,
+                                  .present = bc->dims[i][0] > 0};
         memcpy(o->dims, bc->dims[i], sizeof bc->dims[i]);
         o->data = i == 2 ? (void *)bc->constant : NULL;
     }
@@ -169,7 +214,7 @@ static bool prepare(struct bench *b, const struct bench_case *bc)
     const struct sac_op_call *c = b->call;
     b->plan = (struct sac_kernel_plan){.call = b->call, .precision = SAC_PRECISION_FP16};
     for (int i = 0; i < c->in_count; i++)
-        if (c->in[i].rank == bc->rank)
+        if (c->in[i].rank == bc->rank && c->in[i].dtype == SAC_F32)
             b->plan.in_layout[i] =
                 bc->lie == PLAIN ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_CHANNELS_LAST_HALF;
     const struct sac_kernel_offer offer = ask_kernel(b->dev, b->kernel, &b->plan);
@@ -223,18 +268,27 @@ static void run_copy(struct bench *b)
                            SAC_COPY_ON_DEVICE));
 }
 
-/* The median seconds of one call when many are queued. */
+/* The median seconds of one call of many in a graph: the host would take longer to queue a small
+ * kernel than the GPU to run it. */
 static double time_of(struct bench *b, void (*fn)(struct bench *b))
 {
-    double seconds[REPEATS];
+    const struct sac_device_ops *ops = b->dev->ops;
+    struct sac_device_graph     *graph = NULL;
+    double                       seconds[REPEATS];
+    fn(b); /* what a first call loads is no part of a graph */
+    must(ops->stream_wait(b->stream));
+    must(ops->capture_begin(b->dev, b->stream));
+    for (int k = 0; k < PER_REPEAT; k++)
+        fn(b);
+    must(ops->capture_end(b->dev, b->stream, &graph));
     for (int i = -2; i < REPEATS; i++) {
         const int64_t begin = sac_time_ns();
-        for (int k = 0; k < PER_REPEAT; k++)
-            fn(b);
-        must(b->dev->ops->stream_wait(b->stream));
+        must(ops->graph_launch(b->dev, b->stream, graph));
+        must(ops->stream_wait(b->stream));
         if (i >= 0)
             seconds[i] = (double)(sac_time_ns() - begin) * 1e-9 / PER_REPEAT;
     }
+    ops->graph_destroy(b->dev, &graph);
     qsort(seconds, REPEATS, sizeof *seconds, by_value);
     return seconds[REPEATS / 2];
 }
