@@ -20,6 +20,7 @@
  *   walks one, the outer view says where each begins (lines.h)
  * - team: the threads that work on one line: one, a warp, a block, or a column of a block's
  *   threads over neighbouring lines (team.cuh)
+ * - held: a line whose numbers a team has in its registers, each read once (held.cuh)
  * - body: the work at one index or on one line, a struct with its parameters and a call operator;
  *   each() makes a kernel of it, or a loop on the host (each.cuh)
  * - port: an input or output of the node, by its number: an index into a launch's addresses

@@ -14,17 +14,37 @@ static bool is_wide(const struct sac_op_call *c, int i)
     return c->in[i].present && sac_operand_same_dims(&c->in[i], &c->out[0]);
 }
 
-/* Does a constant need float32? Then the result stays float32. Constants over 16 are places and
- * sizes (grids, strides, anchors), for which eleven bits are too few; those below float16's
- * smallest number are epsilons (of a norm). */
-static bool constant_needs_float(const struct sac_operand *o)
+/* A mask that is added to scores: 0 and one number, which float16 holds, for what is masked. */
+static bool is_mask(const struct sac_operand *o, double low)
 {
+    bool open = false;
     for (int64_t i = 0, n = sac_operand_elements(o); i < n; i++) {
-        const double v = fabs(sac_operand_get(o, i));
-        if (v > 16 || (v > 0 && v < 6.2e-5))
+        const double v = sac_operand_get(o, i);
+        if (v != 0 && v != low)
+            return false;
+        open |= v == 0;
+    }
+    return open && low >= -1e4;
+}
+
+/* Does a constant need float32? Then the result stays float32. Constants over 16 are places and
+ * sizes (grids, strides, anchors), for which eleven bits are too few, unless they are a mask. One
+ * below float16's smallest number is an epsilon (of a norm); beside larger ones, as in a bias, it
+ * is only small, but as a divisor it is not. */
+static bool constant_needs_float(const struct sac_operand *o, bool divides)
+{
+    const double tiny = 6.2e-5;
+    double       low = 0, high = 0;
+    for (int64_t i = 0, n = sac_operand_elements(o); i < n; i++) {
+        const double v = sac_operand_get(o, i);
+        low = fmin(low, v);
+        high = fmax(high, v);
+        if (divides && v != 0 && fabs(v) < tiny)
             return true;
     }
-    return false;
+    if (high > 16 || (low < -16 && (high > 0 || !is_mask(o, low))))
+        return true;
+    return fmax(high, -low) > 0 && fmax(high, -low) < tiny;
 }
 
 static bool follows_half(const struct sac_kernel_question *q, const struct sac_kernel_offer *offer)
@@ -35,7 +55,7 @@ static bool follows_half(const struct sac_kernel_question *q, const struct sac_k
         if (!c->in[i].present || c->in[i].dtype != SAC_F32)
             continue;
         if (c->in[i].data) {
-            if (constant_needs_float(&c->in[i]))
+            if (constant_needs_float(&c->in[i], i == 1 && c->node->op->id == SAC_OP_Div))
                 return false;
         } else if (is_wide(c, i)) {
             if (!sac_layout_is_half(offer->in_layout[i]))
