@@ -135,6 +135,57 @@ struct sac_value *sac_value_like(struct sac_graph *g, const struct sac_value *v)
     return made;
 }
 
+/* The output of n, float32 of these dims; NULL: no memory. */
+static struct sac_value *only_output(struct sac_graph *g, struct sac_node *n, const char *name,
+                                     int rank, const int64_t *dims, sac_result *res)
+{
+    struct sac_value *made = n && *res == SAC_OK ? sac_graph_value(g, name) : NULL;
+    if (!made) {
+        *res = SAC_ERR_MEMORY;
+        return NULL;
+    }
+    made->dtype = n->inputs[0]->dtype;
+    made->rank = rank;
+    memcpy(made->dims, dims, (size_t)rank * sizeof *dims);
+    made->producer = n;
+    n->outputs[0] = made;
+    return made;
+}
+
+struct sac_value *sac_reshaped(struct sac_graph *g, const struct sac_node *like,
+                               struct sac_value *v, int rank, const int64_t *dims, sac_result *res)
+{
+    const struct sac_tensor_desc desc = {.dtype = SAC_I64, .rank = 1, .shape = {rank}};
+    int                          open = 0;
+    for (int d = 0; d < rank; d++) {
+        open += dims[d] == SAC_DIM_OPEN; /* -1, what Reshape fills in */
+        if (dims[d] == 0)                /* what it keeps */
+            return NULL;
+    }
+    if (open > 1)
+        return NULL;
+    struct sac_node *n = sac_op_node(g, "", "Reshape", 2, 1, like);
+    if (n) {
+        n->inputs[0] = v;
+        n->inputs[1] = sac_graph_constant(g, v->name, &desc, dims);
+    }
+    return only_output(g, n && n->inputs[1] ? n : NULL, v->name, rank, dims, res);
+}
+
+struct sac_value *sac_transposed(struct sac_graph *g, const struct sac_node *like,
+                                 struct sac_value *v, const int64_t *perm, sac_result *res)
+{
+    int64_t          dims[SAC_RANK_MAX];
+    struct sac_node *n = sac_op_node(g, "", "Transpose", 1, 1, like);
+    for (int d = 0; d < v->rank; d++)
+        dims[d] = v->dims[perm[d]];
+    if (n) {
+        n->inputs[0] = v;
+        *res = sac_node_set_ints(g, n, "perm", perm, (size_t)v->rank);
+    }
+    return only_output(g, n, v->name, v->rank, dims, res);
+}
+
 sac_result sac_take_over(struct sac_graph *g, struct sac_node *n, struct sac_node *old)
 {
     n->outputs[0] = sac_value_like(g, old->outputs[0]);

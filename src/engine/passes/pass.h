@@ -23,7 +23,7 @@ struct sac_pass {
 extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_identity,
     sac_pass_transpose, sac_pass_activation, sac_pass_gelu, sac_pass_focus, sac_pass_channels,
     sac_pass_conv, sac_pass_norm, sac_pass_gate, sac_pass_pool, sac_pass_excitation,
-    sac_pass_product;
+    sac_pass_product, sac_pass_rows;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are. */
@@ -63,6 +63,12 @@ bool sac_constant_ints(const struct sac_value *v, int64_t *out, size_t max, size
 
 /* A new value of v's dtype and shape. */
 struct sac_value *sac_value_like(struct sac_graph *g, const struct sac_value *v);
+/* v by a Reshape to these dims, of which one may be open; NULL, with SAC_OK, where more are or one
+ * is 0. Nodes made here have the opset of `like`. */
+struct sac_value *sac_reshaped(struct sac_graph *g, const struct sac_node *like,
+                               struct sac_value *v, int rank, const int64_t *dims, sac_result *res);
+struct sac_value *sac_transposed(struct sac_graph *g, const struct sac_node *like,
+                                 struct sac_value *v, const int64_t *perm, sac_result *res);
 /* Replaces old's output by n's first output, which takes its shape. */
 sac_result sac_take_over(struct sac_graph *g, struct sac_node *n, struct sac_node *old);
 /* A new float32 constant of these dims, numbers to be filled in through *data. */

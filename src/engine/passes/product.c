@@ -265,40 +265,10 @@ static sac_result absorb_activation(struct sac_graph *g, const struct product *p
     return made ? sac_set_activation(g, made, &act) : SAC_ERR_MEMORY;
 }
 
-/* r with the product's shape; NULL without an error in *res: the dims are not known. */
-static struct sac_value *reshaped(struct sac_graph *g, const struct product *p, struct sac_value *r,
-                                  sac_result *res)
-{
-    const struct sac_value *y = p->node->outputs[0];
-    int64_t                 target[SAC_RANK_MAX];
-    int                     open = 0;
-    bool                    empty = false;
-    for (int d = 0; d < y->rank; d++) {
-        target[d] = y->dims[d];
-        open += y->dims[d] == SAC_DIM_OPEN; /* -1, what Reshape fills in */
-        empty |= y->dims[d] == 0;           /* what it keeps */
-    }
-    if (open > 1 || empty)
-        return NULL;
-    const struct sac_tensor_desc desc = {.dtype = SAC_I64, .rank = 1, .shape = {y->rank}};
-    struct sac_node             *n = sac_op_node(g, "", "Reshape", 2, 1, p->node);
-    struct sac_value            *shape = n ? sac_graph_constant(g, r->name, &desc, target) : NULL;
-    struct sac_value            *made = shape ? sac_value_like(g, y) : NULL;
-    if (!made) {
-        *res = SAC_ERR_MEMORY;
-        return NULL;
-    }
-    n->inputs[0] = r;
-    n->inputs[1] = shape;
-    n->outputs[0] = made;
-    made->producer = n;
-    return made;
-}
-
 /* r in channels last. Only where that costs nothing: behind what was transposed to channels first,
  * or behind a convolution, whose maps lie in channels last. */
-static struct sac_value *transposed(struct sac_graph *g, const struct product *p,
-                                    struct sac_value *r, sac_result *res)
+static struct sac_value *in_channels_last(struct sac_graph *g, const struct product *p,
+                                          struct sac_value *r, sac_result *res)
 {
     const struct sac_node *from = r->producer;
     int64_t                perm[SAC_RANK_MAX] = {0};
@@ -308,30 +278,21 @@ static struct sac_value *transposed(struct sac_graph *g, const struct product *p
         return NULL;
     for (int i = 1; i < r->rank; i++)
         perm[i] = i == r->rank - 1 ? 1 : i + 1;
-    struct sac_node  *n = sac_op_node(g, "", "Transpose", 1, 1, p->node);
-    struct sac_value *made = n ? sac_value_like(g, p->node->outputs[0]) : NULL;
-    if (made)
-        *res = sac_node_set_ints(g, n, "perm", perm, (size_t)r->rank);
-    if (!made || *res != SAC_OK) {
-        *res = SAC_ERR_MEMORY;
-        return NULL;
-    }
-    n->inputs[0] = r;
-    n->outputs[0] = made;
-    made->producer = n;
-    return made;
+    return sac_transposed(g, p->node, r, perm, res);
 }
 
 /* Without an activation so far, the residual is added before one, which may still follow. */
 static sac_result absorb_residual(struct sac_graph *g, const struct product *p,
                                   const struct follower *f, bool *changed)
 {
-    struct sac_value *r = sac_is(f->node, "Add") ? sac_other_input(f->node, f->v) : NULL;
-    sac_result        res = SAC_OK;
+    struct sac_value       *r = sac_is(f->node, "Add") ? sac_other_input(f->node, f->v) : NULL;
+    const struct sac_value *y = p->node->outputs[0];
+    sac_result              res = SAC_OK;
     if (!r || r == f->v || r->data || p->r || !sac_same_shape(r, f->v))
         return SAC_OK;
     if (f->between)
-        r = to_first(f->between) ? transposed(g, p, r, &res) : reshaped(g, p, r, &res);
+        r = to_first(f->between) ? in_channels_last(g, p, r, &res)
+                                 : sac_reshaped(g, p->node, r, y->rank, y->dims, &res);
     if (!r)
         return res;
     const bool       plain = attr_of(p, "activation") == SAC_ACT_NONE;
