@@ -19,23 +19,35 @@ struct excitation_body {
     float                *between; /* with several parts */
     bool                  eights[2];
 
-    /* What one of the threads that share a row adds to its sum. */
-    OPS_BODY float part_of_row(int which, const float *x, int64_t row, int lane) const
+    /* What one of the threads that share a row adds to its sum. Of a known type, so that the loads
+     * of several turns are under way at once. */
+    template <int TYPE>
+    OPS_BODY float part_of(int which, const float *x, int64_t row, int lane) const
     {
         const struct ops_layer &l = p.layer[which];
         const int64_t           from = row * l.length;
+        const int               length = (int)l.length;
         float                   sum = 0;
-        if (eights[which])
-            for (int64_t k = lane * LANES; k < l.length; k += l.lanes * LANES) {
+        if (eights[which]) {
+            OPS_UNROLL_SOME
+            for (int k = lane * LANES; k < length; k += l.lanes * LANES) {
                 float v[LANES];
-                get8(w[which], l.w_type, from + k, v);
+                get8(w[which], TYPE, from + k, v);
                 OPS_UNROLL
                 for (int j = 0; j < LANES; j++)
                     sum += v[j] * x[k + j];
             }
-        for (int64_t k = lane; k < l.length && !eights[which]; k += l.lanes)
-            sum += get_float(w[which], l.w_type, from + k) * x[k];
+            return sum;
+        }
+        OPS_UNROLL_SOME
+        for (int k = lane; k < length; k += l.lanes)
+            sum += get_float(w[which], TYPE, from + k) * x[k];
         return sum;
+    }
+    OPS_BODY float part_of_row(int which, const float *x, int64_t row, int lane) const
+    {
+        return p.layer[which].w_type == SAC_F16 ? part_of<SAC_F16>(which, x, row, lane)
+                                                : part_of<SAC_F32>(which, x, row, lane);
     }
 
     OPS_BODY float finished(int which, int64_t row, float sum) const

@@ -38,11 +38,9 @@ static void set(struct matmul_lt *lt, cublasLtMatmulDescAttributes_t attribute, 
 static cublasLtEpilogue_t epilogue_of(const struct matmul_spec *s)
 {
     const bool bias = matmul_ends_with_bias(s);
-    switch (matmul_ends_with(s)) {
-    case SAC_ACT_RELU: return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    case SAC_ACT_GELU_TANH: return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
-    default: return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-    }
+    if (matmul_ends_with(s) == SAC_ACT_RELU)
+        return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 static void make_operation(struct matmul_lt *lt, const struct matmul_spec *s)

@@ -168,12 +168,10 @@ bool matmul_ends_with_bias(const struct matmul_spec *s)
     return s->bias && !s->bare;
 }
 
-/* Its GELU is the one by tanh, with fewer digits than float32 has. */
+/* It has a GELU too, the one by tanh, which makes NaN of numbers far below 0. */
 enum sac_activation_kind matmul_ends_with(const struct matmul_spec *s)
 {
-    const bool has = s->act.kind == SAC_ACT_RELU ||
-                     (s->act.kind == SAC_ACT_GELU_TANH && s->precision != SAC_PRECISION_FP32);
-    return has && !s->bare ? s->act.kind : SAC_ACT_NONE;
+    return s->act.kind == SAC_ACT_RELU && !s->bare ? SAC_ACT_RELU : SAC_ACT_NONE;
 }
 
 bool matmul_needs_pass(const struct matmul_spec *s)

@@ -42,7 +42,7 @@ size_t matmul_element(const struct matmul_spec *s);
 
 /* What cuBLASLt's epilogue does. */
 bool matmul_ends_with_bias(const struct matmul_spec *s);
-/* SAC_ACT_NONE, SAC_ACT_RELU or SAC_ACT_GELU_TANH */
+/* SAC_ACT_NONE or SAC_ACT_RELU */
 enum sac_activation_kind matmul_ends_with(const struct matmul_spec *s);
 /* Does our pass follow? It does the rest. */
 bool matmul_needs_pass(const struct matmul_spec *s);
