@@ -5,7 +5,7 @@
 #include "engine/ops/excitation.h"
 
 /* One block alone reads slowly: beyond so many weights several share them, in two launches. */
-enum { WEIGHTS_OF_A_BLOCK = 48 << 10, BLOCKS = 64, PARTS_MAX = 16 };
+enum { WEIGHTS_OF_A_BLOCK = 12 << 10, BLOCKS = 64, PARTS_MAX = 16 };
 
 /* Maps of one pixel lie the same in both orders. */
 static bool excitation_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)

@@ -259,25 +259,44 @@ __device__ __forceinline__ void tile_scores(const tile_state<S> &s, const uint16
     }
 }
 
+/* Adds the mask. Of a known type, and without a question for each key, so that all loads are under
+ * way at once. */
+template <int TYPE>
+__device__ __forceinline__ void tile_mask(const tile_params &a, int first, const int64_t (&rows)[2],
+                                          float (&c)[TILE / 8][4])
+{
+    const int last = (int)a.p.keys - 1, t = threadIdx.x & 3;
+#pragma unroll
+    for (int j = 0; j < TILE / 8; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int key = first + j * 8 + 2 * t + i % 2;
+            c[j][i] +=
+                get_float(a.mask, TYPE, rows[i / 2] + (key < last ? key : last) * a.p.mask_step[3]);
+        }
+}
+
 /* Scaled, with the mask, in powers of two; keys that there are not get no share. rows: the mask's
  * of queries g and g + 8. */
 __device__ __forceinline__ void tile_bias(const tile_params &a, int first, const int64_t (&rows)[2],
                                           float (&c)[TILE / 8][4])
 {
     constexpr float LOG2_E = 1.44269504f;
-    const float     scale = a.p.scale * LOG2_E;
     const int       t = threadIdx.x & 3, keys = (int)a.p.keys;
 #pragma unroll
     for (int j = 0; j < TILE / 8; j++)
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int key = first + j * 8 + 2 * t + i % 2;
-            float     v = c[j][i] * scale;
-            if (a.p.period && key < keys)
-                v +=
-                    get_float(a.mask, a.p.mask_type, rows[i / 2] + key * a.p.mask_step[3]) * LOG2_E;
-            c[j][i] = key < keys ? v : -INFINITY;
-        }
+        for (int i = 0; i < 4; i++)
+            c[j][i] *= a.p.scale;
+    if (a.p.period && a.p.mask_type == SAC_F16)
+        tile_mask<SAC_F16>(a, first, rows, c);
+    else if (a.p.period)
+        tile_mask<SAC_F32>(a, first, rows, c);
+#pragma unroll
+    for (int j = 0; j < TILE / 8; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            c[j][i] = first + j * 8 + 2 * t + i % 2 < keys ? c[j][i] * LOG2_E : -INFINITY;
 }
 
 /* The shares of a tile before they are divided by their sum; what was summed before is scaled. */
