@@ -857,6 +857,32 @@ static void count_layers(void *user, const char *line)
     count[1] += strstr(line, "Conv ") != NULL;
 }
 
+/* The one tap of a convolution with strides lies on its pads. */
+static void a_layer_of_pads_is_none(void **state)
+{
+    (void)state;
+    static const float w[2] = {2, 3}, bias[1] = {0.5f};
+    struct proto       graph = {0}, kept = {0}, attrs = {0};
+    sac_model         *m = NULL;
+    proto_initializer(&graph, "w1", 1, "1 1 1 1", w, sizeof *w);
+    proto_initializer(&graph, "b1", 1, "1", bias, sizeof bias);
+    proto_initializer(&graph, "w2", 1, "1 1 1 1", w + 1, sizeof *w);
+    proto_input(&graph, "x", 1, "1 1 1 1");
+    proto_attr_ints(&attrs, "pads", "1 1 1 1");
+    proto_attr_ints(&attrs, "strides", "3 3");
+    proto_node(&graph, "Conv", "x w1 b1", "h", &attrs);
+    proto_node(&graph, "Conv", "h w2", "y", NULL);
+    proto_output(&graph, "y", 1, "1 1 1 1");
+    assert_sac_ok(load(&graph, NULL, &kept, &m));
+    sac_tensor *in = F32(DIMS(1, 1, 1, 1), {7}), *out = NULL;
+    assert_sac_ok(sac_model_run(m, &in, &out));
+    assert_float_equal(*(const float *)sac_tensor_data(out), 1.5f, 0);
+    sac_tensor_unref(&in);
+    sac_tensor_unref(&out);
+    sac_model_unref(&m);
+    proto_free(&kept);
+}
+
 static void two_layers_of_gates_are_one_step(void **state)
 {
     (void)state;
@@ -1538,6 +1564,7 @@ int main(void)
         cmocka_unit_test(the_size_of_minus_zero_is_zero),
         cmocka_unit_test(a_part_left_out_takes_its_place),
         cmocka_unit_test(two_layers_of_gates_are_one_step),
+        cmocka_unit_test(a_layer_of_pads_is_none),
         cmocka_unit_test(a_frozen_norm_is_folded),
         cmocka_unit_test(a_spelled_gelu_is_one_step),
         cmocka_unit_test(what_follows_a_product_is_part_of_it),

@@ -51,7 +51,9 @@ static int64_t numbers_of(const struct sac_tensor_desc *d, int n, int of)
     int64_t count = 1;
     for (int i = 0; i < d->rank; i++)
         count *= d->shape[i];
-    return of > 0 && d->rank > 0 && d->shape[0] == of ? count / of * n : count;
+    if (of > 0 && d->rank > 0 && d->shape[0] == of)
+        return count / of * n;
+    return n < of ? 0 : count; /* which of them are whose is not known */
 }
 
 sac_result sac_finite_look(struct sac_finite *f, sac_device *dev, struct sac_device_stream *stream,

@@ -24,6 +24,7 @@ sac_result sac_model_begin_runs(sac_model *m)
 void sac_model_finish_runs(sac_model *m)
 {
     const struct sac_device_ops *ops = m->dev->ops;
+    sac_model_settle(m);
     sac_model_drop_plans(m);
     sac_buffer_unref(&m->activations);
     sac_weight_store_finish(&m->weights);
@@ -193,7 +194,7 @@ sac_result sac_model_run(sac_model *m, sac_tensor *const *in, sac_tensor **out)
     if (res == SAC_OK && done == SAC_OK)
         sac_finite_say(&m->finite, m->ctx, m->path, m->params.precision);
     pthread_mutex_unlock(&m->lock);
-    if (done != SAC_OK)
+    if (res != SAC_OK || done != SAC_OK)
         unref_outputs(m, out);
     return res == SAC_OK ? done : res;
 }

@@ -34,6 +34,22 @@ static sac_result open_view(const struct sac_op_call *c, const char *name,
     return SAC_OK;
 }
 
+/* A view shows no number twice, so its dims are no more than what is there; and where it shows
+ * none, the others still count turns of a loop. */
+static sac_result check_dims(const struct sac_op_call *c, const char *name,
+                             const struct sac_operand *o, const struct sac_head_view *v)
+{
+    bool empty = false;
+    for (int d = 0; d < SAC_VIEW_RANK; d++)
+        empty |= v->dim[d] == 0;
+    int64_t room = empty ? INT32_MAX : sac_operand_elements(o);
+    for (int d = 0; d < SAC_VIEW_RANK; d++) {
+        SAC_CHECK(c, v->dim[d] <= room, "view %s is larger than its operand", name);
+        room /= SAC_MAX(v->dim[d], 1);
+    }
+    return SAC_OK;
+}
+
 /* All of the view lies within its operand. */
 static sac_result check_range(const struct sac_op_call *c, const char *name,
                               const struct sac_operand *o, const struct sac_head_view *v)
@@ -70,6 +86,7 @@ static sac_result read_view(const struct sac_op_call *c, const char *name,
     v->offset = entry[VIEW_OFFSET];
     memcpy(v->dim, entry + VIEW_DIMS, sizeof v->dim);
     memcpy(v->step, entry + VIEW_STEPS, sizeof v->step);
+    SAC_TRY(check_dims(c, name, o, v));
     return check_range(c, name, o, v);
 }
 

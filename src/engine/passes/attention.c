@@ -227,9 +227,20 @@ static bool find_result(const struct sac_graph *g, struct spelling *s)
     return false;
 }
 
+/* Neither is broadcast over the other's batches or heads: two open dims count as one. */
+static bool same_leading(const struct sac_value *a, const struct sac_value *b)
+{
+    bool same = a->rank == b->rank;
+    for (int d = 0; same && d < a->rank - 2; d++)
+        same = a->dims[d] == b->dims[d];
+    return same;
+}
+
 static bool find_heads(const struct sac_graph *g, struct spelling *s)
 {
-    if (!find_operand(s->scores->inputs[0], false, NULL, &s->q) ||
+    if (!same_leading(s->scores->inputs[0], s->scores->inputs[1]) ||
+        !same_leading(s->mix->inputs[0], s->mix->inputs[1]) ||
+        !find_operand(s->scores->inputs[0], false, NULL, &s->q) ||
         !find_operand(s->scores->inputs[1], true, &s->q, &s->k) ||
         !find_operand(s->mix->inputs[!s->turned], s->turned, &s->q, &s->v) || !find_result(g, s))
         return false;

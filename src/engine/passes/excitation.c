@@ -22,6 +22,10 @@ static bool is_layer(const struct sac_node *n)
         sac_node_input(n, 3) || !sac_constant_floats(n->inputs[1]) ||
         (sac_node_input(n, 2) && !sac_constant_floats(n->inputs[2])))
         return false;
+    const int64_t *pads; /* with strides the one tap could lie on them */
+    for (size_t i = sac_attr_ints(n, "pads", &pads); i > 0; i--)
+        if (pads[i - 1] != 0)
+            return false;
     const struct sac_value *w = n->inputs[1];
     return sac_value_elements(w) == w->dims[0] * w->dims[1] && w->dims[1] == n->inputs[0]->dims[1];
 }

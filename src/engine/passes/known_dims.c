@@ -21,7 +21,7 @@ static int entries(const struct sac_node *n, int rank, int64_t *index)
     if (sac_is(n, "Shape")) {
         for (int d = 0; d < rank; d++)
             index[d] = d;
-        return sac_node_attr(n, "start") || sac_node_attr(n, "end") ? -1 : rank;
+        return rank;
     }
     if (!sac_constant_ints(sac_node_input(n, 1), index, SAC_RANK_MAX, &count))
         return -1;
@@ -42,8 +42,8 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         sac_is(n, "Shape") ? n : sac_made_by(sac_node_input(n, 0), "Shape");
     const struct sac_value *of = shape ? shape->inputs[0] : NULL, *out = n->outputs[0];
     int64_t                 index[SAC_RANK_MAX], dims[SAC_RANK_MAX] = {0};
-    if (!of || of->rank < 0 || !out || out->rank < 0 || out->rank > 1 || out->uses == 0 ||
-        !only_batch_open(g))
+    if (!of || of->rank < 0 || sac_node_attr(shape, "start") || sac_node_attr(shape, "end") ||
+        !out || out->rank < 0 || out->rank > 1 || out->uses == 0 || !only_batch_open(g))
         return SAC_OK;
     const int count = entries(n, of->rank, index);
     if (count < 0 || count != sac_value_elements(out))

@@ -78,8 +78,8 @@ __device__ void layer(const excitation_body &body, int which, const float *x, co
 {
     const struct ops_layer &l = body.p.layer[which];
     const int               lane = threadIdx.x % l.lanes, groups = MANY / l.lanes;
-    const int64_t           first = l.rows * blockIdx.x / gridDim.x,
-                  end = l.rows * (blockIdx.x + 1) / gridDim.x;
+    const int64_t           first = l.rows * blockIdx.y / gridDim.y,
+                  end = l.rows * (blockIdx.y + 1) / gridDim.y;
     for (int64_t at = first; at < end; at += groups) { /* all threads of a warp take each turn */
         const int64_t row = at + threadIdx.x / l.lanes;
         float         sum = row < end ? body.part_of_row(which, x, row, lane) : 0.0f;
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(MANY)
     excitation_kernel(const __grid_constant__ excitation_body body, int layers)
 {
     extern __shared__ float room[];
-    const int64_t           sample = blockIdx.y, channels = body.p.layer[0].length,
+    const int64_t           sample = blockIdx.x, channels = body.p.layer[0].length,
                   hidden = body.p.layer[0].rows;
     float *h = layers == (FIRST | SECOND) ? room + channels : room;
     float *between = body.between + sample * hidden;
@@ -119,7 +119,7 @@ int queue(const excitation_body &body, int parts, int layers, cudaStream_t strea
 {
     const struct ops_layer &l = body.p.layer[0];
     const int64_t numbers = (layers & FIRST ? l.length : 0) + (layers & SECOND ? l.rows : 0);
-    excitation_kernel<<<dim3(parts, (unsigned)body.p.n), MANY, numbers * sizeof(float), stream>>>(
+    excitation_kernel<<<dim3((unsigned)body.p.n, parts), MANY, numbers * sizeof(float), stream>>>(
         body, layers);
     return (int)cudaGetLastError();
 }

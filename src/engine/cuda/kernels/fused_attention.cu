@@ -281,7 +281,7 @@ __device__ __forceinline__ void tile_mask(const tile_params &a, int first, const
 __device__ __forceinline__ void tile_bias(const tile_params &a, int first, const int64_t (&rows)[2],
                                           float (&c)[TILE / 8][4])
 {
-    constexpr float LOG2_E = 1.44269504f;
+    constexpr float LOG2_E = 1.44269504f, LEAST = -3.402823466e38f;
     const int       t = threadIdx.x & 3, keys = (int)a.p.keys;
 #pragma unroll
     for (int j = 0; j < TILE / 8; j++)
@@ -295,8 +295,10 @@ __device__ __forceinline__ void tile_bias(const tile_params &a, int first, const
 #pragma unroll
     for (int j = 0; j < TILE / 8; j++)
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            c[j][i] = first + j * 8 + 2 * t + i % 2 < keys ? c[j][i] * LOG2_E : -INFINITY;
+        for (int i = 0; i < 4; i++) { /* masks hold float32's least number too, which stays one */
+            const bool there = first + j * 8 + 2 * t + i % 2 < keys && c[j][i] != -INFINITY;
+            c[j][i] = there ? fmaxf(c[j][i] * LOG2_E, LEAST) : -INFINITY;
+        }
 }
 
 /* The shares of a tile before they are divided by their sum; what was summed before is scaled. */
