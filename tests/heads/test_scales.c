@@ -237,9 +237,7 @@ static void check_eyes(sac_device *dev, const char *network, enum sac_pixel_form
     sac_frame                  *both[FRAMES], *together[FRAMES];
     struct sac_segmenter_ask    asks[FRAMES];
     struct sac_batch_times      times;
-    if (slack) /* of noise, whether a hole is one may hang on a rounding */
-        p.hole = 0;
-    sac_segmenter *mono = test_segmenter(dev, network, &p);
+    sac_segmenter              *mono = test_segmenter(dev, network, &p);
     p.batch_max = 36;
     p.stereo = SAC_STEREO_SBS;
     sac_segmenter *seg = test_segmenter(dev, network, &p);
@@ -261,6 +259,7 @@ static void check_eyes(sac_device *dev, const char *network, enum sac_pixel_form
             sac_frame *eye = NULL, *got = on_host(together[i]);
             assert_sac_ok(sac_frame_create(dev, &part, &eye));
             assert_sac_ok(sac_frame_rescale_on(NULL, &part, SAC_FILTER_AREA, eye));
+            assert_sac_ok(sac_device_wait(dev)); /* the segmenter has streams of its own */
             eye->stream_id = 2 * e + both[i]->stream_id;
             sac_frame *want =
                 ask(mono, (struct sac_segmenter_ask){.frame = eye, .keep = asks[i].keep}, NULL);

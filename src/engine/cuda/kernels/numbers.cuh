@@ -301,11 +301,16 @@ OPS_BODY void put8(void *p, int type, int64_t at, const float (&v)[LANES])
         return;
     }
     if (type == SAC_BOOL) {
+#ifdef __CUDACC__
         uint64_t bytes = 0;
         OPS_UNROLL
         for (int k = 0; k < LANES; k++)
             bytes |= (uint64_t)(v[k] != 0) << 8 * k;
         *(uint64_t *)((uint8_t *)p + at) = bytes;
+#else /* clang 14 makes other bytes of this with its bounds checks in it */
+        for (int k = 0; k < LANES; k++)
+            ((uint8_t *)p)[at + k] = v[k] != 0;
+#endif
         return;
     }
     bytes16 *to = (bytes16 *)((float *)p + at), a, b;
