@@ -358,6 +358,9 @@ void       sac_frame_place(sac_frame *frame, uint8_t *at);
  * `own` the event belongs to the frame, else it must outlive the frame. The CPU's frames have
  * none. */
 void sac_frame_set_ready(sac_frame *frame, struct sac_event *event, bool own);
+/* Work that writes the planes has been queued on the stream. Only the device's own (NULL) is
+ * remembered, where the public calls' work is: whoever queues on another sets an event. */
+void sac_frame_written(const sac_frame *frame, const struct sac_device_stream *stream);
 /* Make the stream wait until the planes are complete. Everything that queues work on a frame calls
  * this first. */
 sac_result sac_frame_await(const sac_frame *frame, struct sac_device_stream *stream);

@@ -17,6 +17,7 @@ struct sac_frame_owner {
     struct sac_uses   uses;  /* of a wrapped frame */
     struct sac_event *ready; /* NULL: the planes are complete */
     bool              ready_own;
+    atomic_bool       queued; /* the device's own stream has, or had, work that writes it */
     sac_frame         frame;
 };
 
@@ -238,11 +239,22 @@ void sac_frame_set_ready(sac_frame *frame, struct sac_event *event, bool own)
     frame->owner->ready_own = own;
 }
 
+void sac_frame_written(const sac_frame *frame, const struct sac_device_stream *stream)
+{
+    if (!stream && frame->owner)
+        atomic_store(&frame->owner->queued, true);
+}
+
 sac_result sac_frame_await(const sac_frame *frame, struct sac_device_stream *stream)
 {
-    const struct sac_frame_owner *owner = frame->owner;
-    sac_device                   *dev = frame->device;
-    return owner && owner->ready ? dev->ops->stream_wait_event(dev, stream, owner->ready) : SAC_OK;
+    struct sac_frame_owner *owner = frame->owner;
+    sac_device             *dev = frame->device;
+    sac_result              res = SAC_OK;
+    if (owner && owner->ready)
+        res = dev->ops->stream_wait_event(dev, stream, owner->ready);
+    if (res == SAC_OK && stream && owner && atomic_load(&owner->queued))
+        res = dev->ops->stream_after(dev, stream, NULL);
+    return res;
 }
 
 /* A frame of our own may have been copied, converted or drawn to since it was made. */
@@ -342,5 +354,6 @@ sac_result sac_frame_copy_upright(const sac_frame *src, sac_frame *dst)
                                            plane[i].row_bytes,  plane[i].rows};
         res = sac_device_copy_rows(dev, NULL, &rows, kind, reason, what);
     }
+    sac_frame_written(dst, NULL);
     return res;
 }

@@ -179,6 +179,7 @@ sac_result sac_frame_convert_on(struct sac_device_stream *stream, const sac_fram
         res = dev->ops->vision->convert(dev, stream, src, filter, dst);
     sac_frame_used(src, stream);
     sac_frame_used(dst, stream);
+    sac_frame_written(dst, stream);
     return res;
 }
 
@@ -192,6 +193,7 @@ sac_result sac_frame_rescale_on(struct sac_device_stream *stream, const sac_fram
         res = dst->device->ops->vision->convert(dst->device, stream, src, filter, dst);
     sac_frame_used(src, stream);
     sac_frame_used(dst, stream);
+    sac_frame_written(dst, stream);
     return res;
 }
 
@@ -263,6 +265,7 @@ sac_result sac_frame_draw_on(struct sac_device_stream *stream, sac_frame *frame,
     if (res == SAC_OK && n > 0)
         res = dev->ops->vision->draw(dev, stream, frame, shapes, n);
     sac_frame_used(frame, stream);
+    sac_frame_written(frame, stream);
     return res;
 }
 

@@ -268,7 +268,6 @@ static void check_eyes(sac_device *dev, const char *network, enum sac_pixel_form
             sac_frame *eye = NULL, *alone = NULL;
             assert_sac_ok(sac_frame_create(dev, &part, &eye));
             assert_sac_ok(sac_frame_rescale_on(NULL, &part, SAC_FILTER_AREA, eye));
-            assert_sac_ok(sac_device_wait(dev)); /* the segmenter has streams of its own */
             eye->stream_id = e;
             struct sac_segmenter_ask ask = {.frame = eye, .keep = i == 2};
             assert_sac_ok(sac_segmenter_begin(mono, 0, &ask, 1));

@@ -139,23 +139,18 @@ static void mattes_do_not_hold_up_the_next_network(void **state)
     sac_device_unref(&cpu);
 }
 
-/* Facets are made before the network, in runs of one image each; the maps of an eye are put
- * together behind the last of its runs, beside those of the next. */
-static void facets_wait_for_what_they_need_alone(void **state)
+/* Each frame is seen `looks` times, in runs of one image each; its maps are put together behind the
+ * last of them, beside those of the next. */
+static void check_looks(const struct sac_segmenter_params *p, int looks)
 {
-    (void)state;
-    struct sac_segmenter_params p = sac_segmenter_params_default();
-    sac_device                 *cpu = test_device(), *dev = open_far();
-    sac_frame                  *frames[FRAMES], *want[FRAMES], *got[FRAMES];
-    struct sac_segmenter_ask    asks[FRAMES];
-    struct sac_batch_times      times;
+    sac_device              *cpu = test_device(), *dev = open_far();
+    sac_frame               *frames[FRAMES], *want[FRAMES], *got[FRAMES];
+    struct sac_segmenter_ask asks[FRAMES];
+    struct sac_batch_times   times;
     make_frames(cpu, dev, frames);
     ask(frames, asks);
-    p.projection = SAC_PROJECTION_EQUIRECT180;
-    p.facets = SAC_FACETS_ALL;
-    p.batch_max = PARTS * SAC_FACETS_MAX;
-    sac_segmenter *one = test_segmenter(dev, "maps_torchvision", &p);
-    sac_segmenter *seg = test_segmenter(dev, "maps_torchvision", &p);
+    sac_segmenter *one = test_segmenter(dev, "maps_torchvision", p);
+    sac_segmenter *seg = test_segmenter(dev, "maps_torchvision", p);
     one->buckets.count = 1;
     for (int i = 0; i < FRAMES; i++)
         want[i] = test_matte_of(one, frames[i]);
@@ -163,7 +158,7 @@ static void facets_wait_for_what_they_need_alone(void **state)
     const int sizes = seg->buckets.count;
     seg->buckets.count = 1;
     assert_sac_ok(sac_segmenter_begin(seg, 0, asks, PARTS));
-    assert_int_equal(seg->slots[0].batch.part_count, PARTS * SAC_FACETS_MAX);
+    assert_int_equal(seg->slots[0].batch.part_count, PARTS * looks);
     assert_sac_ok(sac_segmenter_begin(seg, 1, asks + PARTS, FRAMES - PARTS));
     assert_sac_ok(sac_buckets_wait(&seg->buckets));
     assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, NULL, &times));
@@ -179,42 +174,62 @@ static void facets_wait_for_what_they_need_alone(void **state)
     sac_device_unref(&cpu);
 }
 
-/* Looks at several scales are crops of the frame, in runs of one image each; their maps are put
- * together behind the last of them. */
+static void facets_wait_for_what_they_need_alone(void **state)
+{
+    (void)state;
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    p.projection = SAC_PROJECTION_EQUIRECT180;
+    p.facets = SAC_FACETS_ALL;
+    p.batch_max = PARTS * SAC_FACETS_MAX;
+    check_looks(&p, SAC_FACETS_MAX);
+}
+
+/* Crops of the frame. */
 static void scales_wait_for_what_they_need_alone(void **state)
 {
     (void)state;
     struct sac_segmenter_params p = sac_segmenter_params_default();
-    sac_device                 *cpu = test_device(), *dev = open_far();
-    sac_frame                  *frames[FRAMES], *want[FRAMES], *got[FRAMES];
-    struct sac_segmenter_ask    asks[FRAMES];
-    struct sac_batch_times      times;
-    make_frames(cpu, dev, frames);
-    ask(frames, asks);
     p.scales[0] = 0.5f;
     p.scales[1] = 1;
     p.scales[2] = 1.5f;
     p.batch_max = PARTS * 6;
-    sac_segmenter *one = test_segmenter(dev, "maps_torchvision", &p);
-    sac_segmenter *seg = test_segmenter(dev, "maps_torchvision", &p);
-    one->buckets.count = 1;
-    for (int i = 0; i < FRAMES; i++)
-        want[i] = test_matte_of(one, frames[i]);
+    check_looks(&p, 6);
+}
+
+/* Public calls queue their work on the device's own stream and return; the next call sees it. */
+static void what_was_just_queued_is_seen(void **state)
+{
+    (void)state;
+    const struct sac_segmenter_params p = test_plain_params();
+    sac_device                       *cpu = test_device(), *dev = open_far();
+    sac_frame                        *near = test_frame(cpu, SAC_PIXEL_I420, WIDTH, HEIGHT);
+    sac_frame                        *bright = NULL, *want, *got;
+    sac_segmenter                    *seg = test_segmenter(dev, "maps_matte", &p);
     assert_sac_ok(sac_segmenter_warm_up(seg));
-    const int sizes = seg->buckets.count;
-    seg->buckets.count = 1;
-    assert_sac_ok(sac_segmenter_begin(seg, 0, asks, PARTS));
-    assert_int_equal(seg->slots[0].batch.part_count, PARTS * 6);
-    assert_sac_ok(sac_segmenter_begin(seg, 1, asks + PARTS, FRAMES - PARTS));
-    assert_sac_ok(sac_buckets_wait(&seg->buckets));
-    assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, NULL, &times));
-    assert_sac_ok(sac_segmenter_end(seg, 1, got + PARTS, NULL, NULL, &times));
-    expect_same(cpu, want, got, FRAMES);
-    unref_all(want);
-    unref_all(got);
-    unref_all(frames);
-    seg->buckets.count = sizes; /* they are released too */
-    sac_segmenter_destroy(&one);
+    test_fill(near, 235, 235, 128, 128);
+    assert_sac_ok(sac_frame_create(dev, near, &bright));
+    assert_sac_ok(sac_frame_copy(near, bright));
+    assert_sac_ok(sac_device_wait(dev));
+    want = test_matte_of(seg, bright);
+    for (int how = 0; how < 2; how++) {
+        sac_frame *fresh = NULL, *dark = test_frame(cpu, SAC_PIXEL_I420, WIDTH, HEIGHT);
+        test_fill(dark, 16, 16, 128, 128);
+        assert_sac_ok(sac_frame_create(dev, near, &fresh));
+        assert_sac_ok(sac_frame_copy(dark, fresh));
+        assert_sac_ok(sac_device_wait(dev));
+        if (how == 0)
+            assert_sac_ok(sac_frame_convert(bright, SAC_FILTER_BILINEAR, fresh));
+        else
+            assert_sac_ok(sac_frame_copy(bright, fresh));
+        got = test_matte_of(seg, fresh);
+        expect_same(cpu, &want, &got, 1);
+        sac_frame_unref(&got);
+        sac_frame_unref(&fresh);
+        sac_frame_unref(&dark);
+    }
+    sac_frame_unref(&want);
+    sac_frame_unref(&bright);
+    sac_frame_unref(&near);
     sac_segmenter_destroy(&seg);
     sac_device_unref(&dev);
     sac_device_unref(&cpu);
@@ -287,6 +302,7 @@ int main(void)
         cmocka_unit_test(mattes_do_not_hold_up_the_next_network),
         cmocka_unit_test(facets_wait_for_what_they_need_alone),
         cmocka_unit_test(scales_wait_for_what_they_need_alone),
+        cmocka_unit_test(what_was_just_queued_is_seen),
         cmocka_unit_test(masks_arrive_with_their_batch),
     };
     test_without_onednn();
