@@ -76,6 +76,40 @@ static inline void test_segmenter_cases(const struct test_segmenter_case *cases,
     sac_device_unref(&dev);
 }
 
+/* Networks of each kind. The last finds boxes, and whether a box is found may hang on a rounding:
+ * where numbers may be off by a slack, its masks come and go, and it stays out. */
+static const char *const test_kinds[] = {"maps_matte", "maps_logit", "maps_torchvision",
+                                         "maps_recurrent_fixed", "instances_yolov8"};
+
+static inline size_t test_kind_count(int slack)
+{
+    return SAC_COUNT(test_kinds) - (slack > 0);
+}
+
+/* Of 255: how far a matte may be off on a device, whose kernels are chosen by the size of the batch
+ * and round accordingly; 0.03 is what FP16 may be off. */
+static inline int test_slack(const sac_device *dev)
+{
+    return dev->ops->host_memory ? 0 : 3;
+}
+
+/* The same frame on another device; and on the CPU. */
+static inline sac_frame *test_moved(sac_device *dev, const sac_frame *from)
+{
+    sac_frame *to = NULL;
+    assert_sac_ok(sac_frame_create(dev, from, &to));
+    assert_sac_ok(sac_frame_copy(from, to));
+    return to;
+}
+
+static inline sac_frame *test_on_host(const sac_frame *from)
+{
+    sac_device *cpu = test_device();
+    sac_frame  *to = test_moved(cpu, from);
+    sac_device_unref(&cpu);
+    return to;
+}
+
 static inline sac_frame *test_matte_of(sac_segmenter *seg, sac_frame *frame)
 {
     sac_frame *matte = NULL;

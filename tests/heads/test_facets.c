@@ -105,16 +105,6 @@ static sac_frame *picture_of(sac_device *dev, enum sac_projection projection,
     return out;
 }
 
-static sac_frame *on_host(const sac_frame *from)
-{
-    sac_device *cpu = test_device();
-    sac_frame  *to = NULL;
-    assert_sac_ok(sac_frame_create(cpu, from, &to));
-    assert_sac_ok(sac_frame_copy(from, to));
-    sac_device_unref(&cpu);
-    return to;
-}
-
 static struct sac_segmenter_params wide_params(enum sac_projection projection,
                                                enum sac_facets     facets)
 {
@@ -128,7 +118,7 @@ static sac_frame *matte_of(sac_device *dev, const char *network, struct sac_segm
                            sac_frame *picture)
 {
     sac_segmenter *seg = test_segmenter(dev, network, &p);
-    sac_frame     *matte = test_matte_of(seg, picture), *host = on_host(matte);
+    sac_frame     *matte = test_matte_of(seg, picture), *host = test_on_host(matte);
     sac_frame_unref(&matte);
     sac_segmenter_destroy(&seg);
     return host;
@@ -262,7 +252,7 @@ static void check_eyes(sac_device *dev, const char *network, enum sac_pixel_form
         assert_sac_ok(sac_segmenter_end(seg, 0, together + i, NULL, NULL, &times));
     }
     for (int i = 0; i < FRAMES; i++) {
-        sac_frame *got = on_host(together[i]);
+        sac_frame *got = test_on_host(together[i]);
         for (int e = 0; e < 2; e++) {
             sac_frame  part = sac_frame_part(both[i], e * SIDE, 0, SIDE, SIDE);
             sac_frame *eye = NULL, *alone = NULL;
@@ -272,7 +262,7 @@ static void check_eyes(sac_device *dev, const char *network, enum sac_pixel_form
             struct sac_segmenter_ask ask = {.frame = eye, .keep = i == 2};
             assert_sac_ok(sac_segmenter_begin(mono, 0, &ask, 1));
             assert_sac_ok(sac_segmenter_end(mono, 0, &alone, NULL, NULL, &times));
-            sac_frame *want = on_host(alone);
+            sac_frame *want = test_on_host(alone);
             for (int y = 0; y < SIDE; y++)
                 for (int x = 0; x < SIDE; x++)
                     if (abs(test_matte_pixel(got, e * SIDE + x, y) - test_matte_pixel(want, x, y)) >
@@ -296,14 +286,11 @@ static void check_eyes(sac_device *dev, const char *network, enum sac_pixel_form
 
 static void check_all(sac_device *dev, int slack)
 {
-    static const char *const           networks[] = {"maps_matte", "maps_logit", "maps_torchvision",
-                                                     "maps_recurrent_fixed", "instances_yolov8"};
     static const enum sac_pixel_format formats[] = {SAC_PIXEL_NV12, SAC_PIXEL_P010,
                                                     SAC_PIXEL_RGB24};
-    /* A box is found or not: the last one's masks may come and go by rounding. */
-    for (size_t m = 0; m < SAC_COUNT(networks) - (slack > 0); m++)
+    for (size_t m = 0; m < test_kind_count(slack); m++)
         for (size_t f = 0; f < SAC_COUNT(formats); f++)
-            check_eyes(dev, networks[m], formats[f], slack);
+            check_eyes(dev, test_kinds[m], formats[f], slack);
 }
 
 static void each_eye_is_what_it_is_alone(void **state)
@@ -318,7 +305,7 @@ static void on_the_gpu_too(void **state)
 {
     (void)state;
     sac_device *gpu = gpu_open(NULL);
-    check_all(gpu, gpu->ops->host_memory ? 0 : 3);
+    check_all(gpu, test_slack(gpu));
     sac_device_unref(&gpu);
 }
 
@@ -365,7 +352,7 @@ static void the_gpu_s_matte_is_the_cpu_s(void **state)
                   *here = picture_of(cpu, wide[i], SAC_PIXEL_NV12, EYE);
         sac_frame *a = matte_of(cpu, "maps_matte", p, here),
                   *b = matte_of(gpu, "maps_matte", p, there);
-        const int slack = gpu->ops->host_memory ? 0 : 3;
+        const int slack = test_slack(gpu);
         for (int y = 0; y < EYE; y++)
             for (int x = 0; x < EYE; x++)
                 if (abs(test_matte_pixel(a, x, y) - test_matte_pixel(b, x, y)) > slack)

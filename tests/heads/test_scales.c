@@ -6,11 +6,7 @@
 #include "tests/gpu.h"
 #include "tests/heads/segmenters.h"
 
-static const char *const           networks[] = {"maps_matte", "maps_logit", "maps_torchvision",
-                                                 "maps_recurrent_fixed", "instances_yolov8"};
 static const enum sac_pixel_format formats[] = {SAC_PIXEL_NV12, SAC_PIXEL_P010, SAC_PIXEL_RGB24};
-
-enum { SLACK = 3 }; /* of 255: how far a network's numbers may be off in FP16, 0.03 */
 
 static struct sac_segmenter_params at_scales(struct sac_segmenter_params p, float a, float b,
                                              float c)
@@ -23,21 +19,9 @@ static struct sac_segmenter_params at_scales(struct sac_segmenter_params p, floa
 
 static sac_frame *on_device(sac_device *dev, sac_frame *host)
 {
-    sac_frame *f = NULL;
-    assert_sac_ok(sac_frame_create(dev, host, &f));
-    assert_sac_ok(sac_frame_copy(host, f));
+    sac_frame *f = test_moved(dev, host);
     sac_frame_unref(&host);
     return f;
-}
-
-static sac_frame *on_host(const sac_frame *from)
-{
-    sac_device *cpu = test_device();
-    sac_frame  *to = NULL;
-    assert_sac_ok(sac_frame_create(cpu, from, &to));
-    assert_sac_ok(sac_frame_copy(from, to));
-    sac_device_unref(&cpu);
-    return to;
 }
 
 static sac_frame *noise(sac_device *dev, enum sac_pixel_format format, int width, int height)
@@ -57,7 +41,7 @@ static sac_frame *ask(sac_segmenter *seg, struct sac_segmenter_ask a,
     sac_frame             *matte = NULL;
     assert_sac_ok(sac_segmenter_begin(seg, 0, &a, 1));
     assert_sac_ok(sac_segmenter_end(seg, 0, &matte, summary, NULL, &times));
-    sac_frame *host = on_host(matte);
+    sac_frame *host = test_on_host(matte);
     sac_frame_unref(&matte);
     return host;
 }
@@ -81,12 +65,12 @@ static void one_scale_is_a_plain_look(void **state)
     static const int            sizes[][2] = {{96, 96}, {160, 90}, {50, 120}, {7, 5}, {1, 1}};
     struct sac_segmenter_params plain = sac_segmenter_params_default();
     sac_device                 *dev = test_device();
-    for (size_t m = 0; m < 2 * SAC_COUNT(networks); m++) {
+    for (size_t m = 0; m < 2 * SAC_COUNT(test_kinds); m++) {
         plain.preprocess =
             m % 2 ? "rgb,letterbox=centre,fill=114,mean=0,scale=1/255" : "rgb,stretch";
         const struct sac_segmenter_params p = at_scales(plain, 1, 0, 0);
-        sac_segmenter                    *one = test_segmenter(dev, networks[m / 2], &plain),
-                      *seg = test_segmenter(dev, networks[m / 2], &p);
+        sac_segmenter                    *one = test_segmenter(dev, test_kinds[m / 2], &plain),
+                      *seg = test_segmenter(dev, test_kinds[m / 2], &p);
         assert_true(seg->scales.count == 1 && seg->looks == 1 && one->scales.count == 0);
         sac_segmenter_summarise(one, true);
         sac_segmenter_summarise(seg, true);
@@ -99,7 +83,7 @@ static void one_scale_is_a_plain_look(void **state)
                     .frame = f, .keep = i == 2, .region = i >= 3 ? part : all};
                 struct sac_segmenter_summary came_to[2];
                 sac_frame *want = ask(one, a, &came_to[0]), *got = ask(seg, a, &came_to[1]);
-                expect_alike(want, got, 0, 0, networks[m / 2]);
+                expect_alike(want, got, 0, 0, test_kinds[m / 2]);
                 assert_memory_equal(&came_to[0].found, &came_to[1].found, sizeof part);
                 assert_true(came_to[0].unsure == came_to[1].unsure &&
                             came_to[0].kept == came_to[1].kept);
@@ -256,7 +240,7 @@ static void check_eyes(sac_device *dev, const char *network, enum sac_pixel_form
     for (int e = 0; e < 2; e++)
         for (int i = 0; i < FRAMES; i++) {
             sac_frame  part = sac_frame_part(both[i], e * EYE, 0, EYE, both[i]->height);
-            sac_frame *eye = NULL, *got = on_host(together[i]);
+            sac_frame *eye = NULL, *got = test_on_host(together[i]);
             assert_sac_ok(sac_frame_create(dev, &part, &eye));
             assert_sac_ok(sac_frame_rescale_on(NULL, &part, SAC_FILTER_AREA, eye));
             eye->stream_id = 2 * e + both[i]->stream_id;
@@ -277,10 +261,9 @@ static void check_eyes(sac_device *dev, const char *network, enum sac_pixel_form
 
 static void check_all(sac_device *dev, int slack)
 {
-    /* A box is found or not: the last one's masks may come and go by rounding. */
-    for (size_t m = 0; m < SAC_COUNT(networks) - (slack > 0); m++)
+    for (size_t m = 0; m < test_kind_count(slack); m++)
         for (size_t f = 0; f < SAC_COUNT(formats); f++)
-            check_eyes(dev, networks[m], formats[f], slack);
+            check_eyes(dev, test_kinds[m], formats[f], slack);
 }
 
 static void each_eye_is_what_it_is_alone(void **state)
@@ -295,7 +278,7 @@ static void on_the_gpu_too(void **state)
 {
     (void)state;
     sac_device *gpu = gpu_open(NULL);
-    check_all(gpu, gpu->ops->host_memory ? 0 : SLACK);
+    check_all(gpu, test_slack(gpu));
     sac_device_unref(&gpu);
 }
 
@@ -304,16 +287,16 @@ static void the_gpu_s_matte_is_the_cpu_s(void **state)
 {
     (void)state;
     sac_device *gpu = gpu_open(NULL), *cpu = test_device();
-    for (size_t i = 0; i < SAC_COUNT(networks); i++) {
+    for (size_t i = 0; i < SAC_COUNT(test_kinds); i++) {
         const struct sac_segmenter_params p = at_scales(sac_segmenter_params_default(), 0.5f, 1, 2);
-        const int                         slack = gpu->ops->host_memory ? 0 : SLACK;
-        sac_segmenter                    *here = test_segmenter(cpu, networks[i], &p),
-                      *there = test_segmenter(gpu, networks[i], &p);
+        const int                         slack = test_slack(gpu);
+        sac_segmenter                    *here = test_segmenter(cpu, test_kinds[i], &p),
+                      *there = test_segmenter(gpu, test_kinds[i], &p);
         sac_frame *near = discs(cpu, SIDE, 150), *far = discs(gpu, SIDE, 150);
-        for (int k = 0; k < 2 && (slack == 0 || i + 1 < SAC_COUNT(networks)); k++) {
+        for (int k = 0; k < 2 && i < test_kind_count(slack); k++) {
             sac_frame *a = ask(here, (struct sac_segmenter_ask){.frame = near}, NULL),
                       *b = ask(there, (struct sac_segmenter_ask){.frame = far}, NULL);
-            expect_alike(a, b, 0, slack, networks[i]);
+            expect_alike(a, b, 0, slack, test_kinds[i]);
             sac_frame_unref(&a);
             sac_frame_unref(&b);
         }

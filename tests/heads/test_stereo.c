@@ -12,16 +12,6 @@ enum { EYE_WIDTH = 88, EYE_HEIGHT = 60, COUNT = 5 };
 
 /* ---- frames ---- */
 
-/* The same frame on another device. */
-static sac_frame *moved_to(sac_device *dev, const sac_frame *from)
-{
-    sac_frame *to = NULL;
-    assert_sac_ok(sac_frame_create(dev, from, &to));
-    assert_sac_ok(sac_frame_copy(from, to));
-    to->stream_id = from->stream_id;
-    return to;
-}
-
 static sac_frame part_of(const sac_frame *both, enum sac_stereo stereo, int eye)
 {
     const bool across = stereo == SAC_STEREO_SBS;
@@ -47,10 +37,10 @@ static struct pictures make_pictures(sac_device *dev, sac_device *cpu, enum sac_
         test_fill(eye, 40 + 80 * i, 200, 120, 136);
         eye->stream_id = i;
         sac_frame_copy_planes(eye, &part);
-        p.eye[i] = moved_to(dev, eye);
+        p.eye[i] = test_moved(dev, eye);
         sac_frame_unref(&eye);
     }
-    p.both = moved_to(dev, both);
+    p.both = test_moved(dev, both);
     sac_frame_unref(&both);
     return p;
 }
@@ -59,10 +49,10 @@ static struct pictures make_pictures(sac_device *dev, sac_device *cpu, enum sac_
 static void compare(sac_device *cpu, const sac_frame *both, sac_frame *const alone[2],
                     enum sac_stereo stereo, int slack, const char *what)
 {
-    sac_frame *got = moved_to(cpu, both);
+    sac_frame *got = test_moved(cpu, both);
     for (int i = 0; i < 2; i++) {
         const sac_frame part = part_of(got, stereo, i);
-        sac_frame      *want = moved_to(cpu, alone[i]);
+        sac_frame      *want = test_moved(cpu, alone[i]);
         for (int y = 0; y < EYE_HEIGHT; y++)
             for (int x = 0; x < EYE_WIDTH; x++) {
                 const int a = want->plane[0][(size_t)y * want->pitch_bytes[0] + (size_t)x],
@@ -160,15 +150,12 @@ static void check_stereo(sac_device *dev, const char *model, enum sac_stereo ste
 
 static void check_all(sac_device *dev, int slack)
 {
-    static const char *const           models[] = {"maps_matte", "maps_logit", "maps_torchvision",
-                                                   "maps_recurrent_fixed", "instances_yolov8"};
     static const enum sac_pixel_format formats[] = {SAC_PIXEL_I420, SAC_PIXEL_NV12, SAC_PIXEL_P010,
                                                     SAC_PIXEL_RGB24};
-    /* A box is found or not: the last one's masks may come and go by rounding. */
-    for (size_t m = 0; m < SAC_COUNT(models) - (slack > 0); m++)
+    for (size_t m = 0; m < test_kind_count(slack); m++)
         for (size_t f = 0; f < SAC_COUNT(formats); f++)
             for (int stereo = SAC_STEREO_SBS; stereo <= SAC_STEREO_TB; stereo++)
-                check_stereo(dev, models[m], (enum sac_stereo)stereo, formats[f], slack);
+                check_stereo(dev, test_kinds[m], (enum sac_stereo)stereo, formats[f], slack);
 }
 
 static void each_eye_is_an_image_of_its_own(void **state)
@@ -179,12 +166,11 @@ static void each_eye_is_an_image_of_its_own(void **state)
     sac_device_unref(&dev);
 }
 
-/* The network's kernels are chosen by the size of the batch, and round accordingly. */
 static void on_the_gpu_too(void **state)
 {
     (void)state;
     sac_device *gpu = gpu_open(NULL);
-    check_all(gpu, gpu->ops->host_memory ? 0 : 3);
+    check_all(gpu, test_slack(gpu));
     sac_device_unref(&gpu);
 }
 

@@ -22,11 +22,6 @@ struct sac_excitation sac_excitation_read(const struct sac_op_call *c)
                                    .act = sac_activation_read(c->node)};
 }
 
-static bool is_kind(int64_t kind)
-{
-    return kind >= 0 && kind < SAC_ACT_COUNT;
-}
-
 static bool is_matrix(const struct sac_operand *o, int64_t columns)
 {
     return o->rank == 2 && o->dims[1] == columns;
@@ -45,8 +40,8 @@ static sac_result excitation_shape(struct sac_op_call *c)
         SAC_CHECK(c, sac_op_has(c, i) && c->in[i].dtype == SAC_F32,
                   "input %d is missing or not float32", i);
     SAC_CHECK(c,
-              is_kind(sac_attr_int(c->node, "activation", SAC_ACT_NONE)) &&
-                  is_kind(sac_attr_int(c->node, "inner", SAC_ACT_NONE)),
+              sac_activation_is_known(c->node, "activation") &&
+                  sac_activation_is_known(c->node, "inner"),
               "an activation that does not exist");
     SAC_CHECK(c, s->rank >= 2, "an input of %d dimensions; at least 2 are needed", s->rank);
     for (int d = 2; d < s->rank; d++)
@@ -99,15 +94,7 @@ static int64_t excitation_flops(const struct sac_op_call *c)
 }
 
 extern const struct sac_op sac_row_Excitation;
-const struct sac_op        sac_row_Excitation = {.id = SAC_OP_Excitation,
-                                                 .name = "Excitation",
-                                                 .domain = "saccade",
-                                                 .opset_min = 1,
-                                                 .opset_max = SAC_OPSET_NEWEST,
-                                                 .input_min = 5,
-                                                 .input_max = 5,
-                                                 .output_max = 1,
-                                                 SAC_TOLERANCE(1e-4f, 1e-4f),
-                                                 .shape = excitation_shape,
-                                                 .ref = excitation_ref,
-                                                 .flops = excitation_flops};
+const struct sac_op        sac_row_Excitation = {
+           SAC_FUSED_ROW(Excitation, 5, 5), SAC_TOLERANCE(1e-4f, 1e-4f), .shape = excitation_shape,
+           .ref = excitation_ref,           .flops = excitation_flops,
+};

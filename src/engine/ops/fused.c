@@ -11,10 +11,11 @@
 extern const struct sac_op sac_row_Conv, sac_row_Activation, sac_row_FusedConv, sac_row_MatMul,
     sac_row_FusedMatMul, sac_row_SampleNorm, sac_row_GatedSum;
 
-#define FUSED_ROW(op, in_min, in_max)                                               \
-    .id = SAC_OP_##op, .name = #op, .domain = "saccade", .opset_min = 1,            \
-    .opset_max = SAC_OPSET_NEWEST, /* nodes keep the opset of those they replace */ \
-        .input_min = in_min, .input_max = in_max, .output_max = 1
+bool sac_activation_is_known(const struct sac_node *n, const char *attr)
+{
+    const int64_t kind = sac_attr_int(n, attr, SAC_ACT_NONE);
+    return kind >= 0 && kind < SAC_ACT_COUNT;
+}
 
 struct sac_activation sac_activation_read(const struct sac_node *n)
 {
@@ -106,8 +107,8 @@ static sac_result check_common(struct sac_op_call *c)
     for (int i = 0; i < c->in_count; i++)
         SAC_CHECK(c, !c->in[i].present || c->in[i].dtype == SAC_F32,
                   "input %d of dtype %s, not float32", i, sac_in_dtype(c, i));
-    int64_t kind = sac_attr_int(c->node, "activation", SAC_ACT_NONE);
-    SAC_CHECK(c, kind >= 0 && kind < SAC_ACT_COUNT, "activation %lld", (long long)kind);
+    SAC_CHECK(c, sac_activation_is_known(c->node, "activation"), "activation %lld",
+              (long long)sac_attr_int(c->node, "activation", SAC_ACT_NONE));
     return SAC_OK;
 }
 
@@ -130,9 +131,9 @@ static sac_result activation_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-const struct sac_op sac_row_Activation = {FUSED_ROW(Activation, 1, 1), SAC_TOLERANCE(1e-6f, 1e-5f),
-                                          .flags = SAC_OP_ELEMENTWISE, .shape = activation_shape,
-                                          .ref = activation_ref};
+const struct sac_op sac_row_Activation = {SAC_FUSED_ROW(Activation, 1, 1),
+                                          SAC_TOLERANCE(1e-6f, 1e-5f), .flags = SAC_OP_ELEMENTWISE,
+                                          .shape = activation_shape, .ref = activation_ref};
 
 /* ---- FusedConv ---- */
 
@@ -185,9 +186,9 @@ static int64_t fused_conv_flops(const struct sac_op_call *c)
     return sac_row_Conv.flops(c);
 }
 
-const struct sac_op sac_row_FusedConv = {FUSED_ROW(FusedConv, 2, 4), SAC_TOLERANCE(1e-4f, 1e-4f),
-                                         .shape = fused_conv_shape, .ref = fused_conv_ref,
-                                         .flops = fused_conv_flops};
+const struct sac_op sac_row_FusedConv = {SAC_FUSED_ROW(FusedConv, 2, 4),
+                                         SAC_TOLERANCE(1e-4f, 1e-4f), .shape = fused_conv_shape,
+                                         .ref = fused_conv_ref, .flops = fused_conv_flops};
 
 /* ---- FusedMatMul ---- */
 
@@ -235,8 +236,8 @@ static bool fused_matmul_batch(struct sac_batch_walk *w, struct sac_node *n, int
 }
 
 const struct sac_op sac_row_FusedMatMul = {
-    FUSED_ROW(FusedMatMul, 2, 4), SAC_TOLERANCE(1e-4f, 1e-4f), .shape = fused_matmul_shape,
-    .ref = fused_matmul_ref,      .flops = fused_matmul_flops, .batch = fused_matmul_batch};
+    SAC_FUSED_ROW(FusedMatMul, 2, 4), SAC_TOLERANCE(1e-4f, 1e-4f), .shape = fused_matmul_shape,
+    .ref = fused_matmul_ref,          .flops = fused_matmul_flops, .batch = fused_matmul_batch};
 
 /* ---- SampleNorm ---- */
 
@@ -282,8 +283,9 @@ static sac_result sample_norm_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-const struct sac_op sac_row_SampleNorm = {FUSED_ROW(SampleNorm, 1, 3), SAC_TOLERANCE(1e-4f, 1e-4f),
-                                          .shape = sample_norm_shape, .ref = sample_norm_ref};
+const struct sac_op sac_row_SampleNorm = {SAC_FUSED_ROW(SampleNorm, 1, 3),
+                                          SAC_TOLERANCE(1e-4f, 1e-4f), .shape = sample_norm_shape,
+                                          .ref = sample_norm_ref};
 
 /* ---- GatedSum ---- */
 
@@ -325,5 +327,5 @@ static sac_result gated_sum_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-const struct sac_op sac_row_GatedSum = {FUSED_ROW(GatedSum, 2, 16), SAC_TOLERANCE(1e-5f, 1e-5f),
+const struct sac_op sac_row_GatedSum = {SAC_FUSED_ROW(GatedSum, 2, 16), SAC_TOLERANCE(1e-5f, 1e-5f),
                                         .shape = gated_sum_shape, .ref = gated_sum_ref};

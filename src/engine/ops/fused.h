@@ -37,6 +37,14 @@ struct sac_activation {
  * which the caller reads. */
 bool sac_activation_from_attrs(const struct sac_node *n, struct sac_activation *out);
 struct sac_activation sac_activation_read(const struct sac_node *n);
-float                 sac_activate(float x, const struct sac_activation *a);
+/* A file can use the domain too, so the number in its attribute may be anything. */
+bool  sac_activation_is_known(const struct sac_node *n, const char *attr);
+float sac_activate(float x, const struct sac_activation *a);
+
+/* The fields that the rows of fused groups have alike. */
+#define SAC_FUSED_ROW(op, in_min, in_max)                                           \
+    .id = SAC_OP_##op, .name = #op, .domain = "saccade", .opset_min = 1,            \
+    .opset_max = SAC_OPSET_NEWEST, /* nodes keep the opset of those they replace */ \
+        .input_min = in_min, .input_max = in_max, .output_max = 1
 
 #endif

@@ -282,15 +282,6 @@ static int64_t fused_attention_flops(const struct sac_op_call *c)
     return 2 * a.batch * a.heads * a.queries * a.keys * (a.size + a.v_size);
 }
 
-const struct sac_op sac_row_FusedAttention = {.id = SAC_OP_FusedAttention,
-                                              .name = "FusedAttention",
-                                              .domain = "saccade",
-                                              .opset_min = 1,
-                                              .opset_max = SAC_OPSET_NEWEST,
-                                              .input_min = 3,
-                                              .input_max = 4,
-                                              .output_max = 1,
-                                              SAC_TOLERANCE(1e-4f, 1e-4f),
-                                              .shape = fused_attention_shape,
-                                              .ref = fused_attention_ref,
-                                              .flops = fused_attention_flops};
+const struct sac_op sac_row_FusedAttention = {
+    SAC_FUSED_ROW(FusedAttention, 3, 4), SAC_TOLERANCE(1e-4f, 1e-4f),
+    .shape = fused_attention_shape, .ref = fused_attention_ref, .flops = fused_attention_flops};
