@@ -248,6 +248,121 @@ static const struct spelling spellings[] = {
      0},
 };
 
+/* Products of x or of something else; heads, two of four numbers, of [batch,5,8]. */
+#define HEADS_OF(from, to)                         \
+    {"Reshape", from " heads", to "h"},            \
+    {                                              \
+        "Transpose", to "h", to, "perm", "0 2 1 3" \
+    }
+#define MIXED                                                                                      \
+    {"Transpose", "k", "kt", "perm", "0 1 3 2"}, {"MatMul", "q kt", "s"}, {"Mul", "s half", "sm"}, \
+        {"Softmax", "sm", "p", "axis", "-1"},                                                      \
+    {                                                                                              \
+        "MatMul", "p v", "o"                                                                       \
+    }
+#define EIGHT_SHAPES       \
+    {"heads", "-1 5 2 4"}, \
+    {                      \
+        "joined", "-1 5 8" \
+    }
+
+/* Products that stand beside each other are one. */
+static const struct spelling products[] = {
+    {"one input",
+     "? 5 8",
+     "? 5 8",
+     {EIGHT_SHAPES},
+     {{"MatMul", "x w1", "q0"},
+      {"Add", "q0 b1", "qb"},
+      {"MatMul", "x w2", "k0"},
+      {"MatMul", "x w3", "v0"},
+      {"Add", "b2 v0", "vb"},
+      HEADS_OF("qb", "q"),
+      HEADS_OF("k0", "k"),
+      HEADS_OF("vb", "v"),
+      MIXED,
+      JOINED},
+     1,
+     2},
+    {"keys and values of another input",
+     "? 5 8",
+     "? 5 8",
+     {EIGHT_SHAPES},
+     {{"Relu", "x", "z"},
+      {"MatMul", "x w1", "q0"},
+      {"MatMul", "z w2", "k0"},
+      {"MatMul", "z w3", "v0"},
+      HEADS_OF("q0", "q"),
+      HEADS_OF("k0", "k"),
+      HEADS_OF("v0", "v"),
+      MIXED,
+      JOINED},
+     1,
+     4},
+    {"keys that are read elsewhere too",
+     "? 5 8",
+     "? 5 8",
+     {EIGHT_SHAPES},
+     {{"MatMul", "x w1", "q0"},
+      {"MatMul", "x w2", "k0"},
+      {"MatMul", "x w3", "v0"},
+      HEADS_OF("q0", "q"),
+      HEADS_OF("k0", "k"),
+      HEADS_OF("v0", "v"),
+      MIXED,
+      {"Transpose", "o", "ot", "perm", "0 2 1 3"},
+      {"Reshape", "ot joined", "j"},
+      {"Mul", "j k0", "y"}},
+     1,
+     4},
+    {"keys that are the values too",
+     "? 5 8",
+     "? 5 8",
+     {EIGHT_SHAPES},
+     {{"MatMul", "x w1", "q0"},
+      {"MatMul", "x w2", "k0"},
+      {"Add", "k0 b2", "kb"},
+      HEADS_OF("q0", "q"),
+      HEADS_OF("kb", "k"),
+      HEADS_OF("kb", "v"),
+      MIXED,
+      JOINED},
+     1,
+     2},
+    {"tokens first",
+     "5 ? 8",
+     "5 ? 8",
+     {{"heads", "5 -1 2 4"}, {"joined", "5 -1 8"}},
+     {{"MatMul", "x w1", "q0"},
+      {"MatMul", "x w2", "k0"},
+      {"MatMul", "x w3", "v0"},
+      {"Reshape", "q0 heads", "q1"},
+      {"Reshape", "k0 heads", "k1"},
+      {"Reshape", "v0 heads", "v1"},
+      {"Transpose", "q1", "q", "perm", "1 2 0 3"},
+      {"Transpose", "k1", "k", "perm", "1 2 0 3"},
+      {"Transpose", "v1", "v", "perm", "1 2 0 3"},
+      MIXED,
+      {"Transpose", "o", "ot", "perm", "2 0 1 3"},
+      {"Reshape", "ot joined", "y"}},
+     1,
+     2},
+    {"heads that go across rows stay as they are",
+     "? 5 8",
+     "? 20 2",
+     {{"heads", "-1 2 5 4"}, {"joined", "-1 20 2"}},
+     {{"MatMul", "x w1", "q0"},
+      {"MatMul", "x w2", "k0"},
+      {"MatMul", "x w3", "v0"},
+      {"Reshape", "q0 heads", "q"},
+      {"Reshape", "k0 heads", "k"},
+      {"Reshape", "v0 heads", "v"},
+      MIXED,
+      {"Reshape", "o joined", "y"}},
+     1,
+     4},
+};
+
 static float number_of(int i)
 {
     return sinf((float)i * 1.7f) * 1.5f;
@@ -276,6 +391,10 @@ static void add_constants(struct proto *graph, const struct spelling *s)
     proto_initializer(graph, "last", 7, "1", &last, sizeof last);
     add_floats(graph, "bias", "1 2 5 5", 50, 0);
     add_floats(graph, "row", "5", 5, -INFINITY);
+    for (int i = 0; i < 3; i++)
+        add_floats(graph, (const char *[]){"w1", "w2", "w3"}[i], "8 8", 64, 0.3f - (float)i);
+    add_floats(graph, "b1", "8", 8, 2);
+    add_floats(graph, "b2", "8", 8, -3);
     add_floats(graph, "window", "1 2 1 5 5", 50, -100);
     for (int i = 0; i < SHAPES_MAX && s->shape[i].name; i++) {
         int64_t data[8];
@@ -369,22 +488,34 @@ static void check_batch(const struct spelling *s, const struct proto *kept, int6
     sac_tensor_unref(&want);
 }
 
+static void check_spelling(const struct spelling *s)
+{
+    struct proto kept = {0};
+    make_model(s, &kept);
+    for (int64_t batch = 1; batch <= 3; batch++)
+        check_batch(s, &kept, batch);
+    proto_free(&kept);
+}
+
 static void each_spelling_is_one_step(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < SAC_COUNT(spellings); i++) {
-        struct proto kept = {0};
-        make_model(&spellings[i], &kept);
-        for (int64_t batch = 1; batch <= 3; batch++)
-            check_batch(&spellings[i], &kept, batch);
-        proto_free(&kept);
-    }
+    for (size_t i = 0; i < SAC_COUNT(spellings); i++)
+        check_spelling(&spellings[i]);
+}
+
+static void products_of_one_input_are_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(products); i++)
+        check_spelling(&products[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_spelling_is_one_step),
+        cmocka_unit_test(products_of_one_input_are_one),
     };
     return cmocka_run_group_tests(tests, NULL, close_device);
 }

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The products that make an attention's queries, keys and values from one input are one product
+ * with their columns beside each other, of which each view shows its own: one launch for three, and
+ * one reading of the input. */
+#include <string.h>
+
+#include "engine/ops/reads.h"
+#include "engine/passes/pass.h"
+
+enum { OPERANDS = 3 };
+
+static const char *const names[OPERANDS] = {"q", "k", "v"};
+static const char *const open_names[OPERANDS] = {"q_open", "k_open", "v_open"};
+
+/* A product whose columns go beside others': `node` NULL means that it stays. */
+struct part {
+    struct sac_node *node;
+    int64_t          n, column; /* its columns, and where they begin */
+    int64_t          view[SAC_VIEW_ENTRIES];
+};
+
+/* X W + B with weights of its own and nothing behind the sums. */
+static bool is_plain(const struct sac_node *n)
+{
+    const struct sac_value *w = n && n->input_count >= 2 ? n->inputs[1] : NULL, *b;
+    if (!w || (!sac_is(n, "MatMul") && !sac_is_fused(n, "FusedMatMul")) ||
+        !sac_constant_floats(w) || w->rank != 2 || w->uses != 1 || w->dims[0] <= 0 ||
+        w->dims[1] <= 1 || n->inputs[0]->rank < 2 || sac_node_input(n, 3))
+        return false;
+    b = sac_node_input(n, 2);
+    return (!b || (sac_constant_floats(b) && sac_value_elements(b) == w->dims[1])) &&
+           (sac_is(n, "MatMul") || sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE);
+}
+
+/* Steps along rows of n numbers become steps along rows of `wide`; the others stay within their
+ * part of a row. False: the view goes from one row to the next in another way. */
+static bool widen(int64_t *view, int64_t bits, int64_t n, int64_t column, int64_t wide)
+{
+    int64_t last = view[0] % n;
+    if (bits & 1)
+        return false;
+    view[0] = view[0] / n * wide + view[0] % n + column;
+    for (int d = 1; d <= SAC_VIEW_RANK; d++) {
+        int64_t   *step = &view[d + SAC_VIEW_RANK];
+        const bool open = bits >> (d + SAC_VIEW_RANK) & 1;
+        if (*step % n == 0)
+            *step = *step / n * wide;
+        else if (open || bits >> d & 1 || *step < 0 || *step > n || view[d] > n)
+            return false;
+        else
+            last += SAC_MAX(view[d] - 1, 0) * *step;
+    }
+    return last < n;
+}
+
+/* Is v read by this attention alone? */
+static bool is_own(const struct sac_node *attention, const struct sac_value *v)
+{
+    int uses = 0;
+    for (int i = 0; i < OPERANDS; i++)
+        uses += attention->inputs[i] == v;
+    return v->uses == uses;
+}
+
+/* The parts that share the input of operand `first`; false where it is alone. */
+static bool find_parts(const struct sac_node *n, int first, struct part *part, int64_t *wide)
+{
+    const struct sac_value *x = n->inputs[first]->producer->inputs[0];
+    int                     found = 0;
+    *wide = 0;
+    for (int i = 0; i < OPERANDS; i++) {
+        struct sac_node *p = n->inputs[i]->producer;
+        const int64_t   *view;
+        part[i] = (struct part){NULL};
+        if (!is_plain(p) || p->inputs[0] != x || !is_own(n, n->inputs[i]) ||
+            sac_attr_ints(n, names[i], &view) != SAC_VIEW_ENTRIES)
+            continue;
+        part[i] = (struct part){.node = p, .n = p->inputs[1]->dims[1], .column = *wide};
+        memcpy(part[i].view, view, sizeof part[i].view);
+        for (int k = 0; k < i; k++) /* one product for two of them */
+            if (part[k].node == p)
+                part[i].column = part[k].column;
+        found += part[i].column == *wide;
+        *wide += part[i].column == *wide ? part[i].n : 0;
+    }
+    return found > 1;
+}
+
+static bool widen_all(const struct sac_node *n, struct part *part, int64_t wide)
+{
+    for (int i = 0; i < OPERANDS; i++) {
+        const int64_t *open;
+        const int64_t  bits = sac_attr_ints(n, open_names[i], &open) == 2 ? open[1] : 0;
+        if (part[i].node && !widen(part[i].view, bits, part[i].n, part[i].column, wide))
+            return false;
+    }
+    return true;
+}
+
+/* rows rows of the parts' constants beside each other: weights, or biases (0 where there is
+ * none). */
+static struct sac_value *beside(struct sac_graph *g, const struct part *part, int input,
+                                int64_t rows, int64_t wide)
+{
+    const int64_t     dims[2] = {rows, wide};
+    const bool        matrix = input == 1;
+    float            *to;
+    struct sac_value *made = sac_new_floats(g, matrix ? "wide weights" : "wide bias",
+                                            matrix ? 2 : 1, matrix ? dims : dims + 1, &to);
+    for (int i = 0; made && i < OPERANDS; i++) {
+        const struct sac_value *from = part[i].node ? sac_node_input(part[i].node, input) : NULL;
+        for (int64_t r = 0; from && r < rows; r++)
+            memcpy(to + r * wide + part[i].column, (const float *)from->data + r * part[i].n,
+                   (size_t)part[i].n * sizeof *to);
+    }
+    return made;
+}
+
+static struct sac_node *make(struct sac_graph *g, const struct part *part, struct sac_node *like,
+                             int64_t wide)
+{
+    struct sac_node  *made = sac_op_node(g, "saccade", "FusedMatMul", 4, 1, like);
+    struct sac_value *y = made ? sac_value_like(g, like->outputs[0]) : NULL;
+    bool              bias = false;
+    for (int i = 0; i < OPERANDS; i++)
+        bias |= part[i].node && sac_node_input(part[i].node, 2);
+    if (!y)
+        return NULL;
+    y->dims[y->rank - 1] = wide;
+    y->producer = made;
+    made->inputs[0] = like->inputs[0];
+    made->inputs[1] = beside(g, part, 1, like->inputs[1]->dims[0], wide);
+    made->inputs[2] = bias ? beside(g, part, 2, 1, wide) : NULL;
+    made->outputs[0] = y;
+    return made->inputs[1] && (!bias || made->inputs[2]) ? made : NULL;
+}
+
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    struct part part[OPERANDS];
+    int64_t     wide = 0;
+    int         first = 0;
+    if (!sac_is_fused(n, "FusedAttention"))
+        return SAC_OK;
+    while (first < OPERANDS - 1 &&
+           (!is_plain(n->inputs[first]->producer) || !find_parts(n, first, part, &wide)))
+        first++;
+    if (first == OPERANDS - 1 || !widen_all(n, part, wide))
+        return SAC_OK;
+    struct sac_node *made = make(g, part, n->inputs[first]->producer, wide);
+    sac_result       res = made ? SAC_OK : SAC_ERR_MEMORY;
+    for (int i = 0; i < OPERANDS && res == SAC_OK; i++) {
+        if (!part[i].node)
+            continue;
+        n->inputs[i] = made->outputs[0];
+        res = sac_node_set_ints(g, n, names[i], part[i].view, SAC_VIEW_ENTRIES);
+    }
+    *changed = true;
+    return res;
+}
+
+const struct sac_pass sac_pass_wide = {"wide", visit};
