@@ -2,10 +2,14 @@
 /* The convolutions of known networks on a GPU, each with bias, activation and residual as one step,
  * against the time that their bytes and multiplications need. Equal layers are measured once and
  * counted.
- * usage: bench_conv [NETWORK [BATCH]] [--likely] [--json FILE]
- *   NETWORK  yolox_s, resnet50_reid, deeplabv3, or all (default)
+ * usage: bench_conv [NETWORK [BATCH]] [--likely] [--fp32] [--ways] [--json FILE]
+ *   NETWORK  yolox_s, resnet50_reid, deeplabv3, convnext_t, efficientnet_b0 and segformer_b0 (of
+ *            these three the depthwise layers), windows (depthwise ones of many sizes), or all
+ *            (default)
  *   BATCH    default: 1, 8, 32 (and 128 for ReID)
- *   --likely measure no variants, take what the heuristics name first */
+ *   --likely measure no variants, take what the heuristics name first
+ *   --fp32   instead of FP16
+ *   --ways   print every layer, and the time of each way that is tried for it */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +23,7 @@ static const double BYTES_PER_US = 4.2e6, FLOPS_PER_US = 700e6;
 
 struct layer {
     int in, out, kernel, stride, pad, dilation, h, w; /* h, w of the input */
-    int act, residual, times;
+    int act, residual, groups, times;
 };
 struct network {
     const char  *name;
@@ -31,10 +35,11 @@ struct result {
     char   implementation[64], choice[SAC_KERNEL_CHOICE_MAX];
 };
 
-static sac_context *ctx;
-static sac_device  *dev;
-static bool         likely;
-static FILE        *json;
+static sac_context       *ctx;
+static sac_device        *dev;
+static bool               likely, all_ways;
+static enum sac_precision precision = SAC_PRECISION_FP16;
+static FILE              *json;
 
 static void must(sac_result res)
 {
@@ -53,6 +58,7 @@ static void add(struct network *n, struct layer l)
     l.times = 1;
     l.dilation = SAC_MAX(l.dilation, 1);
     l.stride = SAC_MAX(l.stride, 1);
+    l.groups = SAC_MAX(l.groups, 1);
     for (int i = 0; i < n->count; i++) {
         struct layer *have = &n->layers[i];
         l.times = have->times;
@@ -211,6 +217,74 @@ static void deeplabv3(struct network *n)
     conv(n, 256, 21, 1, 1, 64, 0, 0);
 }
 
+static void depthwise(struct network *n, int channels, int kernel, int stride, int h, int act,
+                      int times)
+{
+    for (int i = 0; i < times; i++)
+        add(n, (struct layer){.in = channels,
+                              .out = channels,
+                              .groups = channels,
+                              .kernel = kernel,
+                              .stride = stride,
+                              .pad = kernel / 2,
+                              .h = h,
+                              .w = h,
+                              .act = act});
+}
+
+static void convnext_t(struct network *n)
+{
+    n->name = "convnext_t";
+    depthwise(n, 96, 7, 1, 56, 0, 3);
+    depthwise(n, 192, 7, 1, 28, 0, 3);
+    depthwise(n, 384, 7, 1, 14, 0, 9);
+    depthwise(n, 768, 7, 1, 7, 0, 3);
+}
+
+static void efficientnet_b0(struct network *n)
+{
+    n->name = "efficientnet_b0";
+    depthwise(n, 32, 3, 1, 112, SAC_ACT_SILU, 1);
+    depthwise(n, 96, 3, 2, 112, SAC_ACT_SILU, 1);
+    depthwise(n, 144, 3, 1, 56, SAC_ACT_SILU, 1);
+    depthwise(n, 144, 5, 2, 56, SAC_ACT_SILU, 1);
+    depthwise(n, 240, 5, 1, 28, SAC_ACT_SILU, 1);
+    depthwise(n, 240, 3, 2, 28, SAC_ACT_SILU, 1);
+    depthwise(n, 480, 3, 1, 14, SAC_ACT_SILU, 2);
+    depthwise(n, 480, 5, 1, 14, SAC_ACT_SILU, 1);
+    depthwise(n, 672, 5, 1, 14, SAC_ACT_SILU, 2);
+    depthwise(n, 672, 5, 2, 14, SAC_ACT_SILU, 1);
+    depthwise(n, 1152, 5, 1, 7, SAC_ACT_SILU, 3);
+    depthwise(n, 1152, 3, 1, 7, SAC_ACT_SILU, 1);
+}
+
+static void segformer_b0(struct network *n)
+{
+    n->name = "segformer_b0";
+    depthwise(n, 128, 3, 1, 128, 0, 2);
+    depthwise(n, 256, 3, 1, 64, 0, 2);
+    depthwise(n, 640, 3, 1, 32, 0, 2);
+    depthwise(n, 1024, 3, 1, 16, 0, 2);
+}
+
+static void windows(struct network *n)
+{
+    n->name = "windows";
+    for (int kernel = 3; kernel <= 11; kernel += 2)
+        for (int stride = 1; stride <= 2; stride++)
+            depthwise(n, 128, kernel, stride, 64, SAC_ACT_RELU, 1);
+    add(n, (struct layer){.in = 256,
+                          .out = 256,
+                          .groups = 256,
+                          .kernel = 3,
+                          .pad = 6,
+                          .dilation = 6,
+                          .h = 64,
+                          .w = 64,
+                          .act = SAC_ACT_RELU});
+    depthwise(n, 67, 3, 1, 64, SAC_ACT_RELU, 1);
+}
+
 /* ---- one layer ---- */
 
 struct ready {
@@ -264,7 +338,7 @@ static struct sac_buffer *buffer(size_t bytes)
 /* A FusedConv of this shape, whose weights are random and whose maps lie on the device alone. */
 struct node {
     struct sac_node    node;
-    struct sac_attr    attrs[5];
+    struct sac_attr    attrs[6];
     int64_t            pads[4], strides[2], dilations[2];
     struct sac_op_call call;
 };
@@ -303,6 +377,8 @@ static void make_node(struct node *n, const struct layer *l, int batch)
         (struct sac_attr){.name = "activation", .kind = SAC_ATTR_INT, .count = 1, .i = l->act};
     n->attrs[4] =
         (struct sac_attr){.name = "residual", .kind = SAC_ATTR_INT, .count = 1, .i = l->residual};
+    n->attrs[5] =
+        (struct sac_attr){.name = "group", .kind = SAC_ATTR_INT, .count = 1, .i = l->groups};
     const struct sac_op *op = sac_op_find("saccade", "FusedConv");
     n->node = (struct sac_node){.op = op,
                                 .name = "",
@@ -310,7 +386,7 @@ static void make_node(struct node *n, const struct layer *l, int batch)
                                 .domain = op->domain,
                                 .opset = op->opset_max,
                                 .attrs = n->attrs,
-                                .attr_count = 5,
+                                .attr_count = 6,
                                 .input_count = l->residual ? 4 : 3,
                                 .output_count = 1};
     struct sac_op_call *c = &n->call;
@@ -319,7 +395,7 @@ static void make_node(struct node *n, const struct layer *l, int batch)
     c->in_count = n->node.input_count;
     c->out_count = 1;
     set_operand(&c->in[0], 4, batch, l->in, l->h, l->w);
-    set_operand(&c->in[1], 4, l->out, l->in, l->kernel, l->kernel);
+    set_operand(&c->in[1], 4, l->out, l->in / l->groups, l->kernel, l->kernel);
     set_operand(&c->in[2], 1, l->out, 0, 0, 0);
     if (l->residual)
         set_operand(&c->in[3], 4, batch, l->out, (l->h + 2 * l->pad - reach) / l->stride + 1,
@@ -347,9 +423,11 @@ static void measure_node(struct ready *r, struct node *n, struct sac_device_stre
     out->prepare_ms = (double)(sac_time_ns() - began) * 1e-6;
     out->roof_us = SAC_MAX((double)conv_spec_bytes(&spec) / BYTES_PER_US,
                            (double)conv_spec_flops(&spec) / FLOPS_PER_US);
-    r->in = buffer((size_t)sac_operand_elements(&c->in[0]) * 2);
-    r->out = buffer((size_t)sac_operand_elements(&c->out[0]) * 2);
-    r->residual = c->in_count > 3 ? buffer((size_t)sac_operand_elements(&c->out[0]) * 2) : NULL;
+    const size_t in_bytes = (size_t)sac_operand_elements(&c->in[0]) * conv_element(&spec),
+                 out_bytes = (size_t)sac_operand_elements(&c->out[0]) * conv_element(&spec);
+    r->in = buffer(in_bytes);
+    r->out = buffer(out_bytes);
+    r->residual = c->in_count > 3 ? buffer(out_bytes) : NULL;
     r->scratch = buffer(r->plan.scratch_bytes);
     out->us = time_of(r, stream, SAC_MAX(out->roof_us, 3));
     snprintf(out->implementation, sizeof out->implementation, "%s", r->plan.implementation);
@@ -368,11 +446,10 @@ static void measure(const struct sac_kernel_provider *p, struct sac_device_strea
     static struct node        n;
     make_node(&n, l, batch);
     gpu_weights_init(&weights, dev);
-    struct ready r = {.k = p->kernels[SAC_OP_FusedConv],
-                      .plan = {.call = &n.call,
-                               .precision = SAC_PRECISION_FP16,
-                               .weights = &weights.base,
-                               .measure = !likely}};
+    struct ready r = {
+        .k = p->kernels[SAC_OP_FusedConv],
+        .plan = {
+            .call = &n.call, .precision = precision, .weights = &weights.base, .measure = !likely}};
     measure_node(&r, &n, stream, out);
     gpu_weights_finish(&weights);
     sac_free(n.call.in[1].data);
@@ -383,8 +460,9 @@ static void measure(const struct sac_kernel_provider *p, struct sac_device_strea
 
 static void print_layer(const struct layer *l, const struct result *r)
 {
-    printf("    %2dx %4d->%4d %dx%d/%d%s %dx%d %s: %.1f us, roof %.1f, %s\n", l->times, l->in,
-           l->out, l->kernel, l->kernel, l->stride, l->residual ? " +res" : "", l->h, l->w,
+    printf("    %2dx %4d->%4d %dx%d/%d%s%s %dx%d %s: %.1f us, roof %.1f, %s\n", l->times, l->in,
+           l->out, l->kernel, l->kernel, l->stride, l->groups > 1 ? " by groups" : "",
+           l->residual ? " +res" : "", l->h, l->w,
            l->act == SAC_ACT_SILU   ? "silu"
            : l->act == SAC_ACT_RELU ? "relu"
                                     : "-",
@@ -433,6 +511,8 @@ static void run_network(const struct sac_kernel_provider *p, struct sac_device_s
     int                  layers = 0;
     for (int i = 0; i < n->count; i++) {
         measure(p, stream, &n->layers[i], batch, &results[i]);
+        if (all_ways)
+            print_layer(&n->layers[i], &results[i]);
         const double us = n->layers[i].times * results[i].us;
         sum += us;
         roof += n->layers[i].times * results[i].roof_us;
@@ -441,10 +521,10 @@ static void run_network(const struct sac_kernel_provider *p, struct sac_device_s
         const char *way = results[i].implementation;
         ways[strncmp(way, "fused", 5) == 0 ? 0 : strncmp(way, "plain", 5) == 0 ? 1 : 2] += us;
     }
-    printf("%s b%d: %.3f ms, roof %.3f, %d layers (%d kinds); fused %.3f, two passes %.3f, own "
+    printf("%s %s b%d: %.3f ms, roof %.3f, %d layers (%d kinds); fused %.3f, two passes %.3f, own "
            "%.3f ms; chosen in %.1f s\n",
-           n->name, batch, sum * 1e-3, roof * 1e-3, layers, n->count, ways[0] * 1e-3,
-           ways[1] * 1e-3, ways[2] * 1e-3, prepare * 1e-3);
+           n->name, sac_precision_name(precision), batch, sum * 1e-3, roof * 1e-3, layers, n->count,
+           ways[0] * 1e-3, ways[1] * 1e-3, ways[2] * 1e-3, prepare * 1e-3);
     print_worst(n, results);
     write_json(n, batch, results);
     fflush(stdout);
@@ -461,18 +541,19 @@ static const struct sac_kernel_provider *provider(void)
     exit(1);
 }
 
-/* Ways that were tried and left out because their numbers are wrong. */
+/* Ways that were tried and left out because their numbers are wrong; with --ways all. */
 static void say_wrong(void *user, enum sac_log_level level, const char *message)
 {
     (void)user;
-    (void)level;
-    if (strstr(message, "wrong numbers") || strstr(message, "slow kernel"))
+    if (strstr(message, "wrong numbers") || strstr(message, "slow kernel") ||
+        (all_ways && level == SAC_LOG_TRACE && strncmp(message, "products: ", 10) == 0))
         printf("    %s\n", message);
 }
 
 int main(int argc, char **argv)
 {
-    static void (*const makers[])(struct network *) = {yolox_s, resnet50_reid, deeplabv3};
+    static void (*const makers[])(struct network *) = {
+        yolox_s, resnet50_reid, deeplabv3, convnext_t, efficientnet_b0, segformer_b0, windows};
     static const int          batches[] = {1, 8, 32, 128};
     const char               *wanted = "all";
     int                       batch = 0, words = 0;
@@ -480,6 +561,10 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--likely") == 0)
             likely = true;
+        else if (strcmp(argv[i], "--fp32") == 0)
+            precision = SAC_PRECISION_FP32;
+        else if (strcmp(argv[i], "--ways") == 0)
+            all_ways = true;
         else if (strcmp(argv[i], "--json") == 0 && i + 1 < argc)
             json = fopen(argv[++i], "w");
         else if (words++ == 0)
@@ -489,7 +574,7 @@ int main(int argc, char **argv)
     }
     struct sac_context_params log = sac_context_params_default();
     log.log_fn = say_wrong;
-    log.log_level = SAC_LOG_DEBUG;
+    log.log_level = all_ways ? SAC_LOG_TRACE : SAC_LOG_DEBUG;
     must(sac_context_create(&log, &ctx));
     must(sac_device_open(ctx, "cuda", NULL, &dev));
     must(dev->ops->stream_create(dev, &stream));

@@ -46,6 +46,26 @@ static const struct parity_case fixed[] = {
      "group=33 pads=3,3,3,3 dilations=1,1 activation=2 alpha=0.1"},
     {"FusedConv", "[1,32,9,9] [32,1,3,3]! [32]!",
      "group=32 pads=2,2,2,2 dilations=2,2 activation=1"},
+    {"FusedConv", "[2,96,23,29] [96,1,7,7]! [96]!", "group=96 pads=3,3,3,3"},
+    {"FusedConv", "[3,768,7,7] [768,1,7,7]! [768]! [3,768,7,7]",
+     "group=768 pads=3,3,3,3 activation=5 residual=2"},
+    {"FusedConv", "[1,64,31,33] [64,1,7,7]! [64]!",
+     "group=64 pads=2,3,3,2 strides=2,2 activation=1"},
+    {"FusedConv", "[9,32,57,60] [32,1,3,3]! [32]!", "group=32 pads=1,1,1,1 activation=5"},
+    {"FusedConv", "[1,30,21,22] [30,1,3,3]! [30]!",
+     "group=30 pads=1,0,1,1 strides=2,2 activation=7 alpha=0.1666667 beta=0.5"},
+    {"FusedConv", "[1,1152,1,1] [1152,1,5,5]! [1152]!", "group=1152 pads=2,2,2,2 activation=5"},
+    {"FusedConv", "[1,40,33,35] [40,1,5,5]! [40]! [1,40,33,35]",
+     "group=40 pads=6,6,6,6 dilations=3,3 activation=1 residual=1"},
+    {"FusedConv", "[2,24,25,27] [24,1,7,7]! [24]!", "group=24 pads=6,9,6,9 dilations=2,3"},
+    {"FusedConv", "[1,64,19,26] [64,1,9,9]! [64]!", "group=64 pads=4,4,4,4 activation=1"},
+    {"FusedConv", "[2,48,20,21] [48,1,11,11]! [48]! [2,48,20,21]",
+     "group=48 pads=5,5,5,5 activation=5 residual=2"},
+    {"FusedConv", "[1,64,19,26] [64,1,1,11]! [64]!", "group=64 pads=0,5,0,5"},
+    {"FusedConv", "[1,64,26,19] [64,1,11,1]! [64]!", "group=64 pads=5,0,5,0"},
+    {"FusedConv", "[1,64,26,19] [64,1,7,1]! [64]! [1,64,26,19]",
+     "group=64 pads=3,0,3,0 activation=1 residual=1"},
+    {"FusedConv", "[1,32,26,19] [32,1,3,5]! [32]!", "group=32 pads=1,2,1,2 strides=1,2"},
     {"FusedConv", "[1,64,14,14] [64,16,3,3]! [64]!", "group=4 pads=1,1,1,1 activation=1"},
     {"FusedConv", "[1,20,14,14] [36,20,3,3]! [36]!",
      "pads=1,1,1,1 activation=6 alpha=0.2 beta=0.5"},
@@ -391,6 +411,11 @@ static void check_case(struct bench *b, const struct parity_case *pc)
         attempt(b, pc, &s, &weights, precision, "plain 1", false, before);
         attempt(b, pc, &s, &weights, precision, "direct 0", true, before);
         attempt(b, pc, &s, &weights, precision, "stem 0", false, before);
+        for (int v = 0; v < 7; v++) {
+            char choice[16];
+            snprintf(choice, sizeof choice, "depthwise %d", v);
+            attempt(b, pc, &s, &weights, precision, choice, v % 2, before);
+        }
         for (int v = 0; v < 8 && precision == SAC_PRECISION_FP16; v++) {
             char choice[16];
             snprintf(choice, sizeof choice, "tile %d", v);

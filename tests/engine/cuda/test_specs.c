@@ -342,6 +342,45 @@ static void words_of_a_stem_are_its_windows(void **state)
     }
 }
 
+/* ---- by itself, each channel ---- */
+
+static struct conv_spec depthwise(int64_t n, int64_t c, int64_t size, int64_t kernel)
+{
+    const struct conv_map map = {
+        .c = c, .size = {1, size, size}, .pixel = c, .sample = c * size * size, .align = 16};
+    return (struct conv_spec){.precision = SAC_PRECISION_FP16,
+                              .n = n,
+                              .groups = c,
+                              .in = map,
+                              .out = map,
+                              .kernel = {1, kernel, kernel},
+                              .stride = {1, 1, 1},
+                              .dilation = {1, 1, 1}};
+}
+
+/* Few rows where few threads would be left, many where the map is large, and never none to try. */
+static void rows_of_a_thread_follow_the_map(void **state)
+{
+    static const int64_t batches[] = {1, 8, 32, 128}, sizes[] = {1, 7, 14, 28, 56, 112, 400};
+    (void)state;
+    for (size_t b = 0; b < SAC_COUNT(batches); b++)
+        for (size_t i = 0; i < SAC_COUNT(sizes); i++)
+            for (int64_t kernel = 3; kernel <= 11; kernel += 2) {
+                const struct conv_spec s = depthwise(batches[b], 96, sizes[i], kernel);
+                const int              likely = conv_depthwise_likely(&s);
+                int                    worth = 0;
+                assert_true(conv_is_depthwise(&s));
+                for (int v = 0; v < CONV_DEPTHWISE_VARIANTS; v++)
+                    worth += conv_depthwise_worth(&s, v);
+                assert_in_range(worth, 1, CONV_DEPTHWISE_VARIANTS);
+                assert_true(conv_depthwise_worth(&s, likely) || likely == 0);
+                assert_true(kernel <= 7 || (worth == 1 && likely == 0));
+            }
+    const struct conv_spec small = depthwise(1, 384, 14, 7), large = depthwise(32, 96, 112, 3);
+    assert_int_equal(conv_depthwise_rows[conv_depthwise_likely(&small)], 1);
+    assert_true(conv_depthwise_rows[conv_depthwise_likely(&large)] >= 28);
+}
+
 /* ---- products ---- */
 
 static void check_product(const struct parity_case *pc)
@@ -576,6 +615,7 @@ int main(void)
         cmocka_unit_test(what_is_not_covered_is_refused),
         cmocka_unit_test(weights_in_float16),
         cmocka_unit_test(words_of_a_stem_are_its_windows),
+        cmocka_unit_test(rows_of_a_thread_follow_the_map),
         cmocka_unit_test(products_mean_what_the_reference_computes),
         cmocka_unit_test(endings_of_products_are_divided),
         cmocka_unit_test(products_that_are_not_covered_are_refused),

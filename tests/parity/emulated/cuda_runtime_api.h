@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As much of CUDA as our kernels for tracking take, on the host: the threads of a block are fibers
- * that run in turn until each waits for the others, blocks come one after another. Slow, and it
- * finds no races; but the arithmetic, the indices and who waits for whom are the kernels' own. */
+/* As much of CUDA as our kernels for tracking and for depthwise convolutions take, on the host: the
+ * threads of a block are fibers that run in turn until each waits for the others, blocks come one
+ * after another. Slow, and it finds no races; but the arithmetic, the indices and who waits for
+ * whom are the kernels' own. */
 #ifndef SAC_TESTS_EMULATED_CUDA_RUNTIME_API_H
 #define SAC_TESTS_EMULATED_CUDA_RUNTIME_API_H
 
@@ -11,6 +12,7 @@ typedef struct emulated_event  *cudaEvent_t;
 
 #ifdef __cplusplus
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,8 @@ typedef struct emulated_event  *cudaEvent_t;
 #define __grid_constant__
 #define __CUDACC__         1
 #define cudaGetLastError() cudaSuccess
+#define __expf             expf /* the C library has a function of the name */
+#define __fdividef(x, y)   ((x) / (y))
 #define CUDA_LAUNCH(kernel, grid, block, stream, ...) \
     ((void)(stream), emulated::launch(grid, block, [&] { kernel(__VA_ARGS__); }))
 
@@ -33,6 +37,25 @@ struct dim3 {
     {
     }
 };
+struct uint2 {
+    unsigned x, y;
+};
+struct uint4 {
+    unsigned x, y, z, w;
+};
+struct float2 {
+    float x, y;
+};
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
+{
+    return {x, y, z, w};
+}
+template <class T> T __ldg(const T *p)
+{
+    if ((uintptr_t)p % sizeof(T))
+        abort(); /* a GPU stops there */
+    return *p;
+}
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 static inline int min(int a, int b)

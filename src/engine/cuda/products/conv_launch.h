@@ -34,14 +34,22 @@ struct conv_pass_params {
 };
 cudaError_t conv_launch_pass(const struct conv_pass_params *p, cudaStream_t stream);
 
-/* Depthwise: weights [taps][channels], taps = kernel_h * kernel_w. */
+/* A launch without shared memory of a size that is known only then. Tests without a GPU have their
+ * own. */
+#ifndef CUDA_LAUNCH
+#define CUDA_LAUNCH(kernel, grid, block, stream, ...) \
+    kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
+#endif
+
+/* Depthwise: weights [taps][channels], taps = kernel_h * kernel_w; rows: of the output that a
+ * thread computes, where it goes down them. */
 struct conv_depthwise_params {
     struct conv_finish finish;
     bool               half;
     const void        *x, *w;
     void              *y;
     int                n, c, in_h, in_w, out_h, out_w;
-    int     kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+    int     kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left, rows;
     int64_t x_pixel, x_sample, y_pixel, y_sample;
 };
 cudaError_t conv_launch_depthwise(const struct conv_depthwise_params *p, cudaStream_t stream);

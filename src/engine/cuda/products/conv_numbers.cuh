@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads and stores of eight (float16) or four (float32) numbers, and what is applied to a sum. */
+/* Loads and stores of up to eight (float16) or four (float32) numbers, and what is applied to a
+ * sum. */
 #pragma once
 
 #include <cuda_fp16.h>
@@ -10,68 +11,79 @@
 namespace conv
 {
 
-template <class T> struct pack;
-template <> struct pack<__half> {
-    static constexpr int width = 8;
-    uint4                bits;
-    __device__ void      get(float *v) const
+template <int BYTES> struct word;
+template <> struct word<2> {
+    using type = uint16_t;
+};
+template <> struct word<4> {
+    using type = uint32_t;
+};
+template <> struct word<8> {
+    using type = uint2;
+};
+template <> struct word<16> {
+    using type = uint4;
+};
+
+/* WIDTH neighbouring numbers as they lie in memory, which are loaded and stored at once. */
+template <class T, int WIDTH = 16 / sizeof(T)> struct pack {
+    static constexpr int width = WIDTH;
+    using word_type = typename word<sizeof(T) * WIDTH>::type;
+    word_type bits;
+
+    __device__ void get(float *v) const
     {
-        const __half2 *h = reinterpret_cast<const __half2 *>(&bits);
+        const T *t = reinterpret_cast<const T *>(&bits);
+        if constexpr (sizeof(T) == 2 && WIDTH > 1) {
+            const __half2 *h = reinterpret_cast<const __half2 *>(&bits);
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const float2 f = __half22float2(h[i]);
-            v[2 * i] = f.x;
-            v[2 * i + 1] = f.y;
+            for (int i = 0; i < WIDTH / 2; i++) {
+                const float2 f = __half22float2(h[i]);
+                v[2 * i] = f.x;
+                v[2 * i + 1] = f.y;
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++)
+                v[i] = (float)t[i];
         }
     }
     __device__ void put(const float *v)
     {
-        __half2 *h = reinterpret_cast<__half2 *>(&bits);
+        T *t = reinterpret_cast<T *>(&bits);
+        if constexpr (sizeof(T) == 2 && WIDTH > 1) {
+            __half2 *h = reinterpret_cast<__half2 *>(&bits);
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            h[i] = __floats2half2_rn(v[2 * i], v[2 * i + 1]);
+            for (int i = 0; i < WIDTH / 2; i++)
+                h[i] = __floats2half2_rn(v[2 * i], v[2 * i + 1]);
+        } else {
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++)
+                t[i] = (T)v[i];
+        }
     }
-};
-template <> struct pack<float> {
-    static constexpr int width = 4;
-    uint4                bits;
-    __device__ void      get(float *v) const
+    __device__ static pack from(const T *p)
     {
-        const float *f = reinterpret_cast<const float *>(&bits);
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            v[i] = f[i];
-    }
-    __device__ void put(const float *v)
-    {
-        float *f = reinterpret_cast<float *>(&bits);
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            f[i] = v[i];
+        pack k;
+        k.bits = __ldg(reinterpret_cast<const word_type *>(p));
+        return k;
     }
 };
 
-/* WIDTH numbers from p: all at once, which p must be aligned for, or one. */
+/* WIDTH numbers from p at once, which p must be aligned for. */
 template <class T, int WIDTH> __device__ __forceinline__ void load(const T *p, float *v)
 {
-    if (WIDTH == 1) {
+    if (WIDTH == 1)
         v[0] = (float)p[0];
-    } else {
-        pack<T> k;
-        k.bits = __ldg(reinterpret_cast<const uint4 *>(p));
-        k.get(v);
-    }
+    else
+        pack<T, WIDTH>::from(p).get(v);
 }
 
 template <class T, int WIDTH> __device__ __forceinline__ void store(T *p, const float *v)
 {
-    if (WIDTH == 1) {
-        p[0] = (T)v[0];
-    } else {
-        pack<T> k;
-        k.put(v);
-        *reinterpret_cast<uint4 *>(p) = k.bits;
-    }
+    pack<T, WIDTH> k;
+    k.put(v);
+    *reinterpret_cast<typename pack<T, WIDTH>::word_type *>(p) = k.bits;
 }
 
 __device__ __forceinline__ uint32_t word_of(float a, float b)

@@ -69,6 +69,7 @@ static cudaError_t run_depthwise(const struct conv_state *s, const struct conv_p
                                  cudaStream_t stream)
 {
     const struct conv_spec            *v = &s->spec;
+    const int64_t                      engine = s->ready->choice.engine;
     const struct conv_depthwise_params params = {.finish = finish_of(s, p),
                                                  .half = v->precision == SAC_PRECISION_FP16,
                                                  .x = p->x,
@@ -88,6 +89,7 @@ static cudaError_t run_depthwise(const struct conv_state *s, const struct conv_p
                                                  .dilation_w = (int)v->dilation[2],
                                                  .pad_top = (int)v->pad_begin[1],
                                                  .pad_left = (int)v->pad_begin[2],
+                                                 .rows = conv_depthwise_rows[engine],
                                                  .x_pixel = v->in.pixel,
                                                  .x_sample = v->in.sample,
                                                  .y_pixel = v->out.pixel,

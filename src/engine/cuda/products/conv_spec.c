@@ -239,8 +239,48 @@ bool conv_stem_shape_of(const struct conv_spec *s, struct conv_stem_shape *out)
 
 bool conv_is_depthwise(const struct conv_spec *s)
 {
+    const int64_t sample_max = INT32_MAX / 2; /* elements: the kernel counts its bytes */
     return !s->transposed && s->groups > 1 && s->groups == s->in.c && s->groups == s->out.c &&
-           s->in.size[0] == 1 && s->out.size[0] == 1 && s->kernel[0] == 1;
+           s->in.size[0] == 1 && s->out.size[0] == 1 && s->kernel[0] == 1 &&
+           s->in.sample <= sample_max;
+}
+
+const int conv_depthwise_rows[CONV_DEPTHWISE_VARIANTS] = {1, 2, 4, 7, 14, 28, 56};
+
+/* Threads of a variant, when each has two channels of four pixels across. */
+static int64_t depthwise_threads(const struct conv_spec *s, int variant)
+{
+    const int64_t rows = conv_depthwise_rows[variant];
+    return s->n * ((s->out.size[1] + rows - 1) / rows) * ((s->out.size[2] + 3) / 4) *
+           ((s->out.c + 1) / 2);
+}
+
+/* Where windows are not square a thread has one row, whatever the variant. */
+static bool depthwise_varies(const struct conv_spec *s)
+{
+    return s->kernel[1] == s->kernel[2] && s->kernel[1] > 1 && s->kernel[1] <= 7 &&
+           s->stride[1] == s->stride[2];
+}
+
+/* Few threads leave multiprocessors without work; very many do not make it faster, while they load
+ * more. */
+bool conv_depthwise_worth(const struct conv_spec *s, int variant)
+{
+    const int64_t few = 1 << 13, many = 1 << 19;
+    if (variant == 0)
+        return !depthwise_varies(s) || depthwise_threads(s, 1) < many;
+    return depthwise_varies(s) && conv_depthwise_rows[variant - 1] < s->out.size[1] &&
+           depthwise_threads(s, variant) >= few &&
+           (depthwise_threads(s, variant) < many || variant >= CONV_DEPTHWISE_VARIANTS - 2);
+}
+
+int conv_depthwise_likely(const struct conv_spec *s)
+{
+    int best = 0;
+    for (int v = 1; v < CONV_DEPTHWISE_VARIANTS; v++)
+        if (conv_depthwise_worth(s, v) && depthwise_threads(s, v) >= 1 << 15)
+            best = v;
+    return best;
 }
 
 const struct conv_tile_size conv_tile_sizes[CONV_TILE_VARIANTS] = {

@@ -55,8 +55,16 @@ void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const flo
 
 /* ---- our own kernels ---- */
 
-/* Is every channel computed by itself, over two dimensions at most? */
+/* Is every channel computed by itself, over two dimensions at most? Of any variant. */
 bool conv_is_depthwise(const struct conv_spec *s);
+/* Rows of the output that a thread of conv_depthwise.cu goes down, by variant: the more, the less
+ * often a row of the input is loaded; the fewer, the more threads. */
+enum { CONV_DEPTHWISE_VARIANTS = 7 };
+extern const int conv_depthwise_rows[CONV_DEPTHWISE_VARIANTS];
+/* Can it be the fastest on a GPU? */
+bool conv_depthwise_worth(const struct conv_spec *s, int variant);
+/* The one that likely is. */
+int conv_depthwise_likely(const struct conv_spec *s);
 /* Few input channels, in float16? If so, returns the window's layout in words of two taps
  * (conv_stem.h). */
 bool conv_stem_shape_of(const struct conv_spec *s, struct conv_stem_shape *out);

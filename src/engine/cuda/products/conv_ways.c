@@ -108,7 +108,8 @@ struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_ta
     r->users = 1;
     switch (choice->way) {
     case CONV_DEPTHWISE:
-        ok = conv_is_depthwise(spec) && choice->engine == 0 && choice->knob_count == 0;
+        ok = conv_is_depthwise(spec) && choice->engine < CONV_DEPTHWISE_VARIANTS &&
+             choice->knob_count == 0;
         break;
     case CONV_STEM:
         ok = conv_stem_shape_of(spec, &stem) && choice->engine == 0 && choice->knob_count == 0;
@@ -179,14 +180,23 @@ static void add_tiles(struct conv_ways *l, const struct conv_spec *s)
     }
 }
 
+static void add_depthwise(struct conv_ways *l, const struct conv_spec *s)
+{
+    const int likely = conv_is_depthwise(s) ? conv_depthwise_likely(s) : -1;
+    for (int i = likely < 0 ? CONV_DEPTHWISE_VARIANTS : -1; i < CONV_DEPTHWISE_VARIANTS; i++) {
+        const int                    v = i < 0 ? likely : i;
+        const struct cudnn_candidate c = {.choice = {.way = CONV_DEPTHWISE, .engine = v}};
+        if (v == likely || conv_depthwise_worth(s, v))
+            add(l, &c);
+    }
+}
+
 void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, struct conv_ways *out)
 {
-    const struct cudnn_candidate depthwise = {.choice.way = CONV_DEPTHWISE},
-                                 stem = {.choice.way = CONV_STEM};
-    struct conv_stem_shape shape;
+    const struct cudnn_candidate stem = {.choice.way = CONV_STEM};
+    struct conv_stem_shape       shape;
     *out = (struct conv_ways){.count = 0};
-    if (conv_is_depthwise(s))
-        add(out, &depthwise);
+    add_depthwise(out, s);
     if (conv_stem_shape_of(s, &shape))
         add(out, &stem);
     if (!t->handle) {

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* float16 as our kernels for depthwise convolutions take it: see cuda_runtime_api.h. */
+#ifndef SAC_TESTS_EMULATED_CUDA_FP16_H
+#define SAC_TESTS_EMULATED_CUDA_FP16_H
+
+#include "cuda_runtime_api.h"
+
+extern "C" float    sac_half_to_float(uint16_t h);
+extern "C" uint16_t sac_float_to_half(float f);
+
+struct __half {
+    uint16_t bits;
+    __half() = default;
+    explicit __half(float f) : bits(sac_float_to_half(f))
+    {
+    }
+    explicit operator float() const
+    {
+        return sac_half_to_float(bits);
+    }
+};
+struct __half2 {
+    __half x, y;
+};
+static inline float2 __half22float2(__half2 h)
+{
+    return {(float)h.x, (float)h.y};
+}
+static inline __half2 __floats2half2_rn(float x, float y)
+{
+    return {__half(x), __half(y)};
+}
+
+#endif
