@@ -1041,6 +1041,96 @@ static void a_spelled_gelu_is_one_step(void **state)
     }
 }
 
+/* ---- what follows a convolution ---- */
+
+struct behind {
+    const char *y;           /* dims of the output */
+    const char *nodes[5][3]; /* operator, inputs, output; the last makes y */
+    int         left;        /* activations that stay */
+};
+
+/* x is [1,2,2,3], w [2,1,1,1]. */
+static const struct behind behinds[] = {
+    {"1 2 2 3", {{"Conv", "x w", "m"}, {"Gelu", "m", "y"}}, .left = 0},
+    {"1 6 2",
+     {{"Conv", "x w", "m"},
+      {"Reshape", "m shape", "n"},
+      {"Transpose", "n", "o"},
+      {"Gelu", "o", "y"}},
+     .left = 0},
+    {"1 2 6", {{"Conv", "x w", "m"}, {"Reshape", "m shape", "n"}, {"HardSwish", "n", "y"}}},
+    /* only the first of two; and none where the numbers are read before it too */
+    {"1 2 6",
+     {{"Conv", "x w", "m"}, {"Relu", "m", "n"}, {"Reshape", "n shape", "o"}, {"Gelu", "o", "y"}},
+     .left = 1},
+    {"1 2 2 3", {{"Conv", "x w", "m"}, {"Gelu", "m", "n"}, {"Add", "m n", "y"}}, .left = 1},
+};
+
+static void count_activations(void *user, const char *line)
+{
+    *(int *)user += strstr(line, " Gelu ") || strstr(line, " Relu ") || strstr(line, " HardSwish ");
+}
+
+/* As behinds say: w is 2 for the first channel and -1 for the second. */
+static double behind_at(const struct behind *b, double x, int channel)
+{
+    double v = channel ? -x : 2 * x;
+    for (int i = 1; i < 5 && b->nodes[i][0]; i++) {
+        const double before = v;
+        if (strcmp(b->nodes[i][0], "Gelu") == 0)
+            v = v / 2 * (1 + erf(v / sqrt(2)));
+        else if (strcmp(b->nodes[i][0], "HardSwish") == 0)
+            v = v * fmin(fmax(v / 6 + 0.5, 0), 1);
+        else if (strcmp(b->nodes[i][0], "Relu") == 0)
+            v = fmax(v, 0);
+        if (strcmp(b->nodes[i + 1][0] ? b->nodes[i + 1][0] : "", "Add") == 0)
+            return v + before;
+    }
+    return v;
+}
+
+static void a_convolution_takes_the_activation_behind_it(void **state)
+{
+    (void)state;
+    static const float   x[12] = {-3, -0.5f, 0, 0.75f, 4, 1, 2, -2, 0.25f, -4, 3, 0.5f};
+    static const float   w[2] = {2, -1};
+    static const int64_t shape[3] = {1, 2, 6};
+    for (size_t i = 0; i < SAC_COUNT(behinds); i++) {
+        const struct behind *b = &behinds[i];
+        struct proto         graph = {0}, kept = {0};
+        sac_model           *m = NULL;
+        bool                 turned = false;
+        int                  left = 0;
+        proto_initializer(&graph, "w", 1, "2 1 1 1", w, sizeof w);
+        proto_initializer(&graph, "shape", 7, "3", shape, sizeof shape);
+        proto_input(&graph, "x", 1, "1 2 2 3");
+        for (int k = 0; k < 5 && b->nodes[k][0]; k++) {
+            struct proto attrs = {0};
+            if (strcmp(b->nodes[k][0], "Conv") == 0)
+                proto_attr_int(&attrs, "group", 2);
+            if (strcmp(b->nodes[k][0], "Transpose") == 0) {
+                proto_attr_ints(&attrs, "perm", "0 2 1");
+                turned = true;
+            }
+            proto_node(&graph, b->nodes[k][0], b->nodes[k][1], b->nodes[k][2], &attrs);
+        }
+        proto_output(&graph, "y", 1, b->y);
+        assert_sac_ok(load(&graph, NULL, &kept, &m));
+        sac_tensor *in = tensor(SAC_F32, 4, (int64_t[]){1, 2, 2, 3}, x), *out = NULL;
+        assert_sac_ok(sac_model_run(m, &in, &out));
+        sac_model_dump_steps(m, count_activations, &left);
+        assert_int_equal(left, b->left);
+        for (int k = 0; k < 12; k++)
+            assert_float_equal(
+                ((const float *)sac_tensor_data(out))[turned ? k % 6 * 2 + k / 6 : k],
+                behind_at(b, x[k], k / 6), 1e-5);
+        sac_tensor_unref(&in);
+        sac_tensor_unref(&out);
+        sac_model_unref(&m);
+        proto_free(&kept);
+    }
+}
+
 /* ---- what follows a matrix product ---- */
 
 struct ending {
@@ -1567,6 +1657,7 @@ int main(void)
         cmocka_unit_test(a_layer_of_pads_is_none),
         cmocka_unit_test(a_frozen_norm_is_folded),
         cmocka_unit_test(a_spelled_gelu_is_one_step),
+        cmocka_unit_test(a_convolution_takes_the_activation_behind_it),
         cmocka_unit_test(what_follows_a_product_is_part_of_it),
         cmocka_unit_test(a_fused_product_is_checked),
         cmocka_unit_test(passes_trust_no_declared_type),

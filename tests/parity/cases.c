@@ -558,6 +558,13 @@ const struct parity_case parity_cases[] = {
      "q=0,1,1,300,32,9600,9600,32,1 k=0,1,1,900,32,28800,28800,32,1 "
      "v=0,1,1,900,32,28800,28800,32,1 y=0,1,1,300,32,9600,9600,32,1 shape=1,1,300,32 "
      "scale=0.000002"},
+    {"FusedConv", "[1,16,9,9] [24,16,1,1]! [24]!", "activation=10"},
+    {"FusedConv", "[1,16,9,9] [16,16,3,3]! [16]! [1,16,9,9]",
+     "pads=1,1,1,1 activation=10 residual=1"},
+    {"FusedConv", "[2,24,16,15] [24,1,3,3]! [24]!", "group=24 pads=1,1,1,1 activation=10"},
+    {"FusedConv", "[1,20,9,11] [20,1,7,7]! [20]! [1,20,9,11]",
+     "group=20 pads=3,3,3,3 activation=11 residual=2"},
+    {"FusedConv", "[2,32,7,7] [64,8,3,3]! [64]!", "group=4 pads=1,1,1,1 activation=11"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

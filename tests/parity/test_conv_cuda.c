@@ -65,6 +65,10 @@ static const struct parity_case fixed[] = {
     {"FusedConv", "[1,64,26,19] [64,1,11,1]! [64]!", "group=64 pads=5,0,5,0"},
     {"FusedConv", "[1,64,26,19] [64,1,7,1]! [64]! [1,64,26,19]",
      "group=64 pads=3,0,3,0 activation=1 residual=1"},
+    {"FusedConv", "[2,64,20,21] [64,1,3,3]! [64]!", "group=64 pads=1,1,1,1 activation=10"},
+    {"FusedConv", "[1,64,20,20] [96,64,3,3]! [96]!", "pads=1,1,1,1 activation=10"},
+    {"FusedConv", "[1,3,64,48] [64,3,3,3]! [64]!", "pads=1,1,1,1 strides=2,2 activation=10"},
+    {"FusedConv", "[1,64,20,20] [64,64,1,1]! [64]! [1,64,20,20]", "activation=11 residual=2"},
     {"FusedConv", "[1,32,26,19] [32,1,3,5]! [32]!", "group=32 pads=1,2,1,2 strides=1,2"},
     {"FusedConv", "[1,64,14,14] [64,16,3,3]! [64]!", "group=4 pads=1,1,1,1 activation=1"},
     {"FusedConv", "[1,20,14,14] [36,20,3,3]! [36]!",
@@ -132,7 +136,7 @@ static const char *random_case(int number, struct text *t)
     const int reach = (kernel - 1) * dilation + 1, oh = (h + pad[0] + pad[2] - reach) / stride + 1;
     const int ow = (w + pad[1] + pad[3] - reach) / stride + 1,
               residual = pick(0, 3) ? 0 : pick(1, 2);
-    static const int kinds[] = {0, 1, 1, 5, 5, 3, 7, 4};
+    static const int kinds[] = {0, 1, 1, 5, 5, 3, 7, 4, 10};
     int at = snprintf(t->inputs, sizeof t->inputs, "[%d,%d,%d,%d] [%d,%d,%d,%d]! [%d]!", n, c, h, w,
                       k, depthwise ? 1 : c, kernel, kernel, k);
     if (residual)

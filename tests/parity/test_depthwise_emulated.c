@@ -36,6 +36,10 @@ static const struct parity_case cases[] = {
     {"FusedConv", "[1,8,3,2] [8,1,5,5]!", "group=8 pads=4,4,4,4 strides=2,2 activation=9"},
     {"FusedConv", "[1,8,1,9] [8,1,5,5]! [8]!", "group=8 pads=2,2,2,2"},
     {"FusedConv", "[1,8,9,1] [8,1,3,3]! [8]!", "group=8 pads=4,3,6,5"},
+    /* GELU */
+    {"FusedConv", "[2,16,9,11] [16,1,3,3]! [16]!", "group=16 pads=1,1,1,1 activation=10"},
+    {"FusedConv", "[1,6,9,11] [6,1,5,5]! [6]! [1,6,9,11]",
+     "group=6 pads=2,2,2,2 activation=11 residual=2"},
     /* dilated */
     {"FusedConv", "[1,8,13,12] [8,1,3,3]! [8]!", "group=8 pads=2,2,2,2 dilations=2,2 activation=1"},
     {"FusedConv", "[1,6,7,5] [6,1,3,3]! [6]! [1,6,7,5]",

@@ -167,8 +167,6 @@ static void apply_residual_and_activation(const struct sac_op_call *c, float *y)
 static sac_result fused_conv_shape(struct sac_op_call *c)
 {
     SAC_TRY(check_common(c));
-    const int64_t kind = sac_attr_int(c->node, "activation", SAC_ACT_NONE);
-    SAC_CHECK(c, kind < SAC_ACT_CONV_COUNT, "activation %lld of a convolution", (long long)kind);
     SAC_TRY(sac_conv_shape(c, 0, 1, 2, SAC_F32));
     return check_residual(c);
 }

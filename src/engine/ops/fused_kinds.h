@@ -19,9 +19,7 @@ enum sac_activation_kind {
     SAC_ACT_SOFTPLUS, /* log(1 + e^x) */
     SAC_ACT_GELU,
     SAC_ACT_GELU_TANH, /* approximated by tanh */
-    SAC_ACT_COUNT,
-    /* FusedConv has the kinds before it. */
-    SAC_ACT_CONV_COUNT = SAC_ACT_GELU
+    SAC_ACT_COUNT
 };
 
 /* The attribute "residual" of FusedConv and FusedMatMul: where R is added. */

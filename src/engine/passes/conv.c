@@ -119,17 +119,37 @@ static sac_result absorb_affine(struct sac_graph *g, struct sac_node *n, struct 
 
 /* ---- activation and residual ---- */
 
-static sac_result absorb_activation(struct sac_graph *g, struct sac_node *n,
-                                    struct sac_node *reader, bool *changed)
+/* Does it only put numbers elsewhere? */
+static bool moves(const struct sac_node *n)
+{
+    return sac_is(n, "Reshape") || sac_is(n, "Transpose") || sac_is(n, "Flatten") ||
+           sac_is(n, "Squeeze") || sac_is(n, "Unsqueeze");
+}
+
+/* The activation that follows n, at once or behind such nodes: a convolution between layers of
+ * tokens is followed by a Reshape and a Transpose. */
+static struct sac_node *activation_behind(const struct sac_graph *g, const struct sac_node *n,
+                                          struct sac_activation *act)
+{
+    struct sac_node *reader = sac_only_reader(g, n, NULL);
+    while (reader && sac_node_input(reader, 0) == n->outputs[0] && reader->output_count == 1) {
+        if (sac_activation_of(reader, act))
+            return reader;
+        n = reader;
+        reader = moves(n) ? sac_only_reader(g, n, NULL) : NULL;
+    }
+    return NULL;
+}
+
+static sac_result absorb_activation(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct sac_activation act;
-    if (!sac_activation_of(reader, &act) || reader->inputs[0] != n->outputs[0] ||
-        act.kind >= SAC_ACT_CONV_COUNT)
-        return SAC_OK;
-    if (sac_attr_int(n, "activation", SAC_ACT_NONE) != SAC_ACT_NONE ||
+    struct sac_node      *last = activation_behind(g, n, &act);
+    if (!last || sac_attr_int(n, "activation", SAC_ACT_NONE) != SAC_ACT_NONE ||
         sac_attr_int(n, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_AFTER)
         return SAC_OK;
-    struct sac_node *made = fused_conv(g, n, reader);
+    sac_graph_replace(g, last->outputs[0], last->inputs[0]);
+    struct sac_node *made = fused_conv(g, n, n);
     *changed = true;
     return made ? sac_set_activation(g, made, &act) : SAC_ERR_MEMORY;
 }
@@ -206,7 +226,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     if (is_bare(n))
         res = absorb_affine(g, n, reader, changed);
     if (res == SAC_OK && !*changed)
-        res = absorb_activation(g, n, reader, changed);
+        res = absorb_activation(g, n, changed);
     if (res == SAC_OK && !*changed)
         res = absorb_residual(g, n, reader, changed);
     return res;

@@ -135,6 +135,9 @@ __device__ __forceinline__ float activate(int kind, float alpha, float beta, flo
     case SAC_ACT_HARD_SWISH: return x * clamp(alpha * x + beta, 0, 1);
     case SAC_ACT_TANH: return tanhf(x);
     case SAC_ACT_SOFTPLUS: return (x > 0 ? x : 0) + log1pf(__expf(-fabsf(x)));
+    case SAC_ACT_GELU: return 0.5f * x * (1 + erff(x * 0.70710678f));
+    case SAC_ACT_GELU_TANH:
+        return 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
     default: return x;
     }
 }
@@ -159,6 +162,8 @@ __device__ __forceinline__ void activate_all(int kind, float alpha, float beta, 
         CONV_ACTIVATE(SAC_ACT_HARD_SWISH)
         CONV_ACTIVATE(SAC_ACT_TANH)
         CONV_ACTIVATE(SAC_ACT_SOFTPLUS)
+        CONV_ACTIVATE(SAC_ACT_GELU)
+        CONV_ACTIVATE(SAC_ACT_GELU_TANH)
     default: break;
     }
 #undef CONV_ACTIVATE

@@ -25,6 +25,13 @@ __global__ void __launch_bounds__(THREADS) pass_kernel(const __grid_constant__ c
             k.bits = *reinterpret_cast<const uint4 *>(y);
             k.get(v);
         }
+        if (sizeof(T) == 2 && p.finish.act != SAC_ACT_NONE) {
+            // A sum below float16's range arrived as -infinity, which times a gate of 0 is no
+            // number.
+#pragma unroll
+            for (int j = 0; j < WIDTH; j++)
+                v[j] = v[j] < -65504.0f ? -65504.0f : v[j];
+        }
         finish<T, WIDTH>(p.finish, c,
                          n * p.finish.residual_sample + pixel * p.finish.residual_pixel, v);
         store<T, WIDTH>(y, v);

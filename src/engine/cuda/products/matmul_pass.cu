@@ -10,23 +10,6 @@ namespace
 constexpr int     THREADS = 256;
 constexpr int64_t BLOCKS_MAX = 132 * 32;
 
-/* The kinds that a convolution does not have, and those that it has. */
-template <int N>
-__device__ __forceinline__ void activate_any(int kind, float alpha, float beta, float (&v)[N])
-{
-    if (kind == SAC_ACT_GELU) {
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] = 0.5f * v[i] * (1 + erff(v[i] * 0.70710678f));
-    } else if (kind == SAC_ACT_GELU_TANH) {
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] = 0.5f * v[i] * (1 + tanhf(0.79788456f * (v[i] + 0.044715f * v[i] * v[i] * v[i])));
-    } else {
-        conv::activate_all(kind, alpha, beta, v);
-    }
-}
-
 template <class T, int WIDTH>
 __global__ void __launch_bounds__(THREADS) pass_kernel(const __grid_constant__ matmul_pass_params p)
 {
@@ -55,7 +38,7 @@ __global__ void __launch_bounds__(THREADS) pass_kernel(const __grid_constant__ m
             for (int j = 0; j < WIDTH; j++)
                 v[j] = v[j] < -65504.0f ? -65504.0f : v[j];
         }
-        activate_any(p.act, p.alpha, p.beta, v);
+        conv::activate_all(p.act, p.alpha, p.beta, v);
         if (p.residual) {
             conv::load<T, WIDTH>((const T *)p.residual + i * WIDTH, other);
 #pragma unroll
