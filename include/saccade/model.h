@@ -201,6 +201,58 @@ SAC_API void sac_model_dump_steps(sac_model *model, void (*fn)(void *user, const
  * which adds more to short steps. */
 SAC_API void sac_model_profile(sac_model *model, int on);
 
+/* ---- what `saccade bench` prints ---- */
+
+/* A step of a plan. Texts belong to the model and hold during the call of fn. */
+struct sac_model_step {
+    const char *name;          /* the node's in the file (of fused ones the first's); may be "" */
+    const char *operator_name; /* "FusedConv"; "(convert)", "(copy)": between two layouts */
+    const char *kernel;        /* the implementation: "onednn jit:avx512_core", "plain C" */
+    struct sac_tensor_desc output;     /* the first; a rank of -1: it is known only in a run,
+                                          as the data says it, and nothing is measured */
+    double  ms;                        /* mean of the profiled runs; 0: there were none */
+    int64_t bytes_read, bytes_written; /* operands as they are stored, weights too */
+    int64_t flops; /* 2 a multiply-add of Conv, ConvTranspose, MatMul, Gemm, and of fused attention;
+                      of other operators 1 an element of the output, of conversions 0 */
+    uint64_t reserved[4]; /* 0 */
+};
+/* The steps of the plan that ran last; without a run, of one with 1 for the open dims. Those that
+ * take no time (views) are left out. fn must not call into the model. */
+SAC_API void sac_model_list_steps(sac_model *model,
+                                  void (*fn)(void *user, const struct sac_model_step *step),
+                                  void *user);
+
+/* How long runs took. */
+struct sac_model_times {
+    double   median_ms, best_ms; /* a run, of up to nine rounds of runs */
+    double   plan_ms;            /* the first run, which plans unless that was done before */
+    int64_t  runs;               /* that were timed */
+    uint64_t reserved[4];        /* 0 */
+};
+/* Run it again and again on the same tensors, by the clock of the device: on a GPU neither copies
+ * nor the host count, unless the runs are shorter than their launch.
+ *
+ * in       as of sac_model_run; they must not be written to meanwhile.
+ * seconds  about how long to measure.
+ * Threads  any; other work on the device makes the times longer.
+ * Errors   as of sac_model_run. */
+SAC_API sac_result sac_model_time(sac_model *model, sac_tensor *const *in, double seconds,
+                                  struct sac_model_times *out);
+
+/* What a device was measured to do at best. */
+struct sac_device_rates {
+    double   bytes_per_s; /* read and written, of a copy of 256 MiB within it, by all threads */
+    double   flops_per_s; /* of a product of large matrices by the engine's own kernel */
+    double   step_ms;     /* a step that does next to nothing: what a launch costs */
+    uint64_t reserved[4]; /* 0 */
+};
+/* Measure it, in a second or two.
+ *
+ * precision  of the product; DEFAULT: the device's best, as of sac_model_params.
+ * Errors     as of sac_model_load and sac_model_run. */
+SAC_API sac_result sac_device_measure(sac_device *dev, enum sac_precision precision,
+                                      struct sac_device_rates *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -45,11 +45,20 @@ static bool is_of_verb(const struct counterpart *other, unsigned verb)
     return (verb & VERB_VIDEO) && option_find(positive, verb);
 }
 
+/* Options that belong to another verb now. */
+static const struct moved_option {
+    unsigned    verb;
+    const char *name, *sentence;
+} moved_options[] = {{VERB_INFER, "--layers", "--layers is in 'saccade bench' now"}};
+
 static int unknown_option(struct command_line *line, const char *arg)
 {
     struct sac_nearest best = {0};
     char               name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, "="), arg);
+    for (size_t i = 0; i < sizeof moved_options / sizeof moved_options[0]; i++)
+        if (line->verb == moved_options[i].verb && strcmp(name, moved_options[i].name) == 0)
+            return fault_usage(line->fault, "%s", moved_options[i].sentence);
     const struct counterpart *other = counterpart_find(name + strspn(name, "-"));
     if (other && is_of_verb(other, line->verb))
         return tell_counterpart(line->fault, name, other);

@@ -118,8 +118,6 @@ static int run_all(struct inference *inf)
 {
     double first_ms; /* the first run plans for these shapes and is not counted */
     int    status = run_once(inf, &first_ms);
-    if (inf->settings->infer_layers)
-        sac_model_profile(inf->model, 1);
     for (int i = 0; i < inf->settings->infer_repeat && status == STATUS_OK; i++)
         status = run_once(inf, &inf->times_ms[i]);
     return status;
@@ -213,12 +211,6 @@ static struct times summarise(double *ms, int n)
     };
 }
 
-static void print_line(void *user, const char *line)
-{
-    (void)user;
-    puts(line);
-}
-
 static int report_json(struct inference *inf, struct times times)
 {
     struct sac_text text = {0};
@@ -254,8 +246,6 @@ static int report(struct inference *inf)
     struct times times = summarise(inf->times_ms, inf->settings->infer_repeat);
     if (inf->settings->json)
         return report_json(inf, times);
-    if (inf->settings->infer_layers)
-        sac_model_dump_steps(inf->model, print_line, NULL);
     for (int i = 0; i < inf->output_count; i++) {
         char shape[128];
         shape_text(sac_tensor_describe(inf->outputs[i]), shape, sizeof shape);

@@ -178,7 +178,7 @@ int main(int argc, char **argv)
     } else {
         settings.run.command = join_command(&settings, argc, argv);
         status = choose_verb(argv[1], &verb, &skip, &fault);
-        if (status == STATUS_OK && (verb->bit & (VERB_VIDEO | VERB_INFER)))
+        if (status == STATUS_OK && (verb->bit & (VERB_VIDEO | VERB_INFER | VERB_BENCH)))
             calm_workers(argv);
         if (status == STATUS_OK && !(args = take_arguments(&settings, argc, argv)))
             status = fault_failure(&fault, "out of memory");

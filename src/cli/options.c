@@ -43,14 +43,13 @@ const struct option options[] = {
      "read options from a YAML file; the command line overrides it. 'saccade config' prints a "
      "template with every key"},
 
-    {"device", 'd', VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_TEXT,
-     AT(run.job.device), "device", "NAME",
+    {"device", 'd', VERB_MODEL, SECTION_RUN, OPTION_TEXT, AT(run.job.device), "device", "NAME",
      "where models and image work run: auto (a GPU if it has all it needs, else the CPU), cpu, "
      "cuda or cuda:N"},
     {"gpus", 0, VERB_VIDEO, SECTION_RUN, OPTION_TEXT, AT(gpus), "gpus", "LIST",
      "distribute the inputs over these GPUs, such as 0,1"},
-    {"precision", 0, VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN,
-     OPTION_CHOICE, AT(run.job.detector_params.precision), "precision", "NAME",
+    {"precision", 0, VERB_MODEL, SECTION_RUN, OPTION_CHOICE, AT(run.job.detector_params.precision),
+     "precision", "NAME",
      "number format of the networks; default: fp16 on a GPU, fp32 on the CPU, which has no other",
      .choices = precisions},
     {"zero-copy", 0, VERB_VIDEO, SECTION_RUN, OPTION_TEXT, AT(zero_copy), "zero_copy", "MODE",
@@ -58,9 +57,9 @@ const struct option options[] = {
      "the host and back, for comparison; on: copied only where it can't be avoided; strict: such a "
      "copy makes the run fail, and the error names it",
      .choices = zero_copy_modes},
-    {"threads", 't', VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_INT,
-     AT(run.job.device_params.threads), "threads", "N",
-     "CPU threads for models and image work; 0: half of the machine's", 0, THREADS_MAX},
+    {"threads", 't', VERB_MODEL, SECTION_RUN, OPTION_INT, AT(run.job.device_params.threads),
+     "threads", "N", "CPU threads for models and image work; 0: half of the machine's", 0,
+     THREADS_MAX},
     {"log-level", 'l', VERB_WORK, SECTION_RUN, OPTION_TEXT, AT(log_level), "log_level", "LEVEL",
      "how much is logged; SACCADE_LOG sets it too, and DEBUG=1 means debug", .choices = log_levels},
     {"quiet", 'q', VERB_WORK, SECTION_RUN, OPTION_FLAG, AT(quiet), NULL, NULL,
@@ -70,14 +69,14 @@ const struct option options[] = {
      "--log-level debug"},
     {"timers", 0, VERB_VIDEO, SECTION_RUN, OPTION_FLAG, AT(run.job.timers), "timers", NULL,
      "time the stages: --verbose then prints a table and the bottleneck, and --stats has both"},
-    {"json", 'j', VERB_INFER | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR, SECTION_OUT, OPTION_FLAG,
-     AT(json), "json", NULL, "print JSON instead of text"},
+    {"json", 'j', VERB_INFER | VERB_BENCH | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR, SECTION_OUT,
+     OPTION_FLAG, AT(json), "json", NULL, "print JSON instead of text"},
 
-    {"memory-limit", 0, VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN,
-     OPTION_BYTES, AT(run.job.device_params.memory_limit_bytes), "memory.limit", "BYTES",
+    {"memory-limit", 0, VERB_MODEL, SECTION_RUN, OPTION_BYTES,
+     AT(run.job.device_params.memory_limit_bytes), "memory.limit", "BYTES",
      "limit of the memory for frames and tensors, such as 1500000, 512M or 2G; 0: none", 0, 1e15},
 
-    {"vram-limit", 0, VERB_VIDEO | VERB_INFER, SECTION_RUN, OPTION_BYTES,
+    {"vram-limit", 0, VERB_VIDEO | VERB_INFER | VERB_BENCH, SECTION_RUN, OPTION_BYTES,
      AT(run.job.device_params.vram_limit_bytes), "pool.vram_limit", "BYTES",
      "limit of the GPU memory for frames, tensors, weights and decoders, such as 24G; 0: the value "
      "of --memory-limit",
@@ -376,8 +375,17 @@ const struct option options[] = {
      NULL, "fuse nodes, fold constants and choose layouts; off: run the graph node by node"},
     {"reference", 0, VERB_INFER, SECTION_RUN, OPTION_FLAG, AT(infer_reference), "infer.reference",
      NULL, "use only the plain C kernels"},
-    {"layers", 0, VERB_INFER, SECTION_OUT, OPTION_FLAG, AT(infer_layers), "infer.layers", NULL,
-     "print each step with its kernel and mean time"},
+
+    {"batch", 'b', VERB_BENCH, SECTION_RUN, OPTION_TEXT, AT(bench_batch), "bench.batch", "LIST",
+     "batch sizes to measure, such as 1,8,32; default: the model's own, or 1"},
+    {"shape", 's', VERB_BENCH, SECTION_IN, OPTION_LIST, AT(bench_shapes), "bench.shapes",
+     "NAME=1,3,640,640",
+     "size of an input, if the model leaves it open; --batch says the first "
+     "number where it is 1 here"},
+    {"seconds", 0, VERB_BENCH, SECTION_RUN, OPTION_REAL, AT(bench_seconds), "bench.seconds",
+     "SECONDS", "how long to measure each batch size", 0.001, 3600},
+    {"layers", 0, VERB_BENCH, SECTION_OUT, OPTION_FLAG, AT(bench_layers), "bench.layers", NULL,
+     "print each layer: kernel, time, bytes, arithmetic, and what bounds it"},
 
     {"output", 'o', VERB_BUILD, SECTION_OUT, OPTION_TEXT, AT(build_output), "build.output", "FILE",
      "the plan's file; default: the model's name with the extension .plan, in the current folder"},

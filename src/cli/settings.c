@@ -48,6 +48,7 @@ void settings_init(struct settings *s)
     s->audio = s->progress = true;
     s->infer_repeat = 1;
     s->infer_optimise = true;
+    s->bench_seconds = 1;
     s->build_batch = "1";
     s->eval_preprocess = true;
     s->eval_mask = sac_mask_eval_params_default();
@@ -60,6 +61,7 @@ void settings_finish(struct settings *s)
     free(s->held.items);
     free(s->args.items);
     free(s->infer_inputs.items);
+    free(s->bench_shapes.items);
     free(s->eval_gt.items);
     free(s->eval_tracks.items);
     *s = (struct settings){0};

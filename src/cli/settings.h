@@ -41,7 +41,13 @@ struct settings {
     const char      *infer_output;
     int              infer_repeat;
     const char      *build_output, *build_batch, *build_size;
-    bool             infer_optimise, infer_reference, infer_layers;
+    bool             infer_optimise, infer_reference;
+
+    /* bench */
+    struct text_list bench_shapes;
+    const char      *bench_batch;
+    double           bench_seconds;
+    bool             bench_layers;
 
     /* eval */
     struct text_list            eval_gt, eval_tracks;

@@ -55,6 +55,25 @@ const struct verb verbs[] = {
      "saccade infer net.onnx --input x.npy --output out\n"
      "saccade infer net.onnx --input image=x.npy scale=s.npy --repeat 100 --threads 2\n",
      1, 1, verb_infer},
+    {"bench", VERB_BENCH, "MODEL", "time a model, and each of its layers",
+     "Runs an ONNX model, or one that comes with saccade, on random numbers and prints for each "
+     "batch size the milliseconds of a run (median and best of up to nine rounds, by the device's "
+     "own "
+     "clock) and items a second. --layers adds a table of layers, the costliest first: time, bytes "
+     "read and written as they are stored (weights too), arithmetic (2 a multiply-add; 1 an "
+     "element "
+     "where an operator does not multiply matrices), both as rates and as shares of what the "
+     "device "
+     "was measured to do at the start: the bandwidth of a copy of 256 MiB, and the rate of a large "
+     "product by the engine's own kernel in the same precision. A layer is bound by launch, memory "
+     "or matrix, whichever takes it longest at those rates. More than 100 % of the bandwidth means "
+     "that the numbers lay in a cache. The first run plans; on a GPU it tries kernels and keeps "
+     "the "
+     "choice.",
+     "saccade bench yolox.onnx --batch 1,8,32 --precision fp16 --layers\n"
+     "saccade bench person_det --device cpu --threads 2 --json\n"
+     "saccade bench net.onnx --shape image=1,3,640,640\n",
+     1, 1, verb_bench},
     {"inspect", VERB_INSPECT, "FILE", "describe a video or a model",
      "For a video: container, codec, size, colour, frame rate, duration. For an ONNX model: "
      "inputs, outputs, operators and the kernel that runs each, parameters, arithmetic, the "

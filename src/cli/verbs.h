@@ -27,6 +27,7 @@ const struct verb *verb_find(const char *name);
 int verb_track(struct settings *s, struct fault *fault);
 int verb_segment(struct settings *s, struct fault *fault);
 int verb_infer(struct settings *s, struct fault *fault);
+int verb_bench(struct settings *s, struct fault *fault);
 int verb_inspect(struct settings *s, struct fault *fault);
 int verb_build(struct settings *s, struct fault *fault);
 int verb_eval(struct settings *s, struct fault *fault);

@@ -81,12 +81,6 @@ def test_infer_tells_its_times(saccade, two_by_two, arrays):
     assert [output['shape'] for output in report['outputs']] == [[1, 8, 16, 24]] * 2
 
 
-def test_infer_prints_the_steps(saccade, two_by_two, arrays):
-    folder, _ = arrays
-    run = saccade('infer', two_by_two, '--input', folder / 'image.npy', folder / 'gain.npy', '--layers')
-    assert run.returncode == 0 and 'Conv' in run.stdout
-
-
 @pytest.mark.parametrize('chosen, spins', [({}, '1000'), ({'GOMP_SPINCOUNT': '77'}, '77'),
                                            ({'OMP_WAIT_POLICY': 'active'}, '30000000000')])
 def test_openmp_has_calm_workers_unless_the_user_chose(saccade, two_by_two, arrays, chosen, spins):
@@ -287,3 +281,84 @@ def test_infer_and_build_overwrite_nothing_that_they_read(saccade, tmp_path):
     run = saccade('build', 'net.onnx', '--output', './net.onnx', '--device', 'cpu', cwd=tmp_path)
     assert run.returncode == 2 and 'overwrite an input' in run.stderr.splitlines()[-1]
     assert model.read_bytes() == former
+
+
+# ---- bench ----
+
+def bench(saccade, model, *options):
+    run = saccade('bench', model, '--device', 'cpu', '--seconds', '0.02', *options)
+    assert run.returncode == 0, run.stderr
+    return run
+
+
+def test_bench_times_each_batch(saccade, tmp_path):
+    model = save(tmp_path / 'net.onnx', [helper.make_node('Relu', ['x'], ['y'])],
+                 [value('x', ['n', 3, 64, 48])], [value('y', ['n', 3, 64, 48])])
+    said = bench(saccade, model).stdout
+    median, best, items = map(float, re.search(
+        r'^batch 1 +median ([\d.]+) ms  best ([\d.]+) ms  ([\d.]+) items/s', said, re.M).groups())
+    assert 0 < best <= median and items == pytest.approx(1000 / median, rel=0.2)
+    assert 'measured' not in said and 'Relu' not in said
+    report = json.loads(bench(saccade, model, '--batch', '1,4', '--json').stdout)
+    assert report['precision'] == 'fp32' and report['device'] == 'cpu' and report['threads'] >= 1
+    assert [row['batch'] for row in report['batches']] == [1, 4]
+    for row in report['batches']:
+        assert 0 < row['best_ms'] <= row['median_ms']
+        assert row['items_per_s'] == pytest.approx(1000 * row['batch'] / row['median_ms'])
+
+
+def test_bench_tells_what_each_layer_moves_and_computes(saccade, tmp_path):
+    """Sizes that are known: a convolution, and an Add that nothing can fuse with it."""
+    weights = random.standard_normal((8, 3, 3, 3)).astype(numpy.float32)
+    model = save(tmp_path / 'net.onnx',
+                 [helper.make_node('Conv', ['image', 'w'], ['c'], pads=[1, 1, 1, 1], name='the/conv'),
+                  helper.make_node('MaxPool', ['c'], ['out'], kernel_shape=[2, 2], strides=[2, 2], name='the/pool')],
+                 [value('image', [1, 3, 64, 48])], [value('out', [1, 8, 32, 24])], [('w', weights)])
+    report = json.loads(bench(saccade, model, '--layers', '--json').stdout)
+    rates, batch = report['measured'], report['batches'][0]
+    assert rates['bytes_per_s'] > 1e7 and rates['flops_per_s'] > 1e7 and rates['step_ms'] > 0
+    layers = {layer['name']: layer for layer in batch['layers']}
+    conv, pool = layers['the/conv'], layers['the/pool']
+    assert conv['operator'] == 'Conv' and pool['operator'] == 'MaxPool'
+    assert conv['bytes'] == 4 * (3 * 64 * 48 + 8 * 27 + 8 * 64 * 48)
+    assert conv['flops'] == 2 * 27 * 8 * 64 * 48
+    assert pool['bytes'] == 4 * (8 * 64 * 48 + 8 * 32 * 24) and pool['flops'] == 8 * 32 * 24
+    assert sum(layer['share'] for layer in batch['layers']) == pytest.approx(1)
+    for layer in batch['layers']:
+        assert layer['bandwidth_share'] == pytest.approx(layer['bytes_per_s'] / rates['bytes_per_s'])
+        assert layer['matrix_share'] == pytest.approx(layer['flops_per_s'] / rates['flops_per_s'])
+        least = {'launch': rates['step_ms'] / 1e3, 'memory': layer['bytes'] / rates['bytes_per_s'],
+                 'matrix': layer['flops'] / rates['flops_per_s']}
+        assert least[layer['bound_by']] == max(least.values())
+    sums = {row['operator']: row for row in batch['operators']}
+    assert sums['Conv']['layers'] == 1 and sums['Conv']['ms'] == conv['ms']
+    assert [layer['ms'] for layer in batch['layers']] == sorted((layer['ms'] for layer in batch['layers']), reverse=True)
+    text = bench(saccade, model, '--layers').stdout
+    assert re.search(r'^measured +[\d.]+ GB/s of a copy, [\d.]+ TFLOP/s of a product, [\d.]+ us a step$', text, re.M)
+    assert re.search(r'^  the/conv +Conv +\S.* (matrix|memory|launch)$', text, re.M)
+    assert re.search(r'^  Conv +1 +[\d.]+ +[\d.]+%', text, re.M) and re.search(r'^  all +[2-9] ', text, re.M)
+
+
+def test_bench_takes_sizes_that_the_file_leaves_open(saccade, tmp_path):
+    model = save(tmp_path / 'open.onnx', [helper.make_node('Relu', ['x'], ['y'])],
+                 [value('x', ['n', 3, 'h', 'w'])], [value('y', ['n', 3, 'h', 'w'])])
+    fails(saccade('bench', model), 2, "'x'", '--shape x=1,3,640,640')
+    for shape in 'x=1,3,8,16', '1,3,8,16':
+        report = json.loads(bench(saccade, model, '--shape', shape, '--batch', '1,2', '--layers', '--json').stdout)
+        assert [row['layers'][0]['flops'] for row in report['batches']] == [384, 768]
+    fails(saccade('bench', model, '--shape', 'z=1,3,8,8'), 2, "'z'", 'it has x')
+    fails(saccade('bench', model, '--shape', 'x=1,4,8,8'), 2, 'does not fit', '[?,3,?,?]')
+    fails(saccade('bench', model, '--shape', 'x=1,3,8'), 2, 'does not fit')
+    fails(saccade('bench', model, '--shape', 'x=1,3,a,b'), 2, "'x=1,3,a,b'")
+
+
+def test_bench_names_what_is_wrong(saccade, two_by_two, tmp_path):
+    fails(saccade('bench', '/nowhere/net.onnx'), 1, '/nowhere/net.onnx')
+    for batch in '0', '1,,2', 'x', '1,', '-1', '99999999999':
+        fails(saccade('bench', two_by_two, f'--batch={batch}'), 2, batch, '1,8,32')
+    fails(saccade('bench', two_by_two, '--precision', 'fp16', '--device', 'cpu'), 1, 'fp16 needs a GPU')
+    fixed = save(tmp_path / 'fixed.onnx', [helper.make_node('Relu', ['x'], ['y'])],
+                 [value('x', [2, 3, 8, 8])], [value('y', [2, 3, 8, 8])])
+    fails(saccade('bench', fixed, '--batch', '1,2'), 2, 'a batch of 2 of its own')
+    assert 'batch 2 ' in bench(saccade, fixed).stdout
+    fails(saccade('infer', two_by_two, '--layers'), 2, "--layers is in 'saccade bench' now")

@@ -224,6 +224,8 @@ static void models(void **state)
     sac_model                *m = NULL, *none = NULL;
     sac_tensor               *out[8] = {NULL}, *in[1] = {NULL};
     struct sac_model_info     info;
+    struct sac_model_times    times;
+    struct sac_device_rates   rates;
     struct sac_model_contract contract = {0};
     assert_sac_ok(sac_model_load(dev, path, NULL, &m));
     REFUSED_SILENTLY(sac_model_load(NULL, path, NULL, &none));
@@ -263,6 +265,14 @@ static void models(void **state)
     sac_model_dump_steps(NULL, NULL, NULL);
     sac_model_dump_steps(m, NULL, NULL);
     sac_model_profile(NULL, 1);
+    sac_model_list_steps(NULL, NULL, NULL);
+    sac_model_list_steps(m, NULL, NULL);
+    REFUSED_SILENTLY(sac_model_time(NULL, in, 0.01, &times));
+    REFUSED(sac_model_time(m, NULL, 0.01, &times));
+    REFUSED(sac_model_time(m, in, 0.01, &times));
+    REFUSED(sac_model_time(m, in, 0.01, NULL));
+    REFUSED_SILENTLY(sac_device_measure(NULL, SAC_PRECISION_DEFAULT, &rates));
+    REFUSED(sac_device_measure(dev, SAC_PRECISION_DEFAULT, NULL));
     assert_null(sac_head_recognise(NULL));
     assert_null(sac_head_prototypes(NULL));
     REFUSED_SILENTLY(sac_model_contract_read(NULL, NULL, &contract));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model holds and how it would run: `saccade inspect` and `bench --layers`. */
+/* What a model holds and how it would run: `saccade inspect`; cost.c tells of each step more. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,9 +19,7 @@ static struct sac_operand *default_shapes(const sac_model *m)
     return shapes;
 }
 
-/* The plan that ran last or, when none did, one for the default shapes. NULL when it cannot be
- * created. */
-static struct sac_plan *plan_to_show(sac_model *m)
+struct sac_plan *sac_model_plan_to_show(sac_model *m)
 {
     struct sac_plan *plan = sac_model_latest_plan(m);
     if (plan)
@@ -235,7 +233,7 @@ void sac_model_inspect(sac_model *m, struct sac_model_info *out)
     if (!m || !out)
         return;
     pthread_mutex_lock(&m->lock);
-    struct sac_plan *plan = plan_to_show(m);
+    struct sac_plan *plan = sac_model_plan_to_show(m);
     if (plan)
         note_plan(m, plan);
     sac_error_clear(m->ctx);
@@ -245,28 +243,18 @@ void sac_model_inspect(sac_model *m, struct sac_model_info *out)
 
 /* ---- steps ---- */
 
-static const char *step_name(const struct sac_step *step)
-{
-    if (step->kind == SAC_STEP_CONVERT)
-        return "(convert)";
-    return step->kind == SAC_STEP_COPY ? "(copy)" : step->node->op_type;
-}
-
 static void step_line(const struct sac_plan *plan, size_t i, char *buf, size_t size)
 {
     const struct sac_step       *step = &plan->steps[i];
     char                         shape[96] = "", time[32] = "";
     size_t                       at = 0;
-    const struct sac_value_slot *out = NULL;
-    for (int k = 0; k < step->out_count && !out; k++)
-        if (step->slots[step->in_count + k] >= 0)
-            out = &plan->slots[step->slots[step->in_count + k]];
+    const struct sac_value_slot *out = sac_step_output(plan, step);
     for (int d = 0; out && d < out->desc.rank && at < sizeof shape; d++)
         at += (size_t)snprintf(shape + at, sizeof shape - at, "%s%lld", d ? "," : "",
                                (long long)out->desc.dims[d]);
     if (step->runs)
         snprintf(time, sizeof time, "  %.4f ms", (double)step->time_ns / (double)step->runs / 1e6);
-    snprintf(buf, size, "%4zu  %-20s %s[%s]  %s%s", i, step_name(step),
+    snprintf(buf, size, "%4zu  %-20s %s[%s]  %s%s", i, sac_step_operator(step),
              out ? sac_dtype_name(out->desc.dtype) : "", shape, step->implementation, time);
 }
 
@@ -276,7 +264,7 @@ void sac_model_dump_steps(sac_model *m, void (*fn)(void *user, const char *line)
         return;
     char line[320], label[256];
     pthread_mutex_lock(&m->lock);
-    const struct sac_plan *plan = plan_to_show(m);
+    const struct sac_plan *plan = sac_model_plan_to_show(m);
     for (size_t i = 0; plan && i < plan->step_count; i++) {
         step_line(plan, i, line, sizeof line);
         fn(user, line);

@@ -5,8 +5,9 @@
  * (run.c) checks the tensors, finds or makes the plan of their shapes (plans.c, with the choices of
  * the book, book.c) and runs it; where the batch is fixed, a stack runs one by one (batch.c).
  * native.c is for callers that take tensors in the kernels' layout. endings.c tells what the
- * numbers of an output are, inspect.c what a model holds, build.c writes a .plan, shipped.c finds
- * the models that come with saccade.
+ * numbers of an output are, inspect.c what a model holds, cost.c what its steps move and compute,
+ * time.c how long its runs take, rates.c what the device can do; build.c writes a .plan, shipped.c
+ * finds the models that come with saccade.
  */
 #ifndef SAC_ENGINE_MODEL_MODEL_H
 #define SAC_ENGINE_MODEL_MODEL_H
@@ -115,6 +116,15 @@ void sac_model_settle(sac_model *model);
 void sac_model_drop_plans(sac_model *model); /* call sac_model_settle first */
 /* The plan that ran last; NULL: none did. The caller holds the model's lock or is its only user. */
 struct sac_plan *sac_model_latest_plan(const sac_model *model);
+
+/* inspect.c: that one or, when none ran, one for the default shapes. NULL when it cannot be
+ * created.
+ */
+struct sac_plan *sac_model_plan_to_show(sac_model *model);
+/* cost.c: "Conv", "(convert)"; the step's first output, NULL: none. */
+const char                  *sac_step_operator(const struct sac_step *step);
+const struct sac_value_slot *sac_step_output(const struct sac_plan *plan,
+                                             const struct sac_step *step);
 
 /* Fills info from the file (operators, parameters), and with the cost of one run. */
 sac_result sac_model_list_operators(sac_model *model);
