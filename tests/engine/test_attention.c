@@ -3,26 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include <saccade/model.h>
 #include "base/base.h"
 #include "tests/engine/device.h"
-#include "tests/engine/proto.h"
-#include "tests/test.h"
-
-enum { NODES_MAX = 24, SHAPES_MAX = 6 };
-
-struct node {
-    const char *op, *inputs, *outputs, *attr, *numbers; /* an attribute of ints; "axis" of one */
-};
-struct spelling {
-    const char *name, *x, *y; /* dims of the input and the output, ? the batch */
-    struct {
-        const char *name, *numbers;
-    } shape[SHAPES_MAX];
-    struct node node[NODES_MAX];
-    int         found, steps; /* of FusedAttention; and in all, 0: any number */
-    const char *also;         /* another output, "scores 1 2 5 5" */
-};
+#include "tests/engine/spelling.h"
 
 /* Q, K and V of a packed [batch,5,24], two heads of four numbers. */
 #define PACKED                                                                       \
@@ -221,7 +204,8 @@ static const struct spelling spellings[] = {
       JOINED},
      0,
      0,
-     "s"},
+     "s",
+     "? 2 5 5"},
     {"shares that are an output too",
      "? 5 24",
      "? 5 8",
@@ -234,7 +218,8 @@ static const struct spelling spellings[] = {
       JOINED},
      0,
      0,
-     "p"},
+     "p",
+     "? 2 5 5"},
     {"a softmax along the queries",
      "? 5 24",
      "? 5 8",
@@ -363,21 +348,16 @@ static const struct spelling products[] = {
      4},
 };
 
-static float number_of(int i)
-{
-    return sinf((float)i * 1.7f) * 1.5f;
-}
-
 static void add_floats(struct proto *graph, const char *name, const char *dims, int count,
                        float hidden)
 {
     float data[64];
     for (int i = 0; i < count; i++)
-        data[i] = i % 7 == 3 && hidden ? hidden : number_of(i + 11);
+        data[i] = i % 7 == 3 && hidden ? hidden : spelling_number(i + 11);
     proto_initializer(graph, name, 1, dims, data, (size_t)count * sizeof *data);
 }
 
-static void add_constants(struct proto *graph, const struct spelling *s)
+static void add_constants(struct proto *graph)
 {
     static const struct {
         const char *name;
@@ -396,119 +376,20 @@ static void add_constants(struct proto *graph, const struct spelling *s)
     add_floats(graph, "b1", "8", 8, 2);
     add_floats(graph, "b2", "8", 8, -3);
     add_floats(graph, "window", "1 2 1 5 5", 50, -100);
-    for (int i = 0; i < SHAPES_MAX && s->shape[i].name; i++) {
-        int64_t data[8];
-        int     count = 0;
-        char   *end;
-        char    dims[16];
-        for (const char *at = s->shape[i].numbers; *at; at = end)
-            data[count++] = strtoll(at, &end, 10);
-        snprintf(dims, sizeof dims, "%d", count);
-        proto_initializer(graph, s->shape[i].name, 7, dims, data, (size_t)count * sizeof *data);
-    }
-}
-
-static void make_model(const struct spelling *s, struct proto *kept)
-{
-    struct proto graph = {0};
-    add_constants(&graph, s);
-    proto_input(&graph, "x", 1, s->x);
-    for (int i = 0; i < NODES_MAX && s->node[i].op; i++) {
-        const struct node *n = &s->node[i];
-        struct proto       attrs = {0};
-        if (n->attr && strcmp(n->attr, "perm") == 0)
-            proto_attr_ints(&attrs, n->attr, n->numbers);
-        else if (n->attr)
-            proto_attr_int(&attrs, n->attr, strtoll(n->numbers, NULL, 10));
-        proto_node(&graph, n->op, n->inputs, n->outputs, &attrs);
-    }
-    proto_output(&graph, "y", 1, s->y);
-    if (s->also)
-        proto_output(&graph, s->also, 1, "? 2 5 5");
-    proto_model(kept, &graph, 17);
-}
-
-struct count {
-    int steps, found;
-};
-
-static void count_step(void *user, const char *line)
-{
-    struct count *c = user;
-    c->steps++;
-    c->found += strstr(line, "FusedAttention ") != NULL;
-}
-
-static sac_tensor *input_of(const struct spelling *s, int64_t batch)
-{
-    struct sac_tensor_desc desc = {.dtype = SAC_F32};
-    sac_tensor            *t = NULL;
-    for (const char *at = s->x; at; at = strchr(at, ' '), at = at ? at + 1 : NULL)
-        desc.shape[desc.rank++] = *at == '?' ? batch : strtoll(at, NULL, 10);
-    assert_sac_ok(sac_tensor_create(device(), &desc, "x", &t));
-    float *data = sac_tensor_data(t);
-    for (int64_t i = 0; i < sac_tensor_desc_elements(&desc); i++)
-        data[i] = number_of((int)i);
-    return t;
-}
-
-/* y of the model, loaded with its passes or without. */
-static sac_tensor *result_of(const struct proto *kept, const struct spelling *s, int64_t batch,
-                             bool optimise, struct count *count)
-{
-    struct sac_model_params params = sac_model_params_default();
-    sac_tensor             *in = input_of(s, batch), *out[2] = {NULL};
-    sac_model              *m = NULL;
-    params.optimise = optimise;
-    assert_sac_ok(
-        sac_model_load_memory(device(), kept->bytes, kept->size, "test.onnx", &params, &m));
-    assert_sac_ok(sac_model_run(m, &in, out));
-    sac_model_dump_steps(m, count_step, count);
-    sac_tensor_unref(&in);
-    sac_tensor_unref(&out[1]);
-    sac_model_unref(&m);
-    return out[0];
-}
-
-static void check_batch(const struct spelling *s, const struct proto *kept, int64_t batch)
-{
-    struct count fused = {0}, plain = {0};
-    sac_tensor  *y = result_of(kept, s, batch, true, &fused),
-               *want = result_of(kept, s, batch, false, &plain);
-    const float  *a = sac_tensor_data(y), *b = sac_tensor_data(want);
-    const int64_t count = sac_tensor_desc_elements(sac_tensor_describe(want));
-    if (fused.found != s->found || (s->steps && fused.steps != s->steps))
-        fail_msg("%s: %d of FusedAttention in %d steps", s->name, fused.found, fused.steps);
-    assert_int_equal(plain.found, 0);
-    assert_int_equal(sac_tensor_desc_elements(sac_tensor_describe(y)), count);
-    for (int64_t i = 0; i < count; i++)
-        if (!(fabsf(a[i] - b[i]) <= 1e-5f))
-            fail_msg("%s: number %lld is %g, unfused %g", s->name, (long long)i, a[i], b[i]);
-    sac_tensor_unref(&y);
-    sac_tensor_unref(&want);
-}
-
-static void check_spelling(const struct spelling *s)
-{
-    struct proto kept = {0};
-    make_model(s, &kept);
-    for (int64_t batch = 1; batch <= 3; batch++)
-        check_batch(s, &kept, batch);
-    proto_free(&kept);
 }
 
 static void each_spelling_is_one_step(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(spellings); i++)
-        check_spelling(&spellings[i]);
+        spelling_check(&spellings[i], "FusedAttention", add_constants);
 }
 
 static void products_of_one_input_are_one(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(products); i++)
-        check_spelling(&products[i]);
+        spelling_check(&products[i], "FusedAttention", add_constants);
 }
 
 int main(void)

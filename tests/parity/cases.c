@@ -565,6 +565,37 @@ const struct parity_case parity_cases[] = {
     {"FusedConv", "[1,20,9,11] [20,1,7,7]! [20]! [1,20,9,11]",
      "group=20 pads=3,3,3,3 activation=11 residual=2"},
     {"FusedConv", "[2,32,7,7] [64,8,3,3]! [64]!", "group=4 pads=1,1,1,1 activation=11"},
+
+    /* ---- numbers in another order: rolled windows and back, what is added, space to depth, a
+     * padded map, a roll of maps in channels last, one that takes turns and skips ---- */
+    {"Rearrange", "[2,14,14,24]",
+     "dims=-1,2,7,2,7,24 axis=0,1,1,2,2,3 step=1,7,1,7,1,1 start=0,3,3,0 period=0,0,0,0 "
+     "shape=-1,49,24"},
+    {"Rearrange", "[2,2,2,7,7,24] [2,14,14,24]",
+     "dims=-1,2,7,2,7,24 axis=0,1,3,2,4,5 step=1,1,1,1,1,1 start=0,0,0,0,0,0 period=0,0,0,0,0,0 "
+     "shape=-1,14,14,24"},
+    {"Rearrange", "[2,14,14,20] [2,14,14,20]",
+     "dims=-1,14,14,20 axis=0,1,2,3 step=1,1,1,1 start=0,11,11,0 period=0,0,0,0 shape=-1,14,14,20"},
+    {"Rearrange", "[3,8,6,12]",
+     "dims=-1,4,3,2,2,12 axis=0,1,2,2,1,3 step=1,2,2,1,1,1 start=0,0,0,0 period=0,0,0,0 "
+     "shape=-1,4,3,48"},
+    {"Rearrange", "[2,9,10,16]",
+     "dims=-1,2,7,2,7,16 axis=0,1,1,2,2,3 step=1,7,1,7,1,1 start=0,3,12,0 period=0,14,14,0 "
+     "shape=-1,7,7,16"},
+    {"Rearrange", "[2,16,9,7]",
+     "dims=-1,16,9,7 axis=0,1,2,3 step=1,1,1,1 start=0,0,4,2 period=0,0,0,0 shape=-1,16,9,7"},
+    {"Rearrange", "[2,16,9,7] [2,16,9,7]",
+     "dims=-1,16,9,7 axis=0,1,2,3 step=1,1,1,1 start=0,0,4,0 period=0,0,12,0 shape=-1,16,9,7"},
+    {"Rearrange", "[2,5,6,7]",
+     "dims=2,3,5,7 axis=0,2,1,3 step=1,2,1,1 start=0,2,3,6 period=0,0,0,0 shape=6,35"},
+    {"Rearrange", "i64[4,5]", "dims=5,3,4 axis=1,0,0 step=1,4,1 start=2,3 period=12,0 shape=15,4"},
+    {"Rearrange", "[2,2,3,7,5,24] [2,14,15,24]",
+     "dims=-1,14,15,24 axis=0,1,2,5 step=1,1,1,1 start=0,11,13,0,0,0 period=0,0,0,0,0,0 "
+     "into=0,1,2,1,2,5 shape=-1,14,15,24"},
+    {"Rearrange", "[3,4,2,4,4,6]",
+     "dims=-1,13,7,6 axis=0,1,2,5 step=1,1,1,1 start=0,0,0,0,0,0 period=0,0,0,0,0,0 "
+     "into=0,1,2,1,2,5 shape=-1,91,6"},
+    {"Rearrange", "u8[3,32]", "dims=3,32 axis=0,1 step=1,1 start=1,0 period=5,0 shape=3,32"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

@@ -50,6 +50,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Neg)                 \
     KERNEL(Pad)                 \
     KERNEL(RMSNormalization)    \
+    KERNEL(Rearrange)           \
     KERNEL(Reciprocal)          \
     KERNEL(ReduceMean)          \
     KERNEL(Relu)                \

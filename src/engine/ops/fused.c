@@ -101,6 +101,31 @@ float sac_activate(float x, const struct sac_activation *a)
     }
 }
 
+sac_result sac_fused_dims(const struct sac_op_call *c, int64_t count, int64_t *dims, int *rank)
+{
+    const int64_t *shape;
+    const size_t   listed = sac_attr_ints(c->node, "shape", &shape);
+    int            open = -1;
+    int64_t        known = 1;
+    SAC_CHECK(c, listed >= 1 && listed <= SAC_RANK_MAX, "a shape of %zu dims", listed);
+    for (size_t d = 0; d < listed; d++) {
+        dims[d] = shape[d];
+        if (shape[d] == -1 && open < 0) {
+            open = (int)d;
+            continue;
+        }
+        SAC_CHECK(c, shape[d] > 0 && known <= count / shape[d] + 1, "shape[%zu] is %lld", d,
+                  (long long)shape[d]);
+        known *= shape[d];
+    }
+    SAC_CHECK(c, open >= 0 ? count % known == 0 : count == known,
+              "%lld numbers do not fit the shape", (long long)count);
+    if (open >= 0)
+        dims[open] = count / known;
+    *rank = (int)listed;
+    return SAC_OK;
+}
+
 /* A file can use the domain too, so nothing about the node is trusted. */
 static sac_result check_common(struct sac_op_call *c)
 {

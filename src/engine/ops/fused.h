@@ -9,9 +9,10 @@
  *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
  *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
  *                             shape: activation, alpha, beta; residual as FusedConv
- *   SampleNorm(X, scale?, B?) every sample to mean 0 and variance 1 over all its numbers, then
- *                             scale and shift per channel: epsilon, activation, alpha, beta
- *   GatedSum(X0, G0, X1, G1, ...)  sum of Xi * Gi, Xi [N,C,spatial...], Gi [N or 1,C,1...]
+ *   Rearrange(X, R?)          X's numbers in another order, some of them or with zeros between
+ * (below), plus R of the output's shape SampleNorm(X, scale?, B?) every sample to mean 0 and
+ * variance 1 over all its numbers, then scale and shift per channel: epsilon, activation, alpha,
+ * beta GatedSum(X0, G0, X1, G1, ...)  sum of Xi * Gi, Xi [N,C,spatial...], Gi [N or 1,C,1...]
  *   Excitation(S, W1, B1, W2, B2)  two layers from the means of channels to their gates:
  *                             engine/ops/excitation.h
  *
@@ -21,6 +22,15 @@
  * the numbers whose bit is set count for each entry of that axis of the operand, whose size is
  * open. M is [period, heads or 1, queries or 1, keys], batch b reads entry b % period. shape is the
  * output's, -1 where it is open. A query all of whose keys are masked by -inf gives zeros.
+ *
+ * Rearrange counts its output by digits, the last of them fastest: dims, how many values each has
+ * (-1: as many as its axis, which is open); axis, the axis of X that it moves along; step, how far.
+ * The coordinate on an axis is start, one number for each axis of X, plus what its digits add,
+ * modulo period; where that is not on the axis, the output is 0. A period of 0 is the axis's own
+ * length. So a roll is a start, a window two digits of one axis, padding a period longer than the
+ * axis; shape is as above. The digits of an axis together reach less than one period. For windows
+ * that are put together and then rolled, into names for each axis of X an axis, itself or one
+ * before it, that it is the inner part of: the two count as one, which has the name of the outer.
  */
 #ifndef SAC_ENGINE_OPS_FUSED_H
 #define SAC_ENGINE_OPS_FUSED_H
@@ -46,5 +56,8 @@ float sac_activate(float x, const struct sac_activation *a);
     .id = SAC_OP_##op, .name = #op, .domain = "saccade", .opset_min = 1,            \
     .opset_max = SAC_OPSET_NEWEST, /* nodes keep the opset of those they replace */ \
         .input_min = in_min, .input_max = in_max, .output_max = 1
+
+/* The attribute `shape` for `count` numbers, in which one dim may be open. */
+sac_result sac_fused_dims(const struct sac_op_call *c, int64_t count, int64_t *dims, int *rank);
 
 #endif

@@ -174,32 +174,6 @@ sac_result sac_fused_attention_read(const struct sac_op_call *c, struct sac_fuse
     return read_output(c, a);
 }
 
-/* `shape`, in which one dim may be open. */
-static sac_result output_dims(const struct sac_op_call *c, int64_t count, int64_t *dims, int *rank)
-{
-    const int64_t *shape;
-    const size_t   listed = sac_attr_ints(c->node, "shape", &shape);
-    int            open = -1;
-    int64_t        known = 1;
-    SAC_CHECK(c, listed >= 1 && listed <= SAC_RANK_MAX, "a shape of %zu dims", listed);
-    for (size_t d = 0; d < listed; d++) {
-        dims[d] = shape[d];
-        if (shape[d] == -1 && open < 0) {
-            open = (int)d;
-            continue;
-        }
-        SAC_CHECK(c, shape[d] > 0 && known <= count / shape[d] + 1, "shape[%zu] is %lld", d,
-                  (long long)shape[d]);
-        known *= shape[d];
-    }
-    SAC_CHECK(c, open >= 0 ? count % known == 0 : count == known,
-              "%lld numbers do not fit the shape", (long long)count);
-    if (open >= 0)
-        dims[open] = count / known;
-    *rank = (int)listed;
-    return SAC_OK;
-}
-
 static sac_result fused_attention_shape(struct sac_op_call *c)
 {
     struct sac_fused_attention a;
@@ -212,7 +186,7 @@ static sac_result fused_attention_shape(struct sac_op_call *c)
         SAC_CHECK(c, made[d] == 0 || count <= most / made[d], "the output is too large");
         count *= made[d];
     }
-    SAC_TRY(output_dims(c, count, dims, &rank));
+    SAC_TRY(sac_fused_dims(c, count, dims, &rank));
     SAC_TRY(sac_shape_out(c, 0, SAC_F32, rank, dims));
     return read_output(c, &a);
 }

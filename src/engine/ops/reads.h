@@ -161,6 +161,26 @@ sac_result sac_read_heads(const struct sac_op_call *c, int input, const char *co
 sac_result sac_attention_read(const struct sac_op_call *c, struct sac_attention *a);
 sac_result sac_rotary_read(const struct sac_op_call *c, struct sac_rotary *r);
 
+/* fused_rearrange.c */
+enum { SAC_REARRANGE_DIGITS = 10, SAC_REARRANGE_RINGS = 3 };
+struct sac_rearrange {
+    int     axes, digits;
+    int64_t size[SAC_RANK_MAX], period[SAC_RANK_MAX], start[SAC_RANK_MAX]; /* of X's axes */
+    int     part[SAC_RANK_MAX];  /* the axis of X that is the inner part of this one, -1: none */
+    int64_t inner[SAC_RANK_MAX]; /* its length, 1 */
+    bool    ring[SAC_RANK_MAX];  /* not simply start plus digits along one axis of X */
+    int     axis[SAC_REARRANGE_DIGITS];
+    int64_t dim[SAC_REARRANGE_DIGITS], step[SAC_REARRANGE_DIGITS];
+};
+sac_result sac_rearrange_read(const struct sac_op_call *c, struct sac_rearrange *r);
+/* How far apart the entries of each digit lie in an output of these dims and steps; false when a
+ * digit is not part of one dim. */
+bool sac_rearrange_steps(const struct sac_rearrange *r, int rank, const int64_t *dims,
+                         const int64_t *steps, int64_t *to);
+/* X and the output are maps of the same rank and neighbouring channels stay neighbours, so what
+ * lies in channels last can stay there. */
+bool sac_rearrange_is_map(const struct sac_op_call *c, const struct sac_rearrange *r);
+
 /* fused_attention.c */
 enum { SAC_VIEW_RANK = 4, SAC_VIEW_ENTRIES = 1 + 2 * SAC_VIEW_RANK };
 /* Numbers [batch,head,token,number] in an operand's memory; steps in elements. */

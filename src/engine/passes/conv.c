@@ -26,8 +26,8 @@ static struct sac_node *fused_conv(struct sac_graph *g, const struct sac_node *n
 {
     struct sac_node *made = sac_op_node(g, "saccade", "FusedConv", 4, 1, n);
     sac_result       res = made ? SAC_OK : SAC_ERR_MEMORY;
-    for (int i = 0; res == SAC_OK && i < n->attr_count; i++)
-        res = sac_node_copy_attr(g, made, n->attrs[i].name, n);
+    if (res == SAC_OK)
+        res = sac_copy_attrs(g, made, n);
     for (int i = 0; res == SAC_OK && i < 4; i++)
         made->inputs[i] = sac_node_input(n, i);
     if (res == SAC_OK)

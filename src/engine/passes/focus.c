@@ -16,30 +16,15 @@ struct start {
 
 /* One Slice's start and step per axis of an operand of rank 4; false when it removes anything at
  * the ends. */
-static bool read_slice(const struct sac_node *n, int64_t *start, int64_t *step)
+static bool read_slice(const struct sac_node *n, struct sac_slice_bounds *b)
 {
-    int64_t begin[4], end[4], axes[4] = {0, 1, 2, 3}, steps[4] = {1, 1, 1, 1};
-    size_t  count, other;
-    if (n->inputs[0]->rank != 4 || !sac_constant_ints(sac_node_input(n, 1), begin, 4, &count) ||
-        !sac_constant_ints(sac_node_input(n, 2), end, 4, &other) || other != count)
+    if (n->inputs[0]->rank != 4 || !sac_slice_constants(n, 4, b))
         return false;
-    if (sac_node_input(n, 3) &&
-        (!sac_constant_ints(n->inputs[3], axes, 4, &other) || other != count))
-        return false;
-    if (sac_node_input(n, 4) &&
-        (!sac_constant_ints(n->inputs[4], steps, 4, &other) || other != count))
-        return false;
-    for (int d = 0; d < 4; d++)
-        start[d] = 0, step[d] = 1;
-    for (size_t i = 0; i < count; i++) {
-        const int64_t axis = axes[i] < 0 ? axes[i] + 4 : axes[i];
-        if (axis < 0 || axis > 3 || begin[i] < 0 || steps[i] < 1)
+    for (int d = 0; d < 4; d++) {
+        const int64_t dim = n->inputs[0]->dims[d];
+        if (b->start[d] < 0 || b->step[d] < 1 ||
+            b->end[d] < (dim == SAC_DIM_OPEN ? INT32_MAX : dim))
             return false;
-        const int64_t dim = n->inputs[0]->dims[axis];
-        if (end[i] < (dim == SAC_DIM_OPEN ? INT32_MAX : dim))
-            return false;
-        start[axis] = begin[i];
-        step[axis] = steps[i];
     }
     return true;
 }
@@ -49,12 +34,12 @@ static bool read_chain(struct sac_value *v, struct start *out)
     int64_t start[4] = {0}, step[4] = {1, 1, 1, 1};
     int     slices = 0;
     for (struct sac_node *n; slices < 2 && (n = sac_made_by(v, "Slice")); slices++) {
-        int64_t s[4], t[4];
-        if (!read_slice(n, s, t))
+        struct sac_slice_bounds b;
+        if (!read_slice(n, &b))
             return false;
         for (int d = 0; d < 4; d++) { /* this one first, then what was found so far */
-            start[d] = s[d] + start[d] * t[d];
-            step[d] *= t[d];
+            start[d] = b.start[d] + start[d] * b.step[d];
+            step[d] *= b.step[d];
         }
         v = n->inputs[0];
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes that change nothing: Identity, Dropout at inference, a Cast to the same dtype, a Transpose
  * that moves nothing, a Pad by nothing (PyTorch 1 writes one before each average pooling), a
- * Reshape to the same shape, a Concat or Sum of one, a Reshape of a Reshape. */
+ * Reshape to the same shape, a Slice of all, a Concat or Sum of one, a Reshape of a Reshape. */
 #include "engine/passes/pass.h"
 
 static bool identity_perm(const struct sac_node *n)
@@ -27,6 +27,20 @@ static bool pads_nothing(const struct sac_node *n)
     return count > 0;
 }
 
+/* Bounds around all of it: exporters write one to cut off padding that is not there. */
+static bool slices_nothing(const struct sac_node *n)
+{
+    const struct sac_value *in = n->inputs[0];
+    struct sac_slice_bounds b;
+    if (!sac_same_shape(in, n->outputs[0]) || !sac_slice_constants(n, in->rank, &b))
+        return false;
+    for (int d = 0; d < in->rank; d++)
+        if (b.step[d] != 1 ||
+            (in->dims[d] == SAC_DIM_OPEN && (b.start[d] != 0 || b.end[d] < INT32_MAX)))
+            return false;
+    return true;
+}
+
 static bool changes_nothing(const struct sac_node *n)
 {
     const struct sac_value *in = sac_node_input(n, 0), *out = n->outputs[0];
@@ -45,6 +59,8 @@ static bool changes_nothing(const struct sac_node *n)
         return identity_perm(n);
     if (sac_is(n, "Pad"))
         return pads_nothing(n);
+    if (sac_is(n, "Slice"))
+        return slices_nothing(n);
     if (sac_is(n, "Reshape"))
         return sac_same_shape(in, out);
     return (sac_is(n, "Concat") || sac_is(n, "Sum")) && n->input_count == 1;

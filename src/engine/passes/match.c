@@ -100,6 +100,70 @@ bool sac_constant_ints(const struct sac_value *v, int64_t *out, size_t max, size
     return true;
 }
 
+bool sac_constant_row(const struct sac_value *v, int rank, int64_t columns)
+{
+    const int64_t count = sac_constant_floats(v) ? sac_value_elements(v) : 0;
+    return count > 0 && v->rank <= rank &&
+           (count == 1 || (count == columns && v->rank > 0 && v->dims[v->rank - 1] == columns));
+}
+
+bool sac_slice_constants(const struct sac_node *n, int rank, struct sac_slice_bounds *out)
+{
+    int64_t start[SAC_RANK_MAX], end[SAC_RANK_MAX], axes[SAC_RANK_MAX], step[SAC_RANK_MAX];
+    size_t  count, ends, listed;
+    if (!sac_constant_ints(sac_node_input(n, 1), start, SAC_RANK_MAX, &count) ||
+        !sac_constant_ints(sac_node_input(n, 2), end, SAC_RANK_MAX, &ends) || ends != count)
+        return false;
+    for (int d = 0; d < SAC_RANK_MAX; d++) {
+        axes[d] = d;
+        step[d] = out->step[d] = 1;
+        out->start[d] = 0;
+        out->end[d] = INT64_MAX;
+    }
+    for (int i = 3; i < 5; i++)
+        if (sac_node_input(n, i) &&
+            (!sac_constant_ints(n->inputs[i], i == 3 ? axes : step, SAC_RANK_MAX, &listed) ||
+             listed != count))
+            return false;
+    for (size_t i = 0; i < count; i++) {
+        const int64_t d = axes[i] + (axes[i] < 0 ? rank : 0);
+        if (d < 0 || d >= rank)
+            return false;
+        out->start[d] = start[i];
+        out->end[d] = end[i];
+        out->step[d] = step[i];
+    }
+    return true;
+}
+
+/* The permutation of a Transpose of at least three dims that leaves the first where it is. */
+static int batch_perm(const struct sac_node *n, const int64_t **perm)
+{
+    const int rank = sac_is(n, "Transpose") && n->inputs[0] ? n->inputs[0]->rank : -1;
+    return rank >= 3 && sac_attr_ints(n, "perm", perm) == (size_t)rank && (*perm)[0] == 0 ? rank
+                                                                                          : 0;
+}
+
+bool sac_turns_first(const struct sac_node *n)
+{
+    const int64_t *perm;
+    const int      rank = batch_perm(n, &perm);
+    for (int i = 1; i < rank; i++)
+        if (perm[i] != (i == 1 ? rank - 1 : i - 1))
+            return false;
+    return rank > 0;
+}
+
+bool sac_turns_last(const struct sac_node *n)
+{
+    const int64_t *perm;
+    const int      rank = batch_perm(n, &perm);
+    for (int i = 1; i < rank; i++)
+        if (perm[i] != (i == rank - 1 ? 1 : i + 1))
+            return false;
+    return rank > 0;
+}
+
 bool sac_reduce_axes(const struct sac_node *n, int rank, bool *reduced)
 {
     int64_t        axes[SAC_RANK_MAX];
@@ -184,6 +248,14 @@ struct sac_value *sac_transposed(struct sac_graph *g, const struct sac_node *lik
         *res = sac_node_set_ints(g, n, "perm", perm, (size_t)v->rank);
     }
     return only_output(g, n, v->name, v->rank, dims, res);
+}
+
+sac_result sac_copy_attrs(struct sac_graph *g, struct sac_node *to, const struct sac_node *from)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; res == SAC_OK && i < from->attr_count; i++)
+        res = sac_node_copy_attr(g, to, from->attrs[i].name, from);
+    return res;
 }
 
 sac_result sac_take_over(struct sac_graph *g, struct sac_node *n, struct sac_node *old)

@@ -23,7 +23,7 @@ struct sac_pass {
 extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_identity,
     sac_pass_transpose, sac_pass_activation, sac_pass_gelu, sac_pass_focus, sac_pass_channels,
     sac_pass_conv, sac_pass_norm, sac_pass_gate, sac_pass_pool, sac_pass_excitation,
-    sac_pass_product, sac_pass_rows, sac_pass_wide;
+    sac_pass_product, sac_pass_rows, sac_pass_wide, sac_pass_rearrange;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are. */
@@ -60,6 +60,18 @@ bool sac_constant_per_channel(const struct sac_value *v, int rank, int64_t chann
  * known. */
 bool sac_reduce_axes(const struct sac_node *n, int rank, bool *reduced);
 bool sac_constant_ints(const struct sac_value *v, int64_t *out, size_t max, size_t *count);
+/* A float32 constant of one number, or of one for each of so many columns, beside `rank` dims. */
+bool sac_constant_row(const struct sac_value *v, int rank, int64_t columns);
+/* The constant bounds of a Slice for each dimension of its input, as they are written; of those
+ * that it leaves alone, all. False: they are not constant. */
+struct sac_slice_bounds {
+    int64_t start[SAC_RANK_MAX], end[SAC_RANK_MAX], step[SAC_RANK_MAX];
+};
+bool sac_slice_constants(const struct sac_node *n, int rank, struct sac_slice_bounds *out);
+
+/* A Transpose from channels last to channels first, and back; a dimension of each at least. */
+bool sac_turns_first(const struct sac_node *n);
+bool sac_turns_last(const struct sac_node *n);
 
 /* A new value of v's dtype and shape. */
 struct sac_value *sac_value_like(struct sac_graph *g, const struct sac_value *v);
@@ -69,6 +81,7 @@ struct sac_value *sac_reshaped(struct sac_graph *g, const struct sac_node *like,
                                struct sac_value *v, int rank, const int64_t *dims, sac_result *res);
 struct sac_value *sac_transposed(struct sac_graph *g, const struct sac_node *like,
                                  struct sac_value *v, const int64_t *perm, sac_result *res);
+sac_result sac_copy_attrs(struct sac_graph *g, struct sac_node *to, const struct sac_node *from);
 /* Replaces old's output by n's first output, which takes its shape. */
 sac_result sac_take_over(struct sac_graph *g, struct sac_node *n, struct sac_node *old);
 /* A new float32 constant of these dims, numbers to be filled in through *data. */

@@ -22,13 +22,6 @@ struct follower {
     struct sac_value *v; /* what node reads */
 };
 
-static bool is_row(const struct sac_value *v, int rank, int64_t columns)
-{
-    const int64_t count = v && sac_constant_floats(v) ? sac_value_elements(v) : 0;
-    return v && v->rank <= rank &&
-           (count == 1 || (count == columns && v->rank > 0 && v->dims[v->rank - 1] == columns));
-}
-
 static bool read_product(struct sac_node *n, struct product *p)
 {
     const bool gemm = sac_is(n, "Gemm"), fused = sac_is_fused(n, "FusedMatMul");
@@ -55,7 +48,7 @@ static bool read_product(struct sac_node *n, struct product *p)
     /* Shared weights would be there twice. */
     if ((p->turned || p->alpha != 1) && p->w->uses != 1)
         return false;
-    return !p->b || is_row(p->b, gemm ? 2 : 1, p->n);
+    return !p->b || sac_constant_row(p->b, gemm ? 2 : 1, p->n);
 }
 
 static int64_t attr_of(const struct product *p, const char *name)
@@ -70,19 +63,6 @@ static bool is_open(const struct product *p)
 }
 
 /* ---- what follows ---- */
-
-/* A Transpose from channels last to channels first. */
-static bool to_first(const struct sac_node *n)
-{
-    const int64_t *perm;
-    const int      rank = sac_is(n, "Transpose") && n->inputs[0] ? n->inputs[0]->rank : -1;
-    if (rank < 3 || sac_attr_ints(n, "perm", &perm) != (size_t)rank)
-        return false;
-    for (int i = 0; i < rank; i++)
-        if (perm[i] != (i == 0 ? 0 : i == 1 ? rank - 1 : i - 1))
-            return false;
-    return true;
-}
 
 static bool keeps_columns(const struct sac_node *n, int64_t columns)
 {
@@ -103,7 +83,7 @@ static bool find_follower(const struct sac_graph *g, const struct product *p, st
 {
     *f = (struct follower){.node = known_reader(g, p->node), .v = p->node->outputs[0]};
     if (f->node && f->node->inputs[0] == f->v &&
-        (to_first(f->node) || keeps_columns(f->node, p->n))) {
+        (sac_turns_first(f->node) || keeps_columns(f->node, p->n))) {
         f->between = f->node;
         f->v = f->between->outputs[0];
         f->node = known_reader(g, f->between);
@@ -140,14 +120,6 @@ static struct sac_value *new_bias(struct sac_graph *g, const struct product *p, 
     return made;
 }
 
-static sac_result copy_attrs(struct sac_graph *g, struct sac_node *to, const struct sac_node *from)
-{
-    sac_result res = SAC_OK;
-    for (int i = 0; res == SAC_OK && i < from->attr_count; i++)
-        res = sac_node_copy_attr(g, to, from->attrs[i].name, from);
-    return res;
-}
-
 /* What stood between the product and `last` goes behind both. */
 static sac_result move_behind(struct sac_graph *g, struct sac_node *made, const struct product *p,
                               const struct follower *f)
@@ -161,7 +133,7 @@ static sac_result move_behind(struct sac_graph *g, struct sac_node *made, const 
     made->outputs[0]->producer = made;
     for (int i = 0; i < between->input_count; i++)
         copy->inputs[i] = i == 0 ? made->outputs[0] : between->inputs[i];
-    sac_result res = copy_attrs(g, copy, between);
+    sac_result res = sac_copy_attrs(g, copy, between);
     return res == SAC_OK ? sac_take_over(g, copy, f->node) : res;
 }
 
@@ -184,7 +156,7 @@ static struct sac_node *fuse(struct sac_graph *g, const struct product *p, const
     }
     sac_result res = made->inputs[1] ? SAC_OK : SAC_ERR_MEMORY;
     if (res == SAC_OK && sac_is_fused(p->node, "FusedMatMul"))
-        res = copy_attrs(g, made, p->node);
+        res = sac_copy_attrs(g, made, p->node);
     if (res == SAC_OK)
         res = f->between ? move_behind(g, made, p, f) : sac_take_over(g, made, f->node);
     return res == SAC_OK ? made : NULL;
@@ -195,9 +167,9 @@ static struct sac_node *fuse(struct sac_graph *g, const struct product *p, const
 static bool per_column(const struct sac_value *c, const struct product *p, const struct follower *f,
                        float *out)
 {
-    if (f->between && to_first(f->between))
+    if (f->between && sac_turns_first(f->between))
         return sac_constant_per_channel(c, f->v->rank, p->n, out);
-    if (!c || !is_row(c, f->v->rank, p->n))
+    if (!c || !sac_constant_row(c, f->v->rank, p->n))
         return false;
     const float *data = c->data;
     const bool   one = sac_value_elements(c) == 1;
@@ -272,7 +244,7 @@ static struct sac_value *in_channels_last(struct sac_graph *g, const struct prod
 {
     const struct sac_node *from = r->producer;
     int64_t                perm[SAC_RANK_MAX] = {0};
-    if (from && to_first(from))
+    if (from && sac_turns_first(from))
         return from->inputs[0];
     if (!from || (!sac_is(from, "Conv") && !sac_is_fused(from, "FusedConv")))
         return NULL;
@@ -291,8 +263,8 @@ static sac_result absorb_residual(struct sac_graph *g, const struct product *p,
     if (!r || r == f->v || r->data || p->r || !sac_same_shape(r, f->v))
         return SAC_OK;
     if (f->between)
-        r = to_first(f->between) ? in_channels_last(g, p, r, &res)
-                                 : sac_reshaped(g, p->node, r, y->rank, y->dims, &res);
+        r = sac_turns_first(f->between) ? in_channels_last(g, p, r, &res)
+                                        : sac_reshaped(g, p->node, r, y->rank, y->dims, &res);
     if (!r)
         return res;
     const bool       plain = attr_of(p, "activation") == SAC_ACT_NONE;

@@ -15,14 +15,6 @@ static bool turns_rows(const struct sac_node *n, const int64_t **perm)
            (*perm)[rank - 1] == rank - 1;
 }
 
-/* One number, or one for each column. */
-static bool is_row(const struct sac_value *v, int rank, int64_t columns)
-{
-    const int64_t count = v && v->data ? sac_value_elements(v) : 0;
-    return v && v->rank <= rank &&
-           (count == 1 || (count == columns && v->rank > 0 && v->dims[v->rank - 1] == columns));
-}
-
 /* A product by a constant matrix in which each row of the result depends on one row. */
 static bool is_product(const struct sac_node *n, int64_t *k, int64_t *columns)
 {
@@ -35,7 +27,7 @@ static bool is_product(const struct sac_node *n, int64_t *k, int64_t *columns)
     *k = n->inputs[1]->dims[turned ? 1 : 0];
     *columns = n->inputs[1]->dims[turned ? 0 : 1];
     return !gemm || (!sac_attr_int(n, "transA", 0) &&
-                     (!sac_node_input(n, 2) || is_row(n->inputs[2], 2, *columns)));
+                     (!sac_node_input(n, 2) || sac_constant_row(n->inputs[2], 2, *columns)));
 }
 
 /* n over another first input x, whose last dimension becomes `columns`. */
@@ -44,8 +36,8 @@ static struct sac_value *again(struct sac_graph *g, const struct sac_node *n, st
 {
     struct sac_node  *made = sac_op_node(g, n->domain, n->op_type, n->input_count, 1, n);
     struct sac_value *y = made ? sac_value_like(g, x) : NULL;
-    for (int i = 0; y && i < n->attr_count && *res == SAC_OK; i++)
-        *res = sac_node_copy_attr(g, made, n->attrs[i].name, n);
+    if (y && *res == SAC_OK)
+        *res = sac_copy_attrs(g, made, n);
     if (!y || *res != SAC_OK) {
         *res = SAC_ERR_MEMORY;
         return NULL;
@@ -78,7 +70,7 @@ static sac_result move_behind(struct sac_graph *g, struct sac_node *n, int64_t c
     if (!turn || !turns_rows(turn, &perm) || n->inputs[0]->uses != 1 ||
         n->outputs[0]->rank != n->inputs[0]->rank)
         return SAC_OK;
-    if (!bias || !is_row(bias, n->outputs[0]->rank, columns) || !add->outputs[0])
+    if (!bias || !sac_constant_row(bias, n->outputs[0]->rank, columns) || !add->outputs[0])
         add = NULL;
     struct sac_node *last = add ? add : n;
     if (!sac_only_reader(g, last, "Reshape"))

@@ -176,29 +176,18 @@ static bool split(struct sac_strided *s, const struct sac_node *n, const struct 
 /* Along known dims only, forwards. */
 static bool slice(struct sac_strided *s, const struct sac_node *n, const struct sac_value *v)
 {
-    int64_t start[SAC_RANK_MAX], axes[SAC_RANK_MAX], step[SAC_RANK_MAX];
-    size_t  count, listed = 0;
-    if (n->input_count < 3 || !sac_constant_ints(n->inputs[1], start, SAC_RANK_MAX, &count))
+    struct sac_slice_bounds b;
+    if (!sac_slice_constants(n, s->rank, &b))
         return false;
-    for (size_t i = 0; i < count; i++) {
-        axes[i] = (int64_t)i;
-        step[i] = 1;
-    }
-    if (sac_node_input(n, 3) &&
-        (!sac_constant_ints(n->inputs[3], axes, SAC_RANK_MAX, &listed) || listed != count))
-        return false;
-    if (sac_node_input(n, 4) &&
-        (!sac_constant_ints(n->inputs[4], step, SAC_RANK_MAX, &listed) || listed != count))
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        int axis;
-        if (!sac_axis_normalise(axes[i], s->rank, &axis) || step[i] < 1 ||
-            s->dim[axis] >= STAND_IN || v->dims[axis] <= 0)
+    for (int d = 0; d < s->rank; d++) {
+        if (b.start[d] == 0 && b.end[d] == INT64_MAX && b.step[d] == 1)
+            continue;
+        if (b.step[d] < 1 || s->dim[d] >= STAND_IN || v->dims[d] <= 0)
             return false;
-        start[i] += start[i] < 0 ? s->dim[axis] : 0;
-        s->offset += SAC_CLAMP(start[i], 0, s->dim[axis]) * s->step[axis];
-        s->dim[axis] = v->dims[axis];
-        s->step[axis] *= s->dim[axis] > 1 ? step[i] : 0; /* so small a step as the dim allows */
+        b.start[d] += b.start[d] < 0 ? s->dim[d] : 0;
+        s->offset += SAC_CLAMP(b.start[d], 0, s->dim[d]) * s->step[d];
+        s->dim[d] = v->dims[d];
+        s->step[d] *= s->dim[d] > 1 ? b.step[d] : 0; /* so small a step as the dim allows */
     }
     return true;
 }

@@ -84,9 +84,8 @@ static struct sac_node *copy_node(struct sac_graph *g, const struct sac_node *n)
 {
     struct sac_node *copy =
         sac_op_node(g, n->domain, n->op_type, n->input_count, n->output_count, n);
-    for (int i = 0; copy && i < n->attr_count; i++)
-        if (sac_node_copy_attr(g, copy, n->attrs[i].name, n) != SAC_OK)
-            return NULL;
+    if (copy && sac_copy_attrs(g, copy, n) != SAC_OK)
+        return NULL;
     for (int i = 0; copy && i < n->input_count; i++)
         copy->inputs[i] = n->inputs[i];
     return copy;

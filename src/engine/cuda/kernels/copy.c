@@ -74,8 +74,8 @@ static bool concat_layouts(const struct sac_kernel_question *q, struct sac_kerne
 
 /* ---- pieces ---- */
 
-static sac_result add_piece(struct sac_kernel_plan *plan, struct ops_copies *copies,
-                            const struct ops_shape *s, int in, int out)
+sac_result ops_copies_add(struct sac_kernel_plan *plan, struct ops_copies *copies,
+                          const struct ops_shape *s, int in, int out)
 {
     struct ops_copy *p = &copies->piece[copies->count++];
     unsigned         stills;
@@ -101,7 +101,7 @@ static sac_result one_piece(struct sac_kernel_plan *plan, struct ops_copies *cop
     ops_shape_init(&s, rank, dims);
     ops_shape_add(&s, 0, to);
     ops_shape_add(&s, from_start, from);
-    return add_piece(plan, copies, &s, 0, 0);
+    return ops_copies_add(plan, copies, &s, 0, 0);
 }
 
 static sac_result view_fill(struct sac_kernel_plan *plan, void *params)
@@ -140,7 +140,7 @@ static sac_result concat_fill(struct sac_kernel_plan *plan, void *params)
         ops_shape_init(&s, c->in[i].rank, c->in[i].dims);
         ops_shape_add(&s, offset * to[axis], to);
         ops_shape_add(&s, 0, from);
-        res = add_piece(plan, params, &s, i, 0);
+        res = ops_copies_add(plan, params, &s, i, 0);
         offset += c->in[i].dims[axis];
     }
     return res;
@@ -170,7 +170,7 @@ static sac_result split_fill(struct sac_kernel_plan *plan, void *params)
         ops_shape_init(&s, c->out[i].rank, c->out[i].dims);
         ops_shape_add(&s, 0, to);
         ops_shape_add(&s, offset * from[axis], from);
-        res = add_piece(plan, params, &s, 0, i);
+        res = ops_copies_add(plan, params, &s, 0, i);
         offset += c->out[i].dims[axis];
     }
     return res;

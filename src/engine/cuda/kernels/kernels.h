@@ -96,6 +96,10 @@ bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, s
                     unsigned *stills);
 struct ops_divisor ops_divisor_of(int64_t d); /* d from 1 to 2^31 - 1 */
 sac_result         ops_view_fail(struct sac_kernel_plan *plan);
+/* One more piece: output `out` and input `in` are operands 0 and 1. */
+struct ops_copies;
+sac_result ops_copies_add(struct sac_kernel_plan *plan, struct ops_copies *copies,
+                          const struct ops_shape *s, int in, int out);
 
 /* Lines: the dimensions in `along` make up one, the others count them; and who works on them,
  * parts_allowed when parts of a line can be joined. */

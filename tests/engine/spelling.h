@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small networks as exporters spell them, of which the passes make one step, with the numbers of
+ * the steps it replaces. */
+#ifndef SAC_TESTS_ENGINE_SPELLING_H
+#define SAC_TESTS_ENGINE_SPELLING_H
+
+#include "tests/engine/proto.h"
+
+enum { NODES_MAX = 24, SHAPES_MAX = 8 };
+
+struct node {
+    const char *op, *inputs, *outputs, *attr, *numbers; /* an attribute of ints; "axis" of one */
+};
+struct spelling {
+    const char *name, *x, *y; /* dims of the input and the output, ? the batch */
+    struct {
+        const char *name, *numbers;
+    } shape[SHAPES_MAX];
+    struct node node[NODES_MAX];
+    int         found, steps;     /* of the operator; and in all, 0: any number */
+    const char *also, *also_dims; /* another output */
+};
+
+/* Some number for each i. */
+float spelling_number(int i);
+
+/* Loads each spelling with its passes and without, for batches of one to three: the former has
+ * `found` nodes of that operator in `steps` steps, and both give the same numbers. constants adds
+ * what all of them read besides their shapes; may be NULL. */
+void spelling_check(const struct spelling *s, const char *op,
+                    void (*constants)(struct proto *graph));
+
+#endif
