@@ -126,17 +126,36 @@ static bool moves(const struct sac_node *n)
            sac_is(n, "Squeeze") || sac_is(n, "Unsqueeze");
 }
 
+/* The only reader of n's numbers: others may ask for their shape. */
+static struct sac_node *reader_of_numbers(const struct sac_graph *g, const struct sac_node *n)
+{
+    struct sac_node        *reader = NULL;
+    const struct sac_value *v = n->output_count == 1 ? n->outputs[0] : NULL;
+    int64_t                 seen = 0;
+    for (size_t i = 0; v && i < g->node_count; i++)
+        for (int k = 0; k < g->nodes[i]->input_count; k++)
+            if (g->nodes[i]->inputs[k] == v) {
+                seen++;
+                if (sac_is(g->nodes[i], "Shape"))
+                    continue;
+                if (reader)
+                    return NULL;
+                reader = g->nodes[i];
+            }
+    return reader && seen == (int64_t)v->uses ? reader : NULL; /* no output, nor in a subgraph */
+}
+
 /* The activation that follows n, at once or behind such nodes: a convolution between layers of
  * tokens is followed by a Reshape and a Transpose. */
 static struct sac_node *activation_behind(const struct sac_graph *g, const struct sac_node *n,
                                           struct sac_activation *act)
 {
-    struct sac_node *reader = sac_only_reader(g, n, NULL);
+    struct sac_node *reader = reader_of_numbers(g, n);
     while (reader && sac_node_input(reader, 0) == n->outputs[0] && reader->output_count == 1) {
         if (sac_activation_of(reader, act))
             return reader;
         n = reader;
-        reader = moves(n) ? sac_only_reader(g, n, NULL) : NULL;
+        reader = moves(n) ? reader_of_numbers(g, n) : NULL;
     }
     return NULL;
 }
@@ -221,13 +240,12 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         return SAC_OK;
     sac_result       res = absorb_pad(g, n, changed);
     struct sac_node *reader = sac_only_reader(g, n, NULL);
-    if (res != SAC_OK || *changed || !reader || reader->output_count < 1 || !reader->outputs[0])
-        return res;
-    if (is_bare(n))
+    const bool       read = reader && reader->output_count > 0 && reader->outputs[0];
+    if (res == SAC_OK && !*changed && read && is_bare(n))
         res = absorb_affine(g, n, reader, changed);
     if (res == SAC_OK && !*changed)
         res = absorb_activation(g, n, changed);
-    if (res == SAC_OK && !*changed)
+    if (res == SAC_OK && !*changed && read)
         res = absorb_residual(g, n, reader, changed);
     return res;
 }
