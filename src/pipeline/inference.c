@@ -109,6 +109,22 @@ static int64_t patience(const struct sac_inference *inf, const struct sac_batch 
     return left < 0 || inf->under_way >= inf->depth ? LOOK_NS : SAC_MIN(left, LOOK_NS);
 }
 
+void sac_inference_add_lane(struct sac_inference *inf, const struct sac_lane *lane)
+{
+    atomic_fetch_add(&inf->room, lane->room);
+}
+
+/* Every frame that the lanes may have inside is in this batch or under way: no other comes before
+ * one of those is done. */
+static bool has_all(struct sac_inference *inf, const struct sac_batch *b)
+{
+    const int64_t room = atomic_load(&inf->room);
+    int64_t       held = b->frames;
+    for (int i = 0; i < inf->under_way; i++)
+        held += nth(inf, i)->frames;
+    return room > 0 && held >= room;
+}
+
 /* The end of a lane without frames before it in this batch: after the batches under way, or at
  * once. */
 static void pass_end(struct sac_inference *inf, struct sac_item *item)
@@ -123,6 +139,8 @@ static void pass_end(struct sac_inference *inf, struct sac_item *item)
 static void take(struct sac_inference *inf, struct sac_batch *b, struct sac_item *item)
 {
     struct sac_job *job = inf->job;
+    if (item->last && item->lane)
+        atomic_fetch_sub(&inf->room, item->lane->room);
     if (is_discarded(job, item)) {
         sac_job_recycle(job, item);
     } else if (sac_inference_refuses(inf, item)) {
@@ -145,8 +163,9 @@ static int64_t deadline(const struct sac_inference *inf)
     return sac_time_ns() + (at_once ? 0 : (int64_t)inf->job->params.timeout_ms * 1000000);
 }
 
-/* Fill the next batch until it is full, its time is over, or a lane ends while the device has
- * nothing to do. Batches that arrive meanwhile are landed. false: no more frames will come. */
+/* Fill the next batch until it is full, its time is over, no more can come for now, or a lane ends
+ * while the device has nothing to do. Batches that arrive meanwhile are landed. false: no more
+ * frames will come. */
 static bool collect(struct sac_inference *inf, struct sac_batch *b)
 {
     int64_t until_ns = 0;
@@ -158,7 +177,8 @@ static bool collect(struct sac_inference *inf, struct sac_batch *b)
             land(inf);
             until_ns = SAC_MIN(until_ns, deadline(inf));
         }
-        if (ended && b->frames && inf->under_way == 0)
+        if (b->frames &&
+            ((ended && inf->under_way == 0) || (inf->under_way < inf->depth && has_all(inf, b))))
             return true;
         sac_result res = sac_queue_pop_wait(inf->job->detect, patience(inf, b, until_ns), &popped);
         if (res == SAC_OK) {

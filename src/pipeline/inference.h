@@ -45,7 +45,10 @@ struct sac_inference {
     unsigned          turn;
     struct sac_item **lined; /* [batch_max] items of a batch that have frames and no fault */
     int               limit; /* frames in a batch now */
-    int64_t           grow_ns, shrunk_ns; /* when to try larger ones; how long they stay small */
+    /* Frames that the lanes which have not ended may have inside, all together; written by the
+     * threads that start lanes, too. 0: there are no lanes, any number. */
+    atomic_int_fast64_t room;
+    int64_t             grow_ns, shrunk_ns; /* when to try larger ones; how long they stay small */
     /* Streams without memory: pushed ones from this number on, INT32_MAX: none; lanes by a flag of
      * their own, whose memory is waited for until relief_ns. */
     int     refused_from;
@@ -61,6 +64,8 @@ sac_result sac_inference_create(struct sac_job *job, struct sac_inference **out)
 sac_result sac_inference_start(struct sac_inference *inf);
 void       sac_inference_join(struct sac_inference *inf);
 void       sac_inference_destroy(struct sac_inference **inf);
+/* A lane begins; before its first item. Its end is one of its items. */
+void sac_inference_add_lane(struct sac_inference *inf, const struct sac_lane *lane);
 /* Frames in a full batch; once started, as the task's network takes them. */
 int sac_inference_batch_most(const struct sac_inference *inf);
 

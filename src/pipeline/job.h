@@ -53,6 +53,7 @@ struct sac_lane {
     struct sac_queue      *done;    /* where its results go */
     atomic_bool            discard; /* drop what has not been inferred yet */
     bool                   refused; /* there is no memory for it; the inference thread's */
+    int                    room;    /* frames that it may have inside; its input's thread waits */
 
     atomic_int_fast64_t frames_done, detections, tracks, first_ns, last_ns; /* books.c's */
 };

@@ -79,8 +79,9 @@ static sac_result make_room(struct sac_stream_run *s)
 {
     const int length = SAC_MAX(s->pipe->params.job.queue_length, 1),
               room = room_of(s->pipe, s->job);
+    s->lane.room = is_limited(s) ? room : INT_MAX / 2;
     sem_destroy(&s->room);
-    sem_init(&s->room, 0, is_limited(s) ? (unsigned)room : INT_MAX / 2);
+    sem_init(&s->room, 0, (unsigned)s->lane.room);
     return sac_queue_create(s->pipe->ctx, (size_t)(is_limited(s) ? room + 1 : length),
                             &s->lane.done);
 }
@@ -519,6 +520,7 @@ sac_result sac_stream_start(struct sac_stream_run *s)
     s->sink_started = res == SAC_OK;
     if (res != SAC_OK)
         return res;
+    sac_inference_add_lane(s->job->inference, &s->lane);
     res = start_thread(s, &s->read_thread, "sac-read", read_main);
     s->read_started = res == SAC_OK;
     if (res != SAC_OK)

@@ -295,6 +295,25 @@ static void batches_are_as_large_as_asked_for(void **state)
     sac_session_destroy(&s);
 }
 
+/* Where all but one have ended, its frames cannot fill a batch that was meant for all; they wait
+ * for each other alone, not until the batch's time is over. */
+static void the_last_stream_does_not_wait_for_others(void **state)
+{
+    (void)state;
+    enum { LONG_MS = 60000 };
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = params_of(streams, STREAMS, 2);
+    char                       one[384];
+    snprintf(one, sizeof one, "%s", in_folder("img000.ppm"));
+    for (int i = 1; i < STREAMS; i++)
+        streams[i].input = one;
+    params.job.inference_batch_max = params.job.detector_params.batch_max = 8;
+    params.job.timeout_ms = LONG_MS;
+    struct sac_pipeline_stats stats = run(&params);
+    assert_int_equal(stats.frames, FRAMES + STREAMS - 1);
+    assert_true(stats.elapsed_s * 1000 < LONG_MS);
+}
+
 /* A network whose batch cannot be made free takes its frames one by one. */
 static void a_fixed_batch_takes_one_frame_at_a_time(void **state)
 {
@@ -425,6 +444,7 @@ int main(void)
         cmocka_unit_test_teardown(bad_devices_are_refused, remove_outputs),
         cmocka_unit_test_teardown(a_stop_leaves_whole_beginnings, remove_outputs),
         cmocka_unit_test_teardown(a_stream_that_ends_early_leaves_the_others, remove_outputs),
+        cmocka_unit_test_teardown(the_last_stream_does_not_wait_for_others, remove_outputs),
         cmocka_unit_test_teardown(a_fixed_batch_takes_one_frame_at_a_time, remove_outputs),
         cmocka_unit_test_teardown(batches_are_as_large_as_asked_for, remove_outputs),
         cmocka_unit_test(a_frame_that_fails_does_so_alone),
