@@ -35,18 +35,22 @@ static double uniform(void)
     return (double)(subject_random() >> 11) * 0x1p-53;
 }
 
-/* Sums of huge numbers differ with their order, so what adds up meets smaller ones. */
-static double extreme(bool elementwise)
+/* Sums of huge numbers differ with their order, so what adds up meets smaller ones; and where sums
+ * of sums go into an exponential, what is lost of 1e6 in the first decides the result. */
+static double extreme(const struct sac_op *op)
 {
     static const double single[] = {0,    -0.0, 1e-40, -1e-38, 1e-5, -3e-3, -9.5,
                                     88.8, -104, 1e4,   -1e9,   3e38, -3e38};
     static const double summed[] = {0, -0.0, 1e-40, 1e-6, 1000, -1000, 1, -1};
-    return elementwise ? single[subject_random() % SAC_COUNT(single)]
-                       : summed[subject_random() % SAC_COUNT(summed)];
+    static const double twice[] = {0, -0.0, 1e-40, 1e-6, 1, -1};
+    if (op->flags & SAC_OP_ELEMENTWISE)
+        return single[subject_random() % SAC_COUNT(single)];
+    return op->id == SAC_OP_Excitation ? twice[subject_random() % SAC_COUNT(twice)]
+                                       : summed[subject_random() % SAC_COUNT(summed)];
 }
 
 static double any_number(const struct sac_operand *o, enum fill fill, bool positive,
-                         int64_t modulus, bool elementwise)
+                         int64_t modulus, const struct sac_op *op)
 {
     if (o->dtype == SAC_BOOL)
         return (double)(subject_random() & 1);
@@ -57,7 +61,7 @@ static double any_number(const struct sac_operand *o, enum fill fill, bool posit
     if (!sac_dtype_is_float(o->dtype))
         return (double)(subject_random() % 100) -
                (o->dtype == SAC_I8 || o->dtype >= SAC_I16 ? 50 : 0);
-    return fill == FILL_EXTREME ? extreme(elementwise) : 4 * uniform() - 2;
+    return fill == FILL_EXTREME ? extreme(op) : 4 * uniform() - 2;
 }
 
 /* ---- reading a case ---- */
@@ -96,7 +100,7 @@ static size_t read_numbers(const char **text, double *out)
     return n;
 }
 
-static const char *read_input(struct subject *s, const char *text, enum fill fill, bool elementwise)
+static const char *read_input(struct subject *s, const char *text, enum fill fill)
 {
     struct sac_operand *o = &s->call->in[s->call->in_count];
     double              numbers[NUMBERS_MAX];
@@ -131,7 +135,7 @@ static const char *read_input(struct subject *s, const char *text, enum fill fil
     o->data = subject_keep(s, sac_operand_bytes(o));
     for (int64_t i = 0; i < sac_operand_elements(o); i++)
         sac_operand_set(
-            o, i, kind != '[' ? numbers[i] : any_number(o, fill, positive, modulus, elementwise));
+            o, i, kind != '[' ? numbers[i] : any_number(o, fill, positive, modulus, s->node.op));
     return text;
 }
 
@@ -190,7 +194,6 @@ void subject_init(struct subject *s, const struct parity_case *pc, enum fill fil
 {
     memset(s, 0, sizeof *s);
     const struct sac_op *op = row_of(pc->op);
-    bool                 elementwise = op->flags & SAC_OP_ELEMENTWISE;
     s->call = subject_keep(s, sizeof *s->call);
     s->call->ctx = test_context();
     s->call->node = &s->node;
@@ -201,7 +204,7 @@ void subject_init(struct subject *s, const struct parity_case *pc, enum fill fil
                                 .opset = pc->opset ? pc->opset : op->opset_max,
                                 .attrs = s->attrs};
     for (const char *t = pc->inputs; *t; t += *t == ' ')
-        t = read_input(s, t, fill, elementwise);
+        t = read_input(s, t, fill);
     for (const char *t = pc->attrs; *t; t += *t == ' ')
         t = read_attr(s, t);
     s->call->out_count = SAC_MAX(pc->outputs, 1);
