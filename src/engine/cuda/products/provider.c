@@ -14,6 +14,10 @@ static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
     [SAC_OP_FusedMatMul] = &products_FusedMatMul,
 };
 
+/* Raised when the number in a choice, as of "depthwise 3", means another kernel than before: plan
+ * files with the old meaning are made again. */
+enum { CHOICES = 2 };
+
 /* Includes the versions once open was called: it is part of the plan files' key. */
 static char name[96] = "products";
 
@@ -23,9 +27,9 @@ static void write_name(void)
     const struct sac_nvidia_library *dnn = &libs->found[SAC_NVIDIA_CUDNN],
                                     *lt = &libs->found[SAC_NVIDIA_CUBLASLT];
     const struct sac_nvidia_library *rtc = &libs->found[SAC_NVIDIA_NVRTC];
-    snprintf(name, sizeof name, "products of cudnn %d.%d.%d, cublaslt %d.%d.%d, nvrtc %d.%d",
-             dnn->version[0], dnn->version[1], dnn->version[2], lt->version[0], lt->version[1],
-             lt->version[2], rtc->version[0], rtc->version[1]);
+    snprintf(name, sizeof name, "products %d of cudnn %d.%d.%d, cublaslt %d.%d.%d, nvrtc %d.%d",
+             CHOICES, dnn->version[0], dnn->version[1], dnn->version[2], lt->version[0],
+             lt->version[1], lt->version[2], rtc->version[0], rtc->version[1]);
 }
 
 /* The name belongs to the process: the first device writes it, before any other thread can read
