@@ -181,7 +181,11 @@ struct sac_model_info {
     int         step_count;                     /* after fusion */
     const struct sac_model_operator *operators; /* [operator_count], owned by the model */
     int                              operator_count;
-    uint64_t                         reserved[8]; /* 0 */
+    /* With FP16: the steps that stay in float32, as their numbers leave the range of float16, each
+     * with what was seen; [wide_step_count], owned by the model. NULL: there are none. */
+    const char *const *wide_steps;
+    int64_t            wide_step_count;
+    uint64_t           reserved[6]; /* 0 */
 };
 /* Open a file to inspect it, even when operators are unsupported: sac_model_run then returns
  * SAC_ERR_UNSUPPORTED. Release it with sac_model_unref. Errors as of sac_model_load. */

@@ -181,6 +181,19 @@ static void print_masks(const sac_detector *det)
     puts("  prototypes, which saccade segment weighs for each box; track reads boxes alone");
 }
 
+/* What FP16 is too narrow for. */
+static void print_wide_steps(const struct sac_model_info *info)
+{
+    if (info->wide_step_count)
+        printf("in float32  %" PRId64 " steps, whose numbers leave the range of FP16\n",
+               info->wide_step_count);
+    for (int64_t i = 0; i < info->wide_step_count; i++) {
+        printf("            ");
+        print_clean(stdout, info->wide_steps[i]);
+        putchar('\n');
+    }
+}
+
 static int print_text(const struct subject *subject)
 {
     struct sac_model_info info;
@@ -195,6 +208,7 @@ static int print_text(const struct subject *subject)
     if (info.flops)
         printf("arithmetic  %.3f GFLOP a run\n", (double)info.flops / 1e9);
     printf("nodes       %d, %d steps after fusion\n", info.node_count, info.step_count);
+    print_wide_steps(&info);
     printf("batch       %s\n", sac_model_batches(subject->model) ? "any" : "one at a time");
     if (subject->head)
         printf("head        %s  (%s)\n", subject->head, head_source(subject));
@@ -338,6 +352,10 @@ static int json_document(const struct subject *subject, struct fault *fault)
     sac_json_int(&json, "parameters", info.parameters);
     sac_json_int(&json, "weights_bytes", info.weights_bytes);
     sac_json_int(&json, "flops", info.flops);
+    sac_json_open(&json, "wide_steps", '[');
+    for (int64_t i = 0; i < info.wide_step_count; i++)
+        sac_json_string(&json, NULL, info.wide_steps[i]);
+    sac_json_close(&json, ']');
     sac_json_int(&json, "nodes", info.node_count);
     sac_json_int(&json, "steps", info.step_count);
     sac_json_bool(&json, "batches", sac_model_batches(subject->model));

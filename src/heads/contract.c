@@ -10,6 +10,7 @@
  * "saccade.head", see heads.c); Ultralytics' keys "names" and "imgsz" are read too, and lists under
  * "mean" and "std" or "image_mean" and "image_std". M.yaml is a mapping with the same keys, or with
  * "names"/"classes" as a list or a mapping from numbers. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
@@ -525,6 +526,18 @@ sac_result sac_model_contract_read(const sac_model *model, const char *user,
     if (res == SAC_OK && user)
         res = sac_contract_apply_text(ctx, io, user, SAC_FROM_USER);
     return res;
+}
+
+void sac_contract_expect(sac_model *model, const struct sac_model_contract *contract)
+{
+    float low = INFINITY, high = -INFINITY;
+    for (int c = 0; c < 3; c++) {
+        const float black = -contract->pre.mean[c] * contract->pre.scale[c],
+                    white = (255 - contract->pre.mean[c]) * contract->pre.scale[c];
+        low = fminf(low, fminf(black, white));
+        high = fmaxf(high, fmaxf(black, white));
+    }
+    sac_model_expect(model, low, high);
 }
 
 void sac_model_contract_finish(struct sac_model_contract *contract)

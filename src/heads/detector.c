@@ -85,6 +85,8 @@ static sac_result read_contract(struct sac_detector *det, const char *user)
     if (res == SAC_OK)
         res = sac_model_contract_read(det->model, user, &det->contract);
     if (res == SAC_OK)
+        sac_contract_expect(det->model, &det->contract);
+    if (res == SAC_OK)
         res = sac_head_check_size(ctx, &det->view, &det->contract);
     int classes = det->head->class_count ? det->head->class_count(&det->view) : 0;
     if (res == SAC_OK && classes && det->contract.class_count &&

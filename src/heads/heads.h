@@ -246,6 +246,8 @@ void sac_contract_describe_classes(const struct sac_model_contract *contract, co
                                    int count, char *out, size_t size);
 
 /* contract.c */
+/* Tells the model what its pixels will be, once the contract is read. */
+void sac_contract_expect(sac_model *model, const struct sac_model_contract *contract);
 /* M.yaml of M.onnx, there or not, released by sac_free. NULL: a model of another name, or no
  * memory. */
 char *sac_contract_yaml_path(const char *model);

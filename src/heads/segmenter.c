@@ -147,6 +147,8 @@ static sac_result read_contract(struct sac_segmenter *seg, const char *user)
     if (res == SAC_OK)
         res = sac_model_contract_read(seg->model, user, &seg->contract);
     if (res == SAC_OK)
+        sac_contract_expect(seg->model, &seg->contract);
+    if (res == SAC_OK)
         res = sac_head_check_size(ctx, &seg->view, &seg->contract);
     const int classes = seg->head->class_count ? seg->head->class_count(&seg->view) : 0;
     if (res == SAC_OK && classes && seg->contract.class_count &&

@@ -41,6 +41,7 @@ static sac_result set_up(struct sac_embedder *emb, const struct sac_embedder_par
         res = sac_model_contract_read(emb->model, p->preprocess, &emb->contract);
     if (res != SAC_OK)
         return res;
+    sac_contract_expect(emb->model, &emb->contract);
     if (pre->width != view.width || pre->height != view.height)
         return SAC_FAIL(ctx, SAC_ERR_ARG,
                         "preprocess: size %dx%d; the input of %s is fixed to %dx%d", pre->width,

@@ -362,3 +362,23 @@ def test_bench_names_what_is_wrong(saccade, two_by_two, tmp_path):
     fails(saccade('bench', fixed, '--batch', '1,2'), 2, 'a batch of 2 of its own')
     assert 'batch 2 ' in bench(saccade, fixed).stdout
     fails(saccade('infer', two_by_two, '--layers'), 2, "--layers is in 'saccade bench' now")
+
+
+def test_inspect_names_what_fp16_is_too_narrow_for(saccade, program, tmp_path):
+    """On the device of the tests, which has FP16."""
+    folder = pathlib.Path(program).resolve().parents[2] / 'tests/engine'
+    if not (folder / 'libsaccade-cuda.so').exists():
+        pytest.skip('the plug-in of the tests is not built')
+    model = save(tmp_path / 'net.onnx',
+                 [helper.make_node('Mul', ['x', 'c'], ['large'], name='enlarged'),
+                  helper.make_node('Div', ['large', 'c'], ['d'], name='divided'),
+                  helper.make_node('Tanh', ['d'], ['y'], name='bounded')],
+                 [value('x', [1, 64])], [value('y', [1, 64])], [('c', numpy.array([1e5], numpy.float32))])
+    device = {'SACCADE_PLUGIN_PATH': str(folder), 'SACCADE_CACHE': ''}
+    run = saccade('inspect', model, '--device', 'cuda', env=device)
+    assert run.returncode == 0, run.stderr
+    assert re.search(r'^in float32  2 steps.*\n +layer 0 \(Mul .*\n +layer 1 \(Div ', run.stdout, re.M)
+    report = json.loads(saccade('inspect', model, '--device', 'cuda', '--json', env=device).stdout)
+    assert len(report['wide_steps']) == 2 and "'enlarged'" in report['wide_steps'][0]
+    assert 'in float32' not in saccade('inspect', model, '--device', 'cuda', '--precision', 'fp32', env=device).stdout
+    assert 'in float32' not in saccade('inspect', model, '--device', 'cpu').stdout

@@ -11,6 +11,7 @@
 #include "engine/model/model.h"
 #include "tests/engine/far.h"
 #include "tests/engine/proto.h"
+#include "tests/engine/ratio.h"
 #include "tests/test.h"
 
 enum { OUTPUTS_MAX = 8, FLOAT = 1, INT64 = 7 };
@@ -660,6 +661,106 @@ static void the_tail_runs_on_the_host(void **state)
     proto_free(&model);
 }
 
+/* ---- ranges ---- */
+
+static void steps_that_leave_the_range_stay_in_float32(void **state)
+{
+    (void)state;
+    sac_model            *m = ratio_load(far, 30, true);
+    struct sac_model_info info;
+    sac_tensor           *x = ratio_input(far), *y = NULL;
+    ok(sac_model_run(m, &x, &y));
+    assert_false(ratio_is_right(y)); /* or this test says nothing */
+    sac_tensor_unref(&y);
+    sac_model_unref(&m);
+    m = ratio_load(far, 30, false);
+    ok(sac_model_run(m, &x, &y));
+    assert_true(ratio_is_right(y));
+    sac_model_inspect(m, &info);
+    assert_int_equal(info.wide_step_count, 4); /* MatMul, MatMul, Add, Div: not Mul, not Tanh */
+    assert_non_null(strstr(info.wide_steps[0], "MatMul"));
+    assert_non_null(strstr(info.wide_steps[3], "Div"));
+    assert_non_null(strstr(said, "4 of "));
+    assert_non_null(strstr(said, "stay in float32"));
+    sac_tensor_unref(&x);
+    sac_tensor_unref(&y);
+    sac_model_unref(&m);
+}
+
+/* x [1,8,256] times 1e-7 -> d, and 3e-7 by that -> y: float16 has a few numbers there. */
+static sac_model *quotient(bool watched)
+{
+    static struct proto     model;
+    struct proto            graph = {0};
+    struct sac_model_params params = sac_model_params_default();
+    const float             small = 1e-7f, above = 3e-7f;
+    sac_model              *m = NULL;
+    params.precision = SAC_PRECISION_FP16;
+    proto_free(&model);
+    proto_node(&graph, "Mul", "x c", "d", NULL);
+    proto_node(&graph, "Div", "e d", "y", NULL);
+    proto_initializer(&graph, "c", FLOAT, "1", &small, sizeof small);
+    proto_initializer(&graph, "e", FLOAT, "1", &above, sizeof above);
+    proto_input(&graph, "x", FLOAT, "1 8 256");
+    proto_output(&graph, "y", FLOAT, "1 8 256");
+    proto_model(&model, &graph, 17);
+    ok(sac_model_load_memory(far, model.bytes, model.size, "quotient", &params, &m));
+    m->watched = watched;
+    return m;
+}
+
+static double off_of_quotient(bool watched, sac_tensor *x)
+{
+    sac_model  *m = quotient(watched);
+    sac_tensor *y = NULL;
+    double      off = 0;
+    ok(sac_model_run(m, &x, &y));
+    float *in = fetched(x), *out = fetched(y);
+    for (int i = 0; i < 8 * 256; i++)
+        off = fmax(off, fabs((double)out[i] * (double)in[i] / 3 - 1));
+    free(in);
+    free(out);
+    sac_tensor_unref(&y);
+    sac_model_unref(&m);
+    return off;
+}
+
+static void small_divisors_stay_in_float32(void **state)
+{
+    (void)state;
+    sac_tensor *x = ratio_input(far);
+    assert_true(off_of_quotient(true, x) > 0.1); /* or this test says nothing */
+    assert_true(off_of_quotient(false, x) < 2e-3);
+    sac_tensor_unref(&x);
+}
+
+static void count_halves(void *user, const struct sac_model_step *step)
+{
+    int *counts = user;
+    counts[0] += step->operator_name[0] != '(' && step->output.dtype == SAC_F16;
+    counts[1] += step->operator_name[0] != '(' && step->output.dtype == SAC_F32;
+}
+
+static void a_network_without_trouble_stays_in_float16(void **state)
+{
+    (void)state;
+    int                   counts[2] = {0};
+    struct sac_model_info info;
+    sac_model            *m = ratio_load(far, 0.05f, false);
+    sac_tensor           *x = ratio_input(far), *y = NULL;
+    ok(sac_model_run(m, &x, &y));
+    sac_model_inspect(m, &info);
+    assert_int_equal(info.wide_step_count, 0);
+    assert_null(info.wide_steps);
+    assert_null(strstr(said, "stay in float32 in FP16, as"));
+    sac_model_list_steps(m, count_halves, counts);
+    assert_true(counts[0] > 4);
+    assert_int_equal(counts[1], 0);
+    sac_tensor_unref(&x);
+    sac_tensor_unref(&y);
+    sac_model_unref(&m);
+}
+
 static void the_cpu_has_fp32_alone(void **state)
 {
     (void)state;
@@ -711,6 +812,9 @@ int main(void)
         on_devices(a_stack_runs_one_by_one),
         on_devices(tensors_may_lie_as_kernels_want),
         on_devices(the_tail_runs_on_the_host),
+        on_devices(steps_that_leave_the_range_stay_in_float32),
+        on_devices(small_divisors_stay_in_float32),
+        on_devices(a_network_without_trouble_stays_in_float16),
         on_devices(the_cpu_has_fp32_alone),
     };
     for (size_t i = 0; i < SAC_COUNT(others); i++)

@@ -9,6 +9,7 @@
 
 #include "engine/model/model.h"
 #include "tests/engine/far.h"
+#include "tests/engine/ratio.h"
 #include "tests/test.h"
 
 static sac_context *ctx;
@@ -162,6 +163,49 @@ static void those_that_write_beside_each_other_lose_nothing(void **state)
     sac_model_unref(&later);
 }
 
+static void write_file(const char *path, const char *bytes, size_t size)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, size, f), size);
+    fclose(f);
+}
+
+/* The network of ratios, loaded from a file and run. */
+static void run_ratio(const char *path, int64_t wide)
+{
+    struct sac_model_info   info;
+    struct sac_model_params params = sac_model_params_default();
+    sac_model              *m = NULL;
+    sac_tensor             *x = ratio_input(far), *y = NULL;
+    said[0] = '\0';
+    params.precision = SAC_PRECISION_FP16;
+    ok(sac_model_load(far, path, &params, &m));
+    ok(sac_model_run(m, &x, &y));
+    assert_true(ratio_is_right(y));
+    sac_model_inspect(m, &info);
+    assert_int_equal(info.wide_step_count, wide);
+    sac_tensor_unref(&x);
+    sac_tensor_unref(&y);
+    sac_model_unref(&m);
+}
+
+/* Which steps stay in float32 is found out once, and not again when the network is loaded. */
+static void ranges_are_watched_once(void **state)
+{
+    char         path[128];
+    struct proto bytes = {0};
+    (void)state;
+    snprintf(path, sizeof path, "%s/ratio.onnx", folder);
+    ratio_write(&bytes, 30);
+    write_file(path, (const char *)bytes.bytes, bytes.size);
+    run_ratio(path, 4);
+    assert_non_null(strstr(said, "watched on the CPU"));
+    run_ratio(path, 4);
+    assert_null(strstr(said, "watched on the CPU"));
+    proto_free(&bytes);
+}
+
 /* More shapes than a file may have: the latest are kept, and the file stays whole. */
 static void a_book_of_very_many_shapes_is_read_again(void **state)
 {
@@ -185,14 +229,6 @@ static void a_book_of_very_many_shapes_is_read_again(void **state)
     free(text);
     sac_book_finish(&book);
     sac_book_finish(&again);
-}
-
-static void write_file(const char *path, const char *bytes, size_t size)
-{
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, size, f), size);
-    fclose(f);
 }
 
 static char *read_file(const char *path, size_t *size)
@@ -435,6 +471,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(measured_once, begin, end),
+        cmocka_unit_test_setup_teardown(ranges_are_watched_once, begin, end),
         cmocka_unit_test_setup_teardown(those_that_write_beside_each_other_lose_nothing, begin,
                                         end),
         cmocka_unit_test(a_book_of_very_many_shapes_is_read_again),

@@ -149,6 +149,11 @@ void sac_model_note_plan(sac_model *m, const char *shapes, const struct sac_plan
         sac_log(m->ctx, SAC_LOG_WARN, "%s: no memory to keep what the kernels chose", m->path);
         return;
     }
+    sac_model_save_book(m);
+}
+
+void sac_model_save_book(sac_model *m)
+{
     if (!m->book_path)
         return;
     take_others_pages(m);

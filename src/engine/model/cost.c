@@ -7,11 +7,12 @@
 
 /* ---- bytes ---- */
 
-/* A constant that the kernel's state holds lies there in the precision of the plan. */
-static int64_t slot_bytes(const struct sac_plan *plan, int slot, bool taken)
+/* A constant that the kernel's state holds lies there in the step's precision. taken:
+ * that, or DEFAULT for other operands. */
+static int64_t slot_bytes(const struct sac_plan *plan, int slot, enum sac_precision taken)
 {
     const struct sac_value_slot *s = &plan->slots[slot];
-    const bool                   half = taken && plan->params.precision == SAC_PRECISION_FP16;
+    const bool                   half = taken == SAC_PRECISION_FP16;
     const enum sac_layout        layout =
         half && s->desc.dtype == SAC_F32 ? SAC_LAYOUT_PLAIN_HALF : s->layout;
     return (int64_t)sac_layout_bytes(&s->desc, layout);
@@ -36,7 +37,7 @@ static int64_t bytes_written(const struct sac_plan *plan, const struct sac_step 
     int64_t bytes = 0;
     for (int k = step->in_count; k < step->in_count + step->out_count; k++)
         if (step->slots[k] >= 0)
-            bytes += slot_bytes(plan, step->slots[k], false);
+            bytes += slot_bytes(plan, step->slots[k], SAC_PRECISION_DEFAULT);
     return bytes;
 }
 
@@ -50,7 +51,9 @@ static int64_t bytes_read(const struct sac_plan *plan, const struct sac_step *st
             counted = step->slots[before] == step->slots[k];
         if (counted)
             continue;
-        const int64_t all = slot_bytes(plan, step->slots[k], step->taken >> k & 1);
+        const int64_t all = slot_bytes(plan, step->slots[k],
+                                       step->taken >> k & 1 ? sac_plan_precision(plan, step->node)
+                                                            : SAC_PRECISION_DEFAULT);
         bytes += k == 0 && selects(step) ? SAC_MIN(all, written) : all;
     }
     return bytes;

@@ -237,6 +237,8 @@ void sac_model_inspect(sac_model *m, struct sac_model_info *out)
     if (plan)
         note_plan(m, plan);
     sac_error_clear(m->ctx);
+    m->info.wide_steps = m->wide_count ? m->wide_steps : NULL;
+    m->info.wide_step_count = m->wide_count;
     *out = m->info;
     pthread_mutex_unlock(&m->lock);
 }

@@ -3,11 +3,11 @@
  *
  * Opening one (model.c) reads the file, folds constants, frees the batch and runs the passes. A run
  * (run.c) checks the tensors, finds or makes the plan of their shapes (plans.c, with the choices of
- * the book, book.c) and runs it; where the batch is fixed, a stack runs one by one (batch.c).
- * native.c is for callers that take tensors in the kernels' layout. endings.c tells what the
- * numbers of an output are, inspect.c what a model holds, cost.c what its steps move and compute,
- * time.c how long its runs take, rates.c what the device can do; build.c writes a .plan, shipped.c
- * finds the models that come with saccade.
+ * the book, book.c; in FP16 ranges.c says which steps that is too narrow for) and runs it; where
+ * the batch is fixed, a stack runs one by one (batch.c). native.c is for callers that take tensors
+ * in the kernels' layout. endings.c tells what the numbers of an output are, inspect.c what a model
+ * holds, cost.c what its steps move and compute, time.c how long its runs take, rates.c what the
+ * device can do; build.c writes a .plan, shipped.c finds the models that come with saccade.
  */
 #ifndef SAC_ENGINE_MODEL_MODEL_H
 #define SAC_ENGINE_MODEL_MODEL_H
@@ -95,8 +95,14 @@ struct sac_model {
     char                *book_path;   /* its file in the cache; NULL: none */
     bool                 native;      /* sac_model_take_native was called: */
     enum sac_layout      first_input; /* how tensors of input 0 lie then */
-    bool                 asked;       /* the caller named a precision */
-    bool                 checking;    /* temporary plans: nothing is measured or kept */
+    /* ranges.c: */
+    bool         watched;    /* wide is known */
+    char        *wide;       /* as of sac_plan_params; NULL: all steps are in the precision */
+    float        low, high;  /* of input 0, where the caller knows it; else both 0 */
+    const char **wide_steps; /* [wide_count], for people */
+    int          wide_count;
+    bool         asked;    /* the caller named a precision */
+    bool         checking; /* temporary plans: nothing is measured or kept */
 };
 
 /* book.c. onnx: the model's bytes; plan: of a .plan, what stands before them, or NULL. */
@@ -104,6 +110,8 @@ sac_result sac_model_open_book(sac_model *model, const void *onnx, size_t size, 
                                size_t plan_size);
 /* Adds the choices of a new plan's kernels to the book and saves it. */
 void sac_model_note_plan(sac_model *model, const char *shapes, const struct sac_plan *plan);
+/* Writes it to the cache, where it has a file there. */
+void sac_model_save_book(sac_model *model);
 /* Opens a .plan as a model: *offset is where the ONNX model begins. */
 sac_result sac_model_look_into_plan(sac_model *model, const void *bytes, size_t size,
                                     size_t *offset);
@@ -149,6 +157,12 @@ struct sac_tensor_desc sac_model_logical_desc(const sac_model *model, int i,
  * kernels that are measured now. */
 sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes, const char *text,
                                  bool measure, struct sac_plan **out);
+/* In FP16, once: which steps must stay in float32, because their numbers leave the range of
+ * float16. The network is run on the CPU for that, on plausible noise of these shapes and with a
+ * batch of 1; the book keeps the answer. On a fault there are none, and a log line says so. */
+void sac_model_find_ranges(sac_model *model, const struct sac_operand *shapes);
+/* What the numbers of input 0 are between; before the first run. */
+void sac_model_expect(sac_model *model, float low, float high);
 /* The plan for these input shapes, created when there is none. Borrowed until the next call. */
 sac_result sac_model_plan(sac_model *model, const struct sac_operand *shapes,
                           struct sac_plan **out);

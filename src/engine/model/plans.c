@@ -81,11 +81,13 @@ static struct sac_plan *cached_plan(sac_model *m, const struct sac_operand *shap
 sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes, const char *text,
                                  bool measure, struct sac_plan **out)
 {
+    sac_model_find_ranges(m, shapes);
     const struct sac_book_page  *page = sac_book_find(&m->book, text);
     const struct sac_plan_params params = {.reference = m->params.reference,
                                            .tolerant = m->partial,
                                            .memory_limit = m->params.memory_limit_bytes,
                                            .precision = m->params.precision,
+                                           .wide = m->wide,
                                            .first_input = m->first_input,
                                            .half_outputs = m->native,
                                            .weights = m->dev->ops->host_memory ? NULL : &m->weights,

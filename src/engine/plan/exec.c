@@ -76,6 +76,8 @@ static sac_result run_steps(struct sac_plan *plan)
         struct sac_step *step = &plan->steps[i];
         int64_t          begun = plan->profile ? sac_time_ns() : 0;
         res = run_step(plan, step);
+        if (res == SAC_OK && plan->params.watch)
+            plan->params.watch(plan->params.watcher, plan, step);
         if (plan->profile) {
             step->time_ns += sac_time_ns() - begun;
             step->runs++;

@@ -21,11 +21,20 @@
 #include "engine/kernel/kernel.h"
 #include "engine/plan/weights.h"
 
+struct sac_plan;
+struct sac_step;
 struct sac_plan_params {
     bool     reference;    /* plain C kernels only */
     bool     tolerant;     /* for inspection: skip what cannot run. Such a plan is never run */
     uint64_t memory_limit; /* bytes of activations */
     enum sac_precision precision; /* never SAC_PRECISION_DEFAULT */
+    /* By value id: 1 where the step that makes it stays in float32, in TF32, when the precision is
+     * FP16. NULL: none does. */
+    const char *wide;
+    /* On a device whose memory is the host's: called after each step, with its outputs in place.
+     * NULL: nobody looks. */
+    void (*watch)(void *user, const struct sac_plan *plan, const struct sac_step *step);
+    void *watcher;
     /* of the caller's input 0; PLAIN unless asked for */
     enum sac_layout first_input;
     bool            half_outputs; /* float32 outputs that are stored as float16 are returned so */
@@ -193,6 +202,9 @@ void sac_step_fill_call(struct sac_plan *plan, const struct sac_step *step); /* 
                                                                               */
 sac_result sac_step_run_kernel(struct sac_plan *plan, const struct sac_step *step,
                                struct sac_device_stream *stream);
+
+/* steps.c: that of the plan, unless the step stays in float32. */
+enum sac_precision sac_plan_precision(const struct sac_plan *plan, const struct sac_node *node);
 
 /* Does a step, not the tail, compute output number `port`? */
 bool sac_plan_makes(const struct sac_plan *plan, int port);

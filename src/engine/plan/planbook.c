@@ -173,6 +173,18 @@ bool sac_book_note(struct sac_plan_book *book, const char *shapes, const struct 
     return good;
 }
 
+bool sac_book_write(struct sac_plan_book *book, const char *shapes, const char *const *choices,
+                    size_t count)
+{
+    make_room(book, shapes);
+    struct sac_book_page *page = page_add(book, shapes);
+    bool                  good = page != NULL && count <= CHOICES_MAX;
+    for (size_t i = 0; i < count && good; i++)
+        if (choices[i])
+            good = page_set(page, i, choices[i]);
+    return good;
+}
+
 void sac_book_shapes(const struct sac_operand *shapes, int count, char *out, size_t size)
 {
     size_t at = 0;

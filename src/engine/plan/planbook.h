@@ -49,6 +49,9 @@ void sac_book_take(struct sac_plan_book *book, struct sac_plan_book *from);
 /* Stores what the plan's kernels chose, replacing the page of these shapes. With too many pages the
  * first is dropped. False: no memory. */
 bool sac_book_note(struct sac_plan_book *book, const char *shapes, const struct sac_plan *plan);
+/* The same with choices that are no kernels': [count], NULL entries are left out. */
+bool sac_book_write(struct sac_plan_book *book, const char *shapes, const char *const *choices,
+                    size_t count);
 void sac_book_shapes(const struct sac_operand *shapes, int count, char *out, size_t size);
 
 /* Does the file begin like a plan? */

@@ -33,13 +33,28 @@ static const struct sac_kernel *ask_provider(const struct sac_plan            *p
     return NULL;
 }
 
+static bool is_wide(const struct sac_plan *plan, const struct sac_node *n)
+{
+    return plan->params.wide && plan->params.precision == SAC_PRECISION_FP16 && n->output_count &&
+           n->outputs[0] && plan->params.wide[n->outputs[0]->id];
+}
+
+enum sac_precision sac_plan_precision(const struct sac_plan *plan, const struct sac_node *n)
+{
+    return is_wide(plan, n) ? SAC_PRECISION_TF32 : plan->params.precision;
+}
+
+/* To a step that stays in float32 its inputs look so too, for kernels that take them as they lie.
+ */
 static struct sac_kernel_question question_of(struct sac_plan *plan, const struct sac_op_call *c)
 {
     struct sac_kernel_question q = {
-        .call = c, .precision = plan->params.precision, .weights = weights_of(plan)};
+        .call = c, .precision = sac_plan_precision(plan, c->node), .weights = weights_of(plan)};
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].present)
             q.in_layout[i] = plan->slots[plan->slot_of[c->node->inputs[i]->id]].layout;
+    for (int i = 0; i < c->in_count && is_wide(plan, c->node); i++)
+        q.in_layout[i] = sac_layout_of(sac_layout_is_last(q.in_layout[i]), false);
     return q;
 }
 
@@ -190,7 +205,7 @@ static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step, siz
 {
     struct sac_kernel_plan kp = {
         .call = plan->call,
-        .precision = plan->params.precision,
+        .precision = sac_plan_precision(plan, step->node),
         .weights = weights_of(plan),
         .measure = plan->params.measure,
         .choice = number < plan->params.choice_count ? plan->params.choices[number] : NULL};
