@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Merges neighbours into a convolution: a following batch normalisation or per-channel constants
- * into the weights, a preceding constant Pad into its pads, and an activation and a residual sum
- * into the fused node. */
+ * into the weights, one before it where it pads nothing, a preceding constant Pad into its pads,
+ * and an activation and a residual sum into the fused node. */
 #include <math.h>
 #include <string.h>
 
@@ -234,11 +234,80 @@ static sac_result absorb_pad(struct sac_graph *g, struct sac_node *n, bool *chan
     return sac_node_set_ints(g, made, "pads", sum, (size_t)(2 * spatial));
 }
 
+/* ---- x * scale + shift per channel, before the convolution ---- */
+
+static bool pads_nothing(const struct sac_node *n)
+{
+    const int64_t *pads;
+    const size_t   count = sac_attr_ints(n, "pads", &pads);
+    const char    *mode = sac_attr_string(n, "auto_pad", "NOTSET");
+    for (size_t i = 0; i < count; i++)
+        if (pads[i] != 0)
+            return false;
+    return strcmp(mode, "NOTSET") == 0 || strcmp(mode, "VALID") == 0;
+}
+
+/* W over x * scale + shift is W scale over x, with what W makes of the shift in the bias. */
+static sac_result fold_before(struct sac_graph *g, struct sac_node *n, struct sac_node *norm,
+                              const float *scale, const float *shift)
+{
+    const struct sac_value *w = n->inputs[1];
+    const int64_t           out = w->dims[0], in = w->dims[1], group = sac_attr_int(n, "group", 1);
+    const int64_t           each = sac_value_elements(w) / out / in;
+    const float            *old = w->data, *old_bias = sac_constant_floats(sac_node_input(n, 2));
+    float                  *weights, *bias;
+    struct sac_value       *new_w = sac_new_floats(g, w->name, w->rank, w->dims, &weights);
+    struct sac_value       *new_b = sac_new_floats(g, "bias", 1, &out, &bias);
+    if (!new_w || !new_b)
+        return SAC_ERR_MEMORY;
+    for (int64_t m = 0; m < out; m++) {
+        double sum = old_bias ? old_bias[m] : 0;
+        for (int64_t c = 0; c < in; c++) {
+            const int64_t channel = m / (out / group) * in + c;
+            for (int64_t i = (m * in + c) * each; i < (m * in + c + 1) * each; i++) {
+                weights[i] = old[i] * scale[channel];
+                sum += (double)old[i] * shift[channel];
+            }
+        }
+        bias[m] = (float)sum;
+    }
+    struct sac_node *made = fused_conv(g, n, n);
+    if (!made)
+        return SAC_ERR_MEMORY;
+    made->inputs[0] = norm->inputs[0];
+    made->inputs[1] = new_w;
+    made->inputs[2] = new_b;
+    return SAC_OK;
+}
+
+/* A batch normalisation that only this convolution reads. Around what it pads with zeros, the sums
+ * would have no shift. */
+static sac_result absorb_norm_before(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    struct sac_node *norm = sac_made_by(n->inputs[0], "BatchNormalization");
+    const int64_t    channels = n->inputs[1]->dims[1] * sac_attr_int(n, "group", 1);
+    if (!norm || n->inputs[0]->uses != 1 || norm->output_count != 1 || !pads_nothing(n) ||
+        n->inputs[0]->rank < 2 || n->inputs[0]->dims[1] != channels)
+        return SAC_OK;
+    float *numbers = sac_alloc((size_t)channels * 2 * sizeof *numbers);
+    if (!numbers)
+        return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a normalisation");
+    sac_result res = SAC_OK;
+    if (batch_norm(norm, channels, numbers, numbers + channels)) {
+        *changed = true;
+        res = fold_before(g, n, norm, numbers, numbers + channels);
+    }
+    sac_free(numbers);
+    return res;
+}
+
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     if (!is_conv(n))
         return SAC_OK;
-    sac_result       res = absorb_pad(g, n, changed);
+    sac_result res = absorb_pad(g, n, changed);
+    if (res == SAC_OK && !*changed)
+        res = absorb_norm_before(g, n, changed);
     struct sac_node *reader = sac_only_reader(g, n, NULL);
     const bool       read = reader && reader->output_count > 0 && reader->outputs[0];
     if (res == SAC_OK && !*changed && read && is_bare(n))
