@@ -38,7 +38,7 @@ static void make_model(const struct spelling *s, void (*constants)(struct proto 
     for (int i = 0; i < NODES_MAX && s->node[i].op; i++) {
         const struct node *n = &s->node[i];
         struct proto       attrs = {0};
-        if (n->attr && strcmp(n->attr, "perm") == 0)
+        if (n->attr && strchr(n->numbers, ' '))
             proto_attr_ints(&attrs, n->attr, n->numbers);
         else if (n->attr)
             proto_attr_int(&attrs, n->attr, strtoll(n->numbers, NULL, 10));
@@ -104,7 +104,6 @@ static void check_batch(const struct spelling *s, const struct proto *kept, cons
     const int64_t count = sac_tensor_desc_elements(sac_tensor_describe(want));
     if (fused.found != s->found || (s->steps && fused.steps != s->steps))
         fail_msg("%s: %d of %s in %d steps", s->name, fused.found, op, fused.steps);
-    assert_int_equal(plain.found, 0);
     assert_int_equal(sac_tensor_desc_elements(sac_tensor_describe(y)), count);
     for (int64_t i = 0; i < count; i++)
         if (!(fabsf(a[i] - b[i]) <= 1e-5f))

@@ -9,7 +9,7 @@
 enum { NODES_MAX = 24, SHAPES_MAX = 8 };
 
 struct node {
-    const char *op, *inputs, *outputs, *attr, *numbers; /* an attribute of ints; "axis" of one */
+    const char *op, *inputs, *outputs, *attr, *numbers; /* an attribute of ints, or of one */
 };
 struct spelling {
     const char *name, *x, *y; /* dims of the input and the output, ? the batch */

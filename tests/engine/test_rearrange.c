@@ -156,6 +156,100 @@ static const struct spelling spellings[] = {
      1},
 };
 
+/* Tokens and maps whose channels lie last are the same bytes: only what computes is a step. */
+static const struct spelling layouts[] = {
+    {"tokens to a map and back",
+     "? 24 4",
+     "? 24 4",
+     {{"map", "-1 4 4 6"}, {"tokens", "-1 4 24"}},
+     {{"Transpose", "x", "t", "perm", "0 2 1"},
+      {"Reshape", "t map", "m"},
+      {"Conv", "m w", "c"},
+      {"Reshape", "c tokens", "u"},
+      {"Transpose", "u", "y", "perm", "0 2 1"}},
+     1,
+     1},
+    {"a map taken apart and put together",
+     "? 4 4 6",
+     "? 4 4 6",
+     {{"apart", "-1 2 3 2"}, {"patches", "-1 4 6 4"}, {"map", "-1 4 4 6"}, {"rows", "-1 3 2 2"}},
+     {{"Conv", "x w", "c"},
+      {"Reshape", "c apart", "a"},
+      {"Transpose", "a", "b", "perm", "0 2 1 3"},
+      {"Reshape", "b patches", "d"},
+      {"Transpose", "d", "e", "perm", "0 3 2 1"},
+      {"Softmax", "e", "f", "axis", "-1"},
+      {"Transpose", "f", "g", "perm", "0 3 2 1"},
+      {"Reshape", "g rows", "h"},
+      {"Transpose", "h", "i", "perm", "0 2 1 3"},
+      {"Reshape", "i map", "j"},
+      {"Conv", "j w", "y"}},
+     2,
+     6},
+    {"channels shuffled",
+     "? 4 4 6",
+     "? 4 4 6",
+     {{"groups", "-1 2 2 4 6"}, {"map", "-1 4 4 6"}},
+     {{"Conv", "x w", "c"},
+      {"Reshape", "c groups", "d"},
+      {"Transpose", "d", "e", "perm", "0 2 1 3 4"},
+      {"Reshape", "e map", "f"},
+      {"Conv", "f w", "y"}},
+     2,
+     4},
+    {"a normalisation before a convolution",
+     "? 4 4 6",
+     "? 4 4 6",
+     {{0}},
+     {{"BatchNormalization", "x s4 t4 s4 v4", "n"}, {"Conv", "n w b4", "y"}},
+     1,
+     2},
+    {"one before padding",
+     "? 4 4 6",
+     "? 4 6 8",
+     {{0}},
+     {{"BatchNormalization", "x s4 t4 s4 v4", "n"}, {"Conv", "n w", "y", "pads", "1 1 1 1"}},
+     1,
+     3},
+    {"one before two convolutions",
+     "? 4 4 6",
+     "? 4 4 6",
+     {{0}},
+     {{"BatchNormalization", "x s4 t4 s4 v4", "n"},
+      {"Conv", "n w", "a"},
+      {"Conv", "n w b4", "b"},
+      {"Mul", "a b", "y"}},
+     2},
+    {"tokens of one picture, first",
+     "1 5 4",
+     "5 1 4",
+     {{0}},
+     {{"Transpose", "x", "t", "perm", "1 0 2"}, {"Neg", "t", "y"}},
+     0,
+     1},
+};
+
+static void add_weights(struct proto *graph)
+{
+    float data[16];
+    for (int i = 0; i < 16; i++)
+        data[i] = spelling_number(i + 5);
+    proto_initializer(graph, "w", 1, "4 4 1 1", data, sizeof data);
+    for (int i = 0; i < 3; i++)
+        proto_initializer(graph, (const char *[]){"s4", "t4", "b4"}[i], 1, "4", data + 4 * i,
+                          4 * sizeof *data);
+    for (int i = 0; i < 4; i++)
+        data[i] = 0.5f + (float)i;
+    proto_initializer(graph, "v4", 1, "4", data, 4 * sizeof *data);
+}
+
+static void layouts_take_no_step(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(layouts); i++)
+        spelling_check(&layouts[i], "Conv", add_weights);
+}
+
 static void each_spelling_is_one_step(void **state)
 {
     (void)state;
@@ -167,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_spelling_is_one_step),
+        cmocka_unit_test(layouts_take_no_step),
     };
     return cmocka_run_group_tests(tests, NULL, close_device);
 }

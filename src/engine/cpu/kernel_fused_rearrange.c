@@ -151,7 +151,8 @@ static struct sac_kernel_offer rearrange_supports(struct sac_device             
     const bool map = sac_rearrange_is_map(q->call, &b.r);
     if (!map)
         offer.out_layout[0] = SAC_LAYOUT_PLAIN;
-    offer.writes_any = map && q->call->in[0].dtype == SAC_F32 && !sac_op_has(q->call, 1);
+    offer.writes_any = q->call->in[0].dtype == SAC_F32 && !sac_op_has(q->call, 1) &&
+                       sac_rearrange_fits_dims(q->call, &b.r);
     offer.in_layout[1] = offer.out_layout[0];
     offer.in_place = -1;
     return offer;

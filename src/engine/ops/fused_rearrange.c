@@ -106,40 +106,57 @@ sac_result sac_rearrange_read(const struct sac_op_call *c, struct sac_rearrange 
     return check_reach(c, r);
 }
 
-bool sac_rearrange_steps(const struct sac_rearrange *r, int rank, const int64_t *dims,
-                         const int64_t *steps, int64_t *to)
+/* The dim of the output that each digit is part of; false: it is part of several. */
+static bool digit_dims(const struct sac_rearrange *r, int rank, const int64_t *dims, int *of)
 {
-    int64_t room = 1, inner = 1;
+    int64_t room = 1;
     int     d = rank;
     for (int i = r->digits - 1; i >= 0; i--) {
-        to[i] = 0;
-        if (r->dim[i] == 1)
-            continue;
-        while (room == 1 && d > 0) {
+        while (r->dim[i] != 1 && room == 1 && d > 0)
             room = dims[--d];
-            inner = steps[d];
-        }
+        of[i] = SAC_MIN(d, rank - 1);
         if (r->dim[i] == 0 || room % r->dim[i] != 0)
             return false;
-        to[i] = inner;
-        inner *= r->dim[i];
         room /= r->dim[i];
     }
     return true;
 }
 
+bool sac_rearrange_steps(const struct sac_rearrange *r, int rank, const int64_t *dims,
+                         const int64_t *steps, int64_t *to)
+{
+    int     of[SAC_REARRANGE_DIGITS], last = -1;
+    int64_t inner = 1;
+    if (!digit_dims(r, rank, dims, of))
+        return false;
+    for (int i = r->digits - 1; i >= 0; i--) {
+        inner = of[i] == last ? inner : steps[of[i]];
+        to[i] = inner;
+        inner *= r->dim[i];
+        last = of[i];
+    }
+    return true;
+}
+
+bool sac_rearrange_fits_dims(const struct sac_op_call *c, const struct sac_rearrange *r)
+{
+    int of[SAC_REARRANGE_DIGITS];
+    return c->out[0].rank >= 3 && digit_dims(r, c->out[0].rank, c->out[0].dims, of);
+}
+
 bool sac_rearrange_is_map(const struct sac_op_call *c, const struct sac_rearrange *r)
 {
     const struct sac_operand *y = &c->out[0];
-    int64_t                   dense[SAC_RANK_MAX], to[SAC_REARRANGE_DIGITS];
-    sac_dense_strides(y->rank, y->dims, dense);
-    if (y->rank < 3 || c->in[X].rank != y->rank ||
-        !sac_rearrange_steps(r, y->rank, y->dims, dense, to))
+    int                       of[SAC_REARRANGE_DIGITS];
+    bool                      any = false;
+    if (y->rank < 3 || c->in[X].rank != y->rank || !digit_dims(r, y->rank, y->dims, of))
         return false;
-    for (int i = 0; i < r->digits; i++)
-        if (r->dim[i] > 1 && to[i] == dense[1])
-            return r->axis[i] == 1 && r->step[i] == 1;
-    return false;
+    for (int i = 0; i < r->digits; i++) {
+        if (r->dim[i] > 1 && r->axis[i] == 1 && of[i] != 1)
+            return false;
+        any |= r->dim[i] > 1 && r->axis[i] == 1;
+    }
+    return any;
 }
 
 static sac_result rearrange_shape(struct sac_op_call *c)

@@ -177,8 +177,10 @@ sac_result sac_rearrange_read(const struct sac_op_call *c, struct sac_rearrange 
  * digit is not part of one dim. */
 bool sac_rearrange_steps(const struct sac_rearrange *r, int rank, const int64_t *dims,
                          const int64_t *steps, int64_t *to);
-/* X and the output are maps of the same rank and neighbouring channels stay neighbours, so what
- * lies in channels last can stay there. */
+/* Each digit is part of one dim of the output, so that it can be written in any layout. */
+bool sac_rearrange_fits_dims(const struct sac_op_call *c, const struct sac_rearrange *r);
+/* X and the output are maps of the same rank and channels stay channels, so what lies in channels
+ * last can stay there. */
 bool sac_rearrange_is_map(const struct sac_op_call *c, const struct sac_rearrange *r);
 
 /* fused_attention.c */

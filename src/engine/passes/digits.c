@@ -5,7 +5,7 @@
 
 /* Of an open dim: a prime (2^31 - 1), above all that files have. */
 #define STAND_IN ((int64_t)INT32_MAX)
-enum { VISITS_MAX = 256, JOINS_MAX = 4, PARTS_MAX = 16 };
+enum { VISITS_MAX = 256, JOINS_MAX = 4, PARTS_MAX = 16, MAKERS_MAX = 6 };
 enum { DIGITS_MAX = SAC_REARRANGE_DIGITS + SAC_RANK_MAX };
 
 static const char *const reshapes[] = {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"};
@@ -23,6 +23,28 @@ bool sac_is_move(const struct sac_node *n)
 {
     return is_any(n, moves, SAC_COUNT(moves)) ||
            (sac_is_fused(n, "Rearrange") && !sac_node_input(n, 1));
+}
+
+/* Is v a map that a convolution or its like writes in channels last? */
+static bool is_map(const struct sac_value *v, int depth)
+{
+    static const char *const makers[] = {"Conv", "MaxPool", "AveragePool"};
+    static const char *const keepers[] = {
+        "Concat", "Slice", "Split", "Add", "Mul", "Relu", "BatchNormalization"};
+    const struct sac_node *n = v ? v->producer : NULL;
+    if (!n || depth == 0 || v->rank < 3)
+        return false;
+    return is_any(n, makers, SAC_COUNT(makers)) || sac_is_fused(n, "FusedConv") ||
+           ((is_any(n, keepers, SAC_COUNT(keepers)) || sac_is_fused(n, "Activation") ||
+             sac_is_fused(n, "Rearrange")) &&
+            (is_map(n->inputs[0], depth - 1) || is_map(n->inputs[n->input_count - 1], depth - 1)));
+}
+
+bool sac_takes_map(const struct sac_node *n)
+{
+    const struct sac_value *x = sac_node_input(n, 0), *y = n->outputs[0];
+    return is_any(n, reshapes, SAC_COUNT(reshapes)) && is_map(x, MAKERS_MAX) && y->rank >= 0 &&
+           (y->rank < 3 || y->dims[0] != x->dims[0] || y->dims[1] != x->dims[1]);
 }
 
 /* ---- digits ---- */
@@ -433,9 +455,9 @@ static bool step_through(struct sac_digits *s, struct sac_value *v, struct sac_d
         return concat(s, n, seen) && note(seen, n);
     if (sac_is_fused(n, "Rearrange") && !sac_node_input(n, 1))
         return rearranged(s, n, v) && note(seen, n);
-    if (is_any(n, reshapes, SAC_COUNT(reshapes))) /* before all moves it is no part of the chain */
-        return look(s, n->inputs[0], seen) && s->base != n->inputs[0] && regroup_as(s, v) &&
-               note(seen, n);
+    if (is_any(n, reshapes, SAC_COUNT(reshapes)))
+        return look(s, n->inputs[0], seen) && (s->base != n->inputs[0] || sac_takes_map(n)) &&
+               regroup_as(s, v) && note(seen, n);
     if (!is_any(n, moves, SAC_COUNT(moves)) || !look(s, n->inputs[0], seen))
         return false;
     return (sac_is(n, "Transpose") ? transpose(s, n)

@@ -38,6 +38,9 @@ struct sac_digits_seen {
 bool sac_digits_of(struct sac_digits *s, struct sac_value *v, struct sac_digits_seen *seen);
 /* Is n a step of its own, with a copy of all its numbers? Reshapes are not. */
 bool sac_is_move(const struct sac_node *n);
+/* A Reshape before all moves costs nothing and is no part of the chain, but one that takes maps
+ * apart which lie in channels last: there it is a step that copies them. */
+bool sac_takes_map(const struct sac_node *n);
 /* A Rearrange of the base; inputs without one for what is added. NULL: no memory, or more digits or
  * rings than the operator takes (*fits is then false). */
 struct sac_node *sac_digits_node(struct sac_graph *g, struct sac_digits *s,

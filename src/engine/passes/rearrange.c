@@ -8,7 +8,7 @@
 
 static bool is_step(const struct sac_node *n)
 {
-    return sac_is_move(n) && !sac_turns_first(n) && !sac_turns_last(n);
+    return (sac_is_move(n) && !sac_turns_first(n) && !sac_turns_last(n)) || sac_takes_map(n);
 }
 
 /* Does the node itself, or one that goes with it, read this value so often that nobody else can? */
@@ -87,7 +87,10 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         return SAC_OK;
     if (sac_is(n, "Add"))
         return join_sum(g, n, changed);
-    return is_step(n) && !sac_is_fused(n, "Rearrange") ? join_chain(g, n, changed) : SAC_OK;
+    const bool shapes = sac_is(n, "Reshape") && sac_node_input(n, 0) &&
+                        sac_is_fused(n->inputs[0]->producer, "Rearrange");
+    return shapes || (is_step(n) && !sac_is_fused(n, "Rearrange")) ? join_chain(g, n, changed)
+                                                                   : SAC_OK;
 }
 
 const struct sac_pass sac_pass_rearrange = {"rearrange", visit};

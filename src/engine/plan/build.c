@@ -103,6 +103,34 @@ static bool is_placed_constant(const struct sac_plan *plan, int slot)
     return storage >= 0 && plan->storages[storage].place == SAC_PLACE_CONSTANT;
 }
 
+bool sac_plan_write_as(struct sac_plan *plan, int slot, enum sac_layout layout)
+{
+    struct sac_step *maker = NULL;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        struct sac_step *step = &plan->steps[i];
+        for (int k = 0; k < step->in_count; k++)
+            if (step->slots[k] == slot)
+                return false;
+        if (step->kind == SAC_STEP_KERNEL && step->writes_any &&
+            step->slots[step->in_count] == slot)
+            maker = step;
+    }
+    if (!maker || plan->slots[slot].port >= 0)
+        return false;
+    maker->in_place = -1;
+    plan->slots[slot].layout = layout;
+    return true;
+}
+
+/* A node under way that reads a value twice may have been given its slot already. */
+static bool reads_once(const struct sac_node *n, int value)
+{
+    int count = 0;
+    for (int i = 0; n && i < n->input_count; i++)
+        count += n->inputs[i] && n->inputs[i]->id == value;
+    return count == 1;
+}
+
 /* The slot of a value in a layout; a conversion is added when there is none yet. */
 sac_result sac_plan_slot_in_layout(struct sac_plan *plan, int value, enum sac_layout layout,
                                    const struct sac_node *reader, int *out)
@@ -118,7 +146,12 @@ sac_result sac_plan_slot_in_layout(struct sac_plan *plan, int value, enum sac_la
     struct sac_operand desc = plan->slots[first].desc;
     struct sac_step   *step;
     bool               same = sac_layout_same(&desc, plan->slots[first].layout, layout);
-    sac_result         res = sac_plan_add_slot(plan, &desc, value, layout, &made);
+    if (!same && layout == sac_layout_of(true, sac_layout_is_half(plan->slots[first].layout)) &&
+        reads_once(reader, value) && sac_plan_write_as(plan, first, layout)) {
+        *out = first;
+        return SAC_OK;
+    }
+    sac_result res = sac_plan_add_slot(plan, &desc, value, layout, &made);
     if (res == SAC_OK)
         res = sac_plan_add_step(plan, same ? SAC_STEP_VIEW : SAC_STEP_CONVERT, reader, 1, 1, &step);
     if (res != SAC_OK)

@@ -23,6 +23,8 @@ sac_result sac_plan_add_placed(struct sac_plan *plan, int value, enum sac_layout
                                struct sac_storage storage);
 /* Adds a slot for a constant value that has none yet. Other values are ignored. */
 sac_result sac_plan_ensure_constant(struct sac_plan *plan, int value);
+/* Lets the kernel that writes a slot write it in another layout, when nobody reads it yet. */
+bool sac_plan_write_as(struct sac_plan *plan, int slot, enum sac_layout layout);
 /* The slot of a value in a layout; a conversion is added when there is none yet. */
 sac_result sac_plan_slot_in_layout(struct sac_plan *plan, int value, enum sac_layout layout,
                                    const struct sac_node *reader, int *out);

@@ -32,26 +32,6 @@ static sac_result plan_tail_reads(struct sac_plan *plan)
     return t.res;
 }
 
-/* Lets the kernel that writes a slot write it in another layout, when nobody else reads it. */
-static bool write_as(struct sac_plan *plan, int slot, enum sac_layout layout)
-{
-    struct sac_step *maker = NULL;
-    for (size_t i = 0; i < plan->step_count; i++) {
-        struct sac_step *step = &plan->steps[i];
-        for (int k = 0; k < step->in_count; k++)
-            if (step->slots[k] == slot)
-                return false;
-        if (step->kind == SAC_STEP_KERNEL && step->writes_any &&
-            step->slots[step->in_count] == slot)
-            maker = step;
-    }
-    if (!maker || plan->slots[slot].port >= 0)
-        return false;
-    maker->in_place = -1;
-    plan->slots[slot].layout = layout;
-    return true;
-}
-
 /* Has output number `port` written to the caller's tensor: by the node that computes it where
  * possible, else by a copy at the end (of an input, a constant, a second output of the same value,
  * or from another layout). */
@@ -75,7 +55,7 @@ static sac_result plan_output(struct sac_plan *plan, int port)
                                                                                          the
                                                                                          same
                                                                                        */
-    plain = plain || write_as(plan, first, layout);
+    plain = plain || sac_plan_write_as(plan, first, layout);
     if (plain && plan->slots[first].storage < 0 && plan->slots[first].port < 0) {
         plan->slots[first].port = port;
         return SAC_OK;

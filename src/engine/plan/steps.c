@@ -265,6 +265,8 @@ static bool is_layout_change(const struct sac_plan *plan, const struct sac_node 
         first &= i == 1 || perm[i] == i - 1;
     }
     const bool half = is_half(plan, n->inputs[0]->id);
+    if (last && first) /* of three dims: it may be taken for either */
+        last = lies_in(plan, n->inputs[0]->id, sac_layout_of(true, half));
     *from = sac_layout_of(last, half);
     *to = sac_layout_of(!last, half);
     return (last || first) && lies_in(plan, n->inputs[0]->id, *from);
@@ -304,9 +306,29 @@ static sac_result plan_view(struct sac_plan *plan, const struct sac_node *n, enu
     return SAC_OK;
 }
 
+/* A Transpose that only moves dims of one, as that of a single picture's tokens to tokens first. */
+static bool moves_only_ones(const struct sac_plan *plan, const struct sac_node *n)
+{
+    const int64_t            *perm;
+    const struct sac_operand *in = &plan->infer.values[n->inputs[0]->id];
+    int64_t                   last = -1;
+    if (n->op->id != SAC_OP_Transpose || sac_attr_ints(n, "perm", &perm) != (size_t)in->rank ||
+        plan->params.reference)
+        return false;
+    for (int d = 0; d < in->rank; d++) {
+        if (in->dims[perm[d]] == 1)
+            continue;
+        if (perm[d] < last)
+            return false;
+        last = perm[d];
+    }
+    return true;
+}
+
 static bool is_view(const struct sac_plan *plan, const struct sac_node *n)
 {
-    if (!(n->op->flags & SAC_OP_VIEW) || !n->inputs[0] || !n->outputs[0])
+    if (!n->inputs[0] || !n->outputs[0] ||
+        (!(n->op->flags & SAC_OP_VIEW) && !moves_only_ones(plan, n)))
         return false;
     for (int i = 1; i < n->output_count; i++)
         if (n->outputs[i])
@@ -351,10 +373,10 @@ sac_result sac_plan_drop_unneeded(struct sac_plan *plan)
 static sac_result plan_static(struct sac_plan *plan, const struct sac_node *n)
 {
     enum sac_layout from, to;
-    if (is_view(plan, n))
-        return plan_view(plan, n, view_layout(plan, n), view_layout(plan, n));
     if (is_layout_change(plan, n, &from, &to))
         return plan_view(plan, n, from, to);
+    if (is_view(plan, n))
+        return plan_view(plan, n, view_layout(plan, n), view_layout(plan, n));
     return plan_node(plan, n);
 }
 

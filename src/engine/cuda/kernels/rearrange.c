@@ -26,6 +26,8 @@ static bool rearrange_layouts(const struct sac_kernel_question *q, struct sac_ke
         offer->in_layout[1] = ops_with_last(offer->in_layout[1], last);
         half &= sac_layout_is_half(offer->in_layout[1]);
     }
+    offer->writes_any = !sac_op_has(q->call, 1) && ops_can_be_last(&q->call->out[0]) &&
+                        q->call->out[0].dtype == SAC_F32 && sac_rearrange_fits_dims(q->call, &r);
     offer->out_layout[0] = ops_with_half(ops_with_last(SAC_LAYOUT_PLAIN, last), half);
     offer->in_place =
         sac_op_has(q->call, 1) && offer->in_layout[1] == offer->out_layout[0] ? 1 : -1;
@@ -100,18 +102,19 @@ static sac_result rearrange_fill(struct sac_kernel_plan *plan, void *params)
     straight_shape(plan, &r, to, &s);
     add_rings(plan, &r, &s, p);
     p->adds = sac_op_has(c, 1);
-    p->straight = p->rings == 0 && !p->adds;
+    p->in_type = ops_in_type(plan, 0);
+    p->add_type = p->adds ? ops_in_type(plan, 1) : 0;
+    p->out_type = ops_out_type(plan, 0);
+    p->bytes = (int)sac_dtype_bytes((enum sac_dtype)p->out_type);
+    p->moves = p->in_type == p->out_type && !p->adds;
+    p->straight = p->rings == 0 && p->moves;
     if (p->straight)
         return ops_copies_add(plan, &p->copy, &s, 0, 0);
     if (p->adds)
         ops_shape_add(&s, 0, to);
     if (!ops_view_of(&s, 0, &p->view))
         return ops_view_fail(plan);
-    p->in_type = ops_in_type(plan, 0);
-    p->add_type = p->adds ? ops_in_type(plan, 1) : 0;
-    p->out_type = ops_out_type(plan, 0);
-    p->bytes = (int)sac_dtype_bytes((enum sac_dtype)p->out_type);
-    find_units(p, p->adds ? 8 : 16 / p->bytes);
+    find_units(p, p->moves ? 16 / p->bytes : 8);
     return SAC_OK;
 }
 

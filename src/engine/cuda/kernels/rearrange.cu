@@ -44,18 +44,20 @@ template <class UNIT, int RINGS> struct move_body {
     }
 };
 
-template <int RINGS> struct add8_body {
+/* Numbers of another precision, or with something added. */
+template <int RINGS, bool ADDS> struct add8_body {
     ops_rearrange p;
     void         *to;
     const void   *from, *added;
     OPS_BODY void operator()(int64_t i) const
     {
-        const found f = find<RINGS, true>(p, true, i);
+        const found f = find<RINGS, ADDS>(p, true, i);
         raw8        raw = {};
-        float       x[LANES] = {}, r[LANES];
+        float       x[LANES] = {}, r[LANES] = {};
         if (f.inside)
             raw = load8(from, p.in_type, f.from * LANES);
-        get8(added, p.add_type, f.added * LANES, r);
+        if (ADDS)
+            get8(added, p.add_type, f.added * LANES, r);
         floats_of(raw, p.in_type, x);
         OPS_UNROLL
         for (int k = 0; k < LANES; k++)
@@ -64,15 +66,17 @@ template <int RINGS> struct add8_body {
     }
 };
 
-template <int RINGS> struct add_body {
+template <int RINGS, bool ADDS> struct add_body {
     ops_rearrange p;
     void         *to;
     const void   *from, *added;
     OPS_BODY void operator()(int64_t i) const
     {
-        const found f = find<RINGS, true>(p, false, i);
-        const float x = f.inside ? get_float(from, p.in_type, f.from) : 0;
-        put_float(to, p.out_type, f.to, x + get_float(added, p.add_type, f.added));
+        const found f = find<RINGS, ADDS>(p, false, i);
+        float       x = f.inside ? get_float(from, p.in_type, f.from) : 0;
+        if (ADDS)
+            x += get_float(added, p.add_type, f.added);
+        put_float(to, p.out_type, f.to, x);
     }
 };
 
@@ -88,11 +92,12 @@ int launch_move(const ops_rearrange &p, const struct ops_ports *ports, bool vect
     return vector ? run(bytes16()) : by_bytes((size_t)p.bytes, run);
 }
 
-template <int RINGS>
+template <int RINGS, bool ADDS>
 int launch_add(const ops_rearrange &p, const struct ops_ports *ports, bool vector, void *stream)
 {
-    const add8_body<RINGS> eight = {p, ports->out[0], ports->in[0], ports->in[1]};
-    const add_body<RINGS>  one = {p, ports->out[0], ports->in[0], ports->in[1]};
+    const void                  *added = ADDS ? ports->in[1] : NULL;
+    const add8_body<RINGS, ADDS> eight = {p, ports->out[0], ports->in[0], added};
+    const add_body<RINGS, ADDS>  one = {p, ports->out[0], ports->in[0], added};
     return vector ? each(eight, p.units.count, stream) : each(one, p.view.count, stream);
 }
 
@@ -100,8 +105,9 @@ template <int RINGS> int launch(const ops_rearrange &p, const struct ops_ports *
 {
     const bool vector = p.vector && fits16(ports->out[0]) && fits16(ports->in[0]) &&
                         (!p.adds || fits16(ports->in[1]));
-    return p.adds ? launch_add<RINGS>(p, ports, vector, stream)
-                  : launch_move<RINGS>(p, ports, vector, stream);
+    return p.moves  ? launch_move<RINGS>(p, ports, vector, stream)
+           : p.adds ? launch_add<RINGS, true>(p, ports, vector, stream)
+                    : launch_add<RINGS, false>(p, ports, vector, stream);
 }
 
 } // namespace

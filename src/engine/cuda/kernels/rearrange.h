@@ -17,12 +17,12 @@ struct ops_ring {
 };
 
 /* Operands of the views: the output; the source, but for the axes that are rings; the coordinate on
- * each ring; then what is added. Units: 16 bytes, or eight numbers where something is added. */
+ * each ring; then what is added. Units: 16 bytes, or eight numbers where these change. */
 struct ops_rearrange {
     struct ops_copies copy; /* straight: no rings and nothing added, so one copy is all of it */
     struct ops_view   view, units;
-    int32_t           straight, rings, adds;
-    int32_t           bytes, vector; /* of an element; whether units is filled */
+    int32_t           straight, rings, adds, moves; /* moves: bytes, as they are */
+    int32_t           bytes, vector;                /* of an element; whether units is filled */
     int32_t           in_type, add_type, out_type;
     struct ops_ring   ring[OPS_RINGS];
 };
