@@ -596,6 +596,17 @@ const struct parity_case parity_cases[] = {
      "dims=-1,13,7,6 axis=0,1,2,5 step=1,1,1,1 start=0,0,0,0,0,0 period=0,0,0,0,0,0 "
      "into=0,1,2,1,2,5 shape=-1,91,6"},
     {"Rearrange", "u8[3,32]", "dims=3,32 axis=0,1 step=1,1 start=1,0 period=5,0 shape=3,32"},
+
+    /* ---- depthwise: borders within a tile of columns, chunks of channels, short lines ---- */
+    {"Conv", "[1,20,15,17] [20,1,7,7]! [20]!", "group=20 pads=3,3,3,3"},
+    {"Conv", "[1,17,9,30] [17,1,7,7]!", "group=17 pads=3,3,3,3 strides=2,2"},
+    {"Conv", "[1,16,3,2] [16,1,5,5]! [16]!", "group=16 pads=2,2,2,2"},
+    {"Conv", "[1,19,12,23] [19,1,3,3]! [19]!", "group=19 pads=0,1,2,3 strides=1,2"},
+    {"Conv", "[2,40,11,9] [40,1,1,1]! [40]!", "group=40"},
+    {"FusedConv", "[1,72,14,14] [72,1,5,5]! [72]! [1,72,14,14]",
+     "group=72 pads=2,2,2,2 activation=7 alpha=0.1666667 beta=0.5 residual=2"},
+    {"FusedConv", "[2,28,10,13] [28,1,3,3]! [28]! [2,28,10,13]",
+     "group=28 pads=2,2,2,2 dilations=2,2 activation=5 residual=1"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

@@ -6,9 +6,11 @@
 #include "engine/cpu/conv.h"
 
 enum {
-    LINE_PIXELS = 84,  /* whole tiles of 14, 6 and 12 pixels; with 64 channels in and out a line
-                          fills the L1 data cache */
-    FLOPS_PER_NS = 100 /* for cutting work into pieces only */
+    LINE_PIXELS = 84,   /* whole tiles of 14, 6 and 12 pixels; with 64 channels in and out a line
+                           fills the L1 data cache */
+    FLOPS_PER_NS = 100, /* for cutting work into pieces only */
+    DEPTHWISE_BYTES = 64 << 10 /* of a cache line of each pixel of a depthwise band's input: lines
+                                  above a pixel's are still in the L1 data cache, the band in L2 */
 };
 
 static bool follows(const struct sac_conv_strides *s, int64_t pixels)
@@ -125,9 +127,12 @@ struct sac_conv sac_conv_part(const struct sac_conv *v, int64_t first, int64_t e
     const int64_t   taps = (int64_t)v->kernel_h * v->kernel_w * v->group_in_c * v->planes;
     struct sac_conv part = *v;
     *channel = first * width;
-    part.weights += *channel * taps;
+    part.weights += v->depthwise ? *channel : *channel * taps;
     part.bias += *channel;
-    part.group_out_c = SAC_MIN(end * width, v->group_out_c) - *channel;
+    if (v->depthwise)
+        part.groups = SAC_MIN(end * width, v->groups) - *channel;
+    else
+        part.group_out_c = SAC_MIN(end * width, v->group_out_c) - *channel;
     return part;
 }
 
@@ -150,21 +155,32 @@ static void work(const void *state, void *const *in, void *const *out, int64_t f
             v = sac_conv_part(&s->conv, s->blocks * chunk / s->chunks,
                               s->blocks * (chunk + 1) / s->chunks, &channel);
         SAC_SIMD_PICK(sac_conv_rows)
-        (&v, in[0], residual ? residual + channel : NULL, (float *)out[0] + channel, row,
+        (&v, (const float *)in[0] + (v.depthwise ? channel : 0),
+         residual ? residual + channel : NULL, (float *)out[0] + channel, row,
          SAC_MIN(row + s->band, rows));
     }
 }
 
-/* Bands of about LINE_PIXELS pixels and equal height; where that leaves a thread without work,
- * chunks of channels, and where there are none, thinner bands. */
+/* Lines of a band: about LINE_PIXELS pixels, or thin where a thread would be left without work. A
+ * depthwise band is high, as its lines share their input. */
+static int64_t band_lines(const struct sac_conv *v, int64_t blocks, int64_t wanted)
+{
+    const int64_t rows = v->n * v->out_h, fit = SAC_MAX(rows * blocks / wanted, 1);
+    const int64_t line = v->in_w * v->stride_h * 64;
+    const int64_t tall = v->depthwise ? DEPTHWISE_BYTES / line : LINE_PIXELS / v->out_w;
+    return SAC_CLAMP(SAC_MIN(tall, fit), 1, v->out_h);
+}
+
+/* Bands of equal height; where that leaves a thread without work, chunks of channels, and where
+ * there are none, thinner bands. */
 static void cut(struct sac_conv_state *s, const struct sac_device *dev, int64_t ns)
 {
     const struct sac_conv *v = &s->conv;
     const int64_t          rows = v->n * v->out_h, width = (int64_t)v->block * sac_simd_lanes();
-    s->blocks = v->depthwise || v->groups > 1 ? 1 : (v->group_out_c + width - 1) / width;
-    const int64_t wanted = sac_pieces(dev, rows * s->blocks, ns);
-    const int64_t tall = SAC_MIN(LINE_PIXELS / v->out_w, rows * s->blocks / wanted);
-    const int64_t band = v->depthwise ? 1 : SAC_CLAMP(tall, 1, v->out_h);
+    const int64_t          channels = v->depthwise ? v->groups : v->group_out_c;
+    const bool             whole = v->groups > 1 && !v->depthwise;
+    s->blocks = whole ? 1 : (channels + width - 1) / width;
+    const int64_t band = band_lines(v, s->blocks, sac_pieces(dev, rows * s->blocks, ns));
     const int64_t cuts = (v->out_h + band - 1) / band;
     s->band = (v->out_h + cuts - 1) / cuts;
     const int64_t bands = (rows + s->band - 1) / s->band;

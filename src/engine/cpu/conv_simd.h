@@ -89,6 +89,14 @@ SIMD_INLINE void second_pass(const struct tile *t, int64_t x0, int64_t x1, int64
     const struct sac_conv      *c = t->c;
     const struct sac_activation act = {kind, c->act.alpha, c->act.beta};
     const bool                  add = c->residual_kind == SAC_RESIDUAL_AFTER;
+    if (channels == LANES) { /* a depthwise tile: the general loop's counting would be half of it */
+        for (int64_t x = x0; x < x1; x++) {
+            const vec v = v_activate(v_load(t->out + x * c->out.pixel), &act);
+            v_store(t->out + x * c->out.pixel,
+                    add ? v_add(v, v_load(t->residual + x * c->residual.pixel)) : v);
+        }
+        return;
+    }
     for (int64_t x = x0; x < x1; x++) {
         float       *p = t->out + x * c->out.pixel;
         const float *r = t->residual + x * c->residual.pixel;
@@ -256,130 +264,177 @@ static void inner_columns(const struct sac_conv *c, int64_t w, int64_t *first, i
     *last = b > w ? w : b < *first ? *first : b;
 }
 
-/* Depthwise: each vector of channels is a convolution of its own. kernel and stride are constants
- * for the usual sizes, where each input vector is loaded once for all the taps that use it; 0:
- * any. */
-SIMD_INLINE void depthwise_tile(const struct tile *t, const int pixels, const bool whole,
-                                const int kernel, const int stride)
+/* ---- depthwise: each vector of channels is a convolution of its own ---- */
+
+/* Neighbouring columns of some lines, of one vector of channels. */
+struct columns {
+    const struct sac_conv *c;
+    const float           *in;      /* tap (0,0) of the first pixel of the first line */
+    const float           *weights; /* [kernel_h][kernel_w][group_bias] */
+    const float           *bias, *residual;
+    float                 *out;
+    int64_t                channels;   /* from here to the last */
+    int64_t                first, end; /* input columns that exist, from `in` on */
+    int64_t                y, lines;   /* the first line, and how many */
+};
+
+/* The taps of a line that are within the map. */
+struct taps {
+    int y0, y1;
+};
+
+SIMD_INLINE vec load_channels(const float *p, const bool whole, int64_t channels)
 {
-    const struct sac_conv *c = t->c;
-    const vmask            m = v_first(t->channels);
-    const int64_t          step = c->in.pixel * c->stride_w, channels = c->group_bias;
-    vec                    acc[8];
-#pragma GCC unroll 8
-    for (int i = 0; i < pixels; i++)
-        acc[i] = v_load(t->bias);
-    for (int ky = t->ky0; ky < t->ky1; ky++) {
-        const float *w = t->weights + ky * c->kernel_w * channels;
-        const float *p = t->in + ky * c->dilation_h * c->in.row;
-        if (kernel) {
-            vec wv[5];
-#pragma GCC unroll 5
-            for (int k = 0; k < kernel; k++)
-                wv[k] = v_load(w + k * channels);
-#pragma GCC unroll 20
-            for (int x = 0; x < (pixels - 1) * stride + kernel; x++) {
-                vec v = whole ? v_load(p) : v_load_first(p, m);
-                p += c->in.pixel;
-#pragma GCC unroll 8
-                for (int i = 0; i < pixels; i++)
-                    if (x - i * stride >= 0 && x - i * stride < kernel)
-                        acc[i] = v_fma(v, wv[x - i * stride], acc[i]);
-            }
-        } else {
-            for (int kx = t->kx0; kx < t->kx1; kx++) {
-                const float *q = p + kx * c->dilation_w * c->in.pixel;
-                vec          wv = v_load(w + kx * channels);
-#pragma GCC unroll 8
-                for (int i = 0; i < pixels; i++)
-                    acc[i] = v_fma(whole ? v_load(q + i * step) : v_load_first(q + i * step, m), wv,
-                                   acc[i]);
-            }
-        }
-    }
-    const struct ending e = ending_of(t);
-    finish(&e, acc, pixels, 1);
+    return whole || channels >= LANES ? v_load(p) : v_load_first(p, v_first(channels));
 }
 
-#define DEPTHWISE_TILE(pixels, kernel, stride)                                         \
-    SIMD_FN static void depthwise_##kernel##_##stride##_##pixels(const struct tile *t) \
-    {                                                                                  \
-        if (t->channels >= LANES)                                                      \
-            depthwise_tile(t, pixels, true, kernel, stride);                           \
-        else                                                                           \
-            depthwise_tile(t, pixels, false, kernel, stride);                          \
+/* kernel and stride are constants for the usual sizes, where each input vector is loaded once for
+ * all the taps that use it. Columns beyond a border are zeros that nobody has written; to skip them
+ * costs little, as the tests end alike for all channels and lines. */
+SIMD_INLINE void depthwise_sized(const struct columns *d, const float *in, struct taps taps,
+                                 vec *acc, const int pixels, const bool plain, const int kernel,
+                                 const int stride)
+{
+    const struct sac_conv *c = d->c;
+    const int64_t          pixel = c->in.pixel, channels = c->group_bias;
+    for (int ky = taps.y0; ky < taps.y1; ky++) {
+        const float *w = d->weights + ky * kernel * channels;
+        const float *p = in + ky * c->dilation_h * c->in.row;
+        vec          wv[7];
+#pragma GCC unroll 7
+        for (int k = 0; k < kernel; k++)
+            wv[k] = v_load(w + k * channels);
+#pragma GCC unroll 21
+        for (int x = 0; x < (pixels - 1) * stride + kernel; x++, p += pixel) {
+            if (!plain && (x < d->first || x >= d->end))
+                continue;
+            vec v = load_channels(p, plain, d->channels);
+#pragma GCC unroll 8
+            for (int i = 0; i < pixels; i++)
+                if (x - i * stride >= 0 && x - i * stride < kernel)
+                    acc[i] = v_fma(v, wv[x - i * stride], acc[i]);
+        }
     }
-#define DEPTHWISE(kernel, stride)                                     \
-    DEPTHWISE_TILE(8, kernel, stride)                                 \
-    DEPTHWISE_TILE(4, kernel, stride)                                 \
-    DEPTHWISE_TILE(2, kernel, stride)                                 \
-    DEPTHWISE_TILE(1, kernel, stride)                                 \
-    static const struct tile_size depthwise_##kernel##_##stride[] = { \
-        {8, depthwise_##kernel##_##stride##_8},                       \
-        {4, depthwise_##kernel##_##stride##_4},                       \
-        {2, depthwise_##kernel##_##stride##_2},                       \
-        {1, depthwise_##kernel##_##stride##_1},                       \
+}
+
+SIMD_INLINE void depthwise_any(const struct columns *d, const float *in, struct taps taps, vec *acc,
+                               const int pixels, const bool plain)
+{
+    const struct sac_conv *c = d->c;
+    const int64_t          step = c->in.pixel * c->stride_w;
+    for (int ky = taps.y0; ky < taps.y1; ky++)
+        for (int kx = 0; kx < c->kernel_w; kx++) {
+            const float *p = in + ky * c->dilation_h * c->in.row + kx * c->dilation_w * c->in.pixel;
+            const vec    wv = v_load(d->weights + (ky * c->kernel_w + kx) * c->group_bias);
+#pragma GCC unroll 8
+            for (int i = 0; i < pixels; i++) {
+                const int64_t x = kx * c->dilation_w + i * c->stride_w;
+                if (plain || (x >= d->first && x < d->end))
+                    acc[i] = v_fma(load_channels(p + i * step, plain, d->channels), wv, acc[i]);
+            }
+        }
+}
+
+/* plain: a whole vector of channels, no pixel beyond a border. kernel 0: any, with any stride. */
+SIMD_INLINE void depthwise_tile(const struct columns *d, const int pixels, const bool plain,
+                                const int kernel, const int stride)
+{
+    const struct sac_conv *c = d->c;
+    struct tile            t = {.c = c,
+                                .out = d->out,
+                                .residual = d->residual,
+                                .channels = d->channels,
+                                .out_step = c->out.pixel,
+                                .residual_step = c->residual.pixel};
+    const float           *in = d->in;
+    for (int64_t y = d->y; y < d->y + d->lines; y++) {
+        struct taps taps;
+        vec         acc[8];
+        clip_taps(y * c->stride_h - c->pad_top, c->dilation_h, c->kernel_h, c->in_h, &taps.y0,
+                  &taps.y1);
+#pragma GCC unroll 8
+        for (int i = 0; i < pixels; i++)
+            acc[i] = v_load(d->bias);
+        if (kernel)
+            depthwise_sized(d, in, taps, acc, pixels, plain, kernel, stride);
+        else
+            depthwise_any(d, in, taps, acc, pixels, plain);
+        const struct ending e = ending_of(&t);
+        finish(&e, acc, pixels, 1);
+        if (c->two_passes)
+            curve(&t, 0, pixels, t.channels < LANES ? t.channels : LANES);
+        in += c->stride_h * c->in.row;
+        t.out += c->out.row;
+        t.residual += c->residual.row;
+    }
+}
+
+/* As many pixels as keep their sums in registers; a line is cut into nearly equal tiles. */
+enum { DEPTHWISE_PIXELS = 8 };
+typedef void depthwise_fn(const struct columns *d, bool plain);
+#define DEPTHWISE_TILE(pixels, kernel, stride)                                                \
+    SIMD_FN static void depthwise_##kernel##_##stride##_##pixels(const struct columns *d,     \
+                                                                 bool                  plain) \
+    {                                                                                         \
+        if (plain)                                                                            \
+            depthwise_tile(d, pixels, true, kernel, stride);                                  \
+        else                                                                                  \
+            depthwise_tile(d, pixels, false, kernel, stride);                                 \
+    }
+#define DEPTHWISE(kernel, stride)                                                  \
+    DEPTHWISE_TILE(1, kernel, stride)                                              \
+    DEPTHWISE_TILE(2, kernel, stride)                                              \
+    DEPTHWISE_TILE(3, kernel, stride)                                              \
+    DEPTHWISE_TILE(4, kernel, stride)                                              \
+    DEPTHWISE_TILE(5, kernel, stride)                                              \
+    DEPTHWISE_TILE(6, kernel, stride)                                              \
+    DEPTHWISE_TILE(7, kernel, stride)                                              \
+    DEPTHWISE_TILE(8, kernel, stride)                                              \
+    static depthwise_fn *const depthwise_##kernel##_##stride[DEPTHWISE_PIXELS] = { \
+        depthwise_##kernel##_##stride##_1, depthwise_##kernel##_##stride##_2,      \
+        depthwise_##kernel##_##stride##_3, depthwise_##kernel##_##stride##_4,      \
+        depthwise_##kernel##_##stride##_5, depthwise_##kernel##_##stride##_6,      \
+        depthwise_##kernel##_##stride##_7, depthwise_##kernel##_##stride##_8,      \
     };
 DEPTHWISE(0, 0)
 DEPTHWISE(3, 1)
 DEPTHWISE(3, 2)
 DEPTHWISE(5, 1)
 DEPTHWISE(5, 2)
+DEPTHWISE(7, 1)
 
-static const struct tile_size *depthwise_tiles(const struct tile *t)
+static depthwise_fn *const *depthwise_tiles(const struct sac_conv *c)
 {
-    const struct sac_conv *c = t->c;
-    if (c->dilation_w != 1 || t->kx1 - t->kx0 != c->kernel_w)
-        return depthwise_0_0;
-    switch (c->kernel_w * 10 + c->stride_w) {
+    switch (c->dilation_w == 1 ? c->kernel_w * 10 + c->stride_w : 0) {
     case 31: return depthwise_3_1;
     case 32: return depthwise_3_2;
     case 51: return depthwise_5_1;
     case 52: return depthwise_5_2;
+    case 71: return depthwise_7_1;
     default: return depthwise_0_0;
     }
 }
 
-SIMD_FN static void depthwise_span(const struct tile *line, int64_t x0, int64_t x1)
+/* Lines of w columns and one vector of channels, tile by tile down the lines: so their input stays
+ * in the L1 cache from line to line, where a line of all channels would not. */
+static void depthwise_lines(const struct columns *all, int64_t w)
 {
-    const struct sac_conv *c = line->c;
-    for (int64_t channel = 0; channel < c->groups; channel += LANES) {
-        const struct tile_size *size = depthwise_tiles(line);
-        struct tile             t = *line;
-        t.in += x0 * c->stride_w * c->in.pixel + channel;
-        t.out += x0 * c->out.pixel + channel;
-        t.residual += x0 * c->residual.pixel + channel;
-        t.weights += channel;
-        t.bias += channel;
-        t.channels = c->groups - channel;
-        for (int64_t x = x0; x < x1;) {
-            while (size->pixels > x1 - x)
-                size++;
-            size->run(&t);
-            x += size->pixels;
-            t.in += size->pixels * c->stride_w * c->in.pixel;
-            t.out += size->pixels * c->out.pixel;
-            t.residual += size->pixels * c->residual.pixel;
-        }
+    const struct sac_conv     *c = all->c;
+    depthwise_fn *const *const sized = depthwise_tiles(c);
+    const int64_t              tiles = (w + DEPTHWISE_PIXELS - 1) / DEPTHWISE_PIXELS;
+    const int64_t              reach = (int64_t)(c->kernel_w - 1) * c->dilation_w;
+    for (int64_t k = 0, x = 0, end; k < tiles; k++, x = end) {
+        end = w * (k + 1) / tiles;
+        const int64_t  origin = x * c->stride_w - c->pad_left;
+        const int64_t  last = origin + (end - x - 1) * c->stride_w + reach;
+        struct columns d = *all;
+        d.in += x * c->stride_w * c->in.pixel;
+        d.out += x * c->out.pixel;
+        d.residual += x * c->residual.pixel;
+        d.first = -origin;
+        d.end = c->in_w - origin;
+        sized[end - x - 1](&d, origin >= 0 && last < c->in_w && d.channels >= LANES);
     }
-}
-
-/* All columns of a line: those at a border one by one with the taps that exist, the rest at
- * once. */
-static void depthwise_line(struct tile *line, int64_t w)
-{
-    const struct sac_conv *c = line->c;
-    int64_t                first, last;
-    inner_columns(c, w, &first, &last);
-    for (int64_t x = 0; x < w; x++) {
-        int64_t end = x == first && last > first ? last : x + 1;
-        clip_taps(x * c->stride_w - c->pad_left, c->dilation_w, c->kernel_w, c->in_w, &line->kx0,
-                  &line->kx1);
-        depthwise_span(line, x, end);
-        x = end - 1;
-    }
-    if (c->two_passes)
-        curve(line, 0, w, c->groups);
 }
 
 /* ---- lines of one sample ---- */
@@ -486,14 +541,36 @@ static void run_block(const struct band *b, int64_t g, int64_t oc)
     }
 }
 
+static void run_depthwise(const struct band *b, int64_t y, int64_t lines)
+{
+    const struct sac_conv *c = b->c;
+    const struct tile      line = line_of(b, y);
+    for (int64_t channel = 0; channel < c->groups; channel += LANES) {
+        const struct columns all = {.c = c,
+                                    .in = line.in + channel,
+                                    .weights = c->weights + channel,
+                                    .bias = c->bias + channel,
+                                    .residual = line.residual + channel,
+                                    .out = line.out + channel,
+                                    .channels = c->groups - channel,
+                                    .y = y,
+                                    .lines = lines};
+        depthwise_lines(&all, width_of(c, y));
+    }
+}
+
+/* The last line of a map may be shorter. */
 static void run_lines(const struct band *b)
 {
     const struct sac_conv *c = b->c;
-    for (int64_t y = b->y0; c->depthwise && y < b->y1; y++) {
-        struct tile line = line_of(b, y);
-        depthwise_line(&line, width_of(c, y));
+    const bool             shorter = b->y1 == c->out_h && c->last_w < c->out_w;
+    if (c->depthwise) {
+        run_depthwise(b, b->y0, b->y1 - b->y0 - shorter);
+        if (shorter)
+            run_depthwise(b, b->y1 - 1, 1);
+        return;
     }
-    for (int64_t g = 0; !c->depthwise && g < c->groups; g++)
+    for (int64_t g = 0; g < c->groups; g++)
         for (int64_t oc = 0; oc < c->group_out_c; oc += (int64_t)c->block * LANES)
             run_block(b, g, oc);
 }
