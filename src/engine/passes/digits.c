@@ -402,6 +402,25 @@ static bool concat(struct sac_digits *s, const struct sac_node *n, struct sac_di
 
 /* ---- a Rearrange that is there already ---- */
 
+/* One of a file may do to the open axis what the pass never does. */
+static bool keeps_open_axis(const struct sac_digits *s)
+{
+    int64_t all = 1;
+    for (int i = 0; i < s->count; i++) {
+        const struct sac_digit *d = &s->digit[i];
+        const bool              open = d->dim >= STAND_IN;
+        if (d->dim < 1 || (!open && all >= STAND_IN / d->dim) ||
+            open != (s->size[d->axis] >= STAND_IN) || (open && d->dim != s->size[d->axis]))
+            return false;
+        all *= open ? 1 : d->dim;
+    }
+    for (int a = 0; a < s->axes; a++)
+        if (s->period[a] >= STAND_IN &&
+            (s->size[a] != STAND_IN || s->period[a] != STAND_IN || s->start[a] != 0))
+            return false;
+    return true;
+}
+
 static bool rearranged(struct sac_digits *s, const struct sac_node *n, const struct sac_value *v)
 {
     const int64_t *dim, *axis, *step, *start, *period, *into;
@@ -429,7 +448,7 @@ static bool rearranged(struct sac_digits *s, const struct sac_node *n, const str
     for (int i = 0; i < s->count; i++)
         s->digit[i] =
             (struct sac_digit){dim[i] == -1 ? s->size[axis[i]] : dim[i], step[i], (int)axis[i]};
-    return regroup_as(s, v);
+    return keeps_open_axis(s) && regroup_as(s, v);
 }
 
 /* ---- chains ---- */
