@@ -164,6 +164,14 @@ static bool same_batch(int64_t a, int64_t b)
                       sac_strided_entry(b, &each, &open_b) && open_a && open_b);
 }
 
+/* Of [batch,head,token,number], or [batch and head,token,number]. */
+static int64_t heads_of(const struct sac_strided *s, int rank)
+{
+    if (rank > 3)
+        return sac_strided_dim(s, rank - 3);
+    return rank == 3 && s->first[1] > 1 ? s->part[s->first[1] - 1].dim : 1;
+}
+
 /* Makes [batch,head,token,number] of a product's operand, or of its result; `like` (NULL: none)
  * has the batches and heads wanted. */
 static bool as_heads(struct sac_strided *s, bool turn, const struct sac_strided *like)
@@ -175,13 +183,14 @@ static bool as_heads(struct sac_strided *s, bool turn, const struct sac_strided 
     if (turn)
         sac_strided_turn(s);
     for (int d = 0; d < r - 2; d++)
-        leading *= s->dim[d];
-    dims[HEAD] = like ? like->dim[HEAD] : r > 3 ? s->dim[r - 3] : 1;
+        leading *= sac_strided_dim(s, d);
+    dims[HEAD] = like ? like->dim[HEAD] : heads_of(s, r);
     dims[BATCH] = leading / dims[HEAD];
-    dims[TOKEN] = s->dim[r - 2];
-    dims[NUMBER] = s->dim[r - 1];
+    dims[TOKEN] = sac_strided_dim(s, r - 2);
+    dims[NUMBER] = sac_strided_dim(s, r - 1);
     return leading % dims[HEAD] == 0 && (!like || same_batch(dims[BATCH], like->dim[BATCH])) &&
-           sac_strided_reshape(s, SAC_VIEW_RANK, dims) && entries_of(s, entry, &bits);
+           sac_strided_reshape(s, SAC_VIEW_RANK, dims) && sac_strided_settle(s) &&
+           entries_of(s, entry, &bits);
 }
 
 /* The view of an operand from as far before it as possible where the numbers of a head are

@@ -2,7 +2,11 @@
 /* Entries of a Shape that do not depend on the batch become constants, and what is computed from
  * them can be folded: the scale of an attention, a mask of windows. Only where nothing but the
  * batch is open: a dim that two sizes of an image have in common may be another for a third (a
- * limit), but hardly for a third batch. */
+ * limit), but hardly for a third batch.
+ *
+ * Exporters compute the shape that a Reshape makes from Shapes of what they have at hand. Where one
+ * dim of it alone is open, it is -1, and nobody asks for those Shapes any more: patterns see a
+ * value's readers, and a Shape would be one. */
 #include "engine/passes/pass.h"
 
 static bool only_batch_open(const struct sac_graph *g)
@@ -36,8 +40,31 @@ static int entries(const struct sac_node *n, int rank, int64_t *index)
     return (int)length;
 }
 
+static sac_result close_reshape(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    const struct sac_value *shape = sac_node_input(n, 1), *y = n->outputs[0];
+    int64_t                 dims[SAC_RANK_MAX];
+    int                     open = 0;
+    if (!shape || shape->data || y->rank < 1)
+        return SAC_OK;
+    for (int d = 0; d < y->rank; d++) {
+        dims[d] = y->dims[d] == SAC_DIM_OPEN ? -1 : y->dims[d];
+        open += dims[d] == -1;
+        if (dims[d] == 0)
+            return SAC_OK;
+    }
+    if (open > 1)
+        return SAC_OK;
+    struct sac_tensor_desc desc = {.dtype = SAC_I64, .rank = 1, .shape = {y->rank}};
+    n->inputs[1] = sac_graph_constant(g, shape->name, &desc, dims);
+    *changed = true;
+    return n->inputs[1] ? SAC_OK : SAC_ERR_MEMORY;
+}
+
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
+    if (sac_is(n, "Reshape"))
+        return close_reshape(g, n, changed);
     const struct sac_node *shape =
         sac_is(n, "Shape") ? n : sac_made_by(sac_node_input(n, 0), "Shape");
     const struct sac_value *of = shape ? shape->inputs[0] : NULL, *out = n->outputs[0];

@@ -50,68 +50,117 @@ static bool dims_of(const struct sac_value *v, int64_t total, int64_t *dims, int
     return v->rank >= 0 && (!total || (*open >= 0 ? total % all == 0 : total == all));
 }
 
+int64_t sac_strided_dim(const struct sac_strided *s, int d)
+{
+    int64_t all = 1;
+    for (int i = s->first[d]; i < s->first[d + 1]; i++)
+        all *= s->part[i].dim;
+    return all;
+}
+
 static int64_t elements_of(const struct sac_strided *s)
 {
-    return sac_dims_product(s->rank, s->dim);
+    int64_t all = 1;
+    for (int d = 0; d < s->rank; d++)
+        all *= sac_strided_dim(s, d);
+    return all;
 }
 
 bool sac_strided_dense(struct sac_strided *s, struct sac_value *v)
 {
+    int64_t dims[SAC_RANK_MAX], steps[SAC_RANK_MAX];
     *s = (struct sac_strided){.base = v, .rank = v->rank, .scale = 1};
-    if (v->dtype != SAC_F32 || !dims_of(v, 0, s->dim, &s->open))
+    if (v->dtype != SAC_F32 || !dims_of(v, 0, dims, &s->open))
         return false;
-    sac_dense_strides(s->rank, s->dim, s->step);
+    sac_dense_strides(s->rank, dims, steps);
+    for (int d = 0; d < s->rank; d++) {
+        s->part[d] = (struct sac_strided_part){dims[d], steps[d]};
+        s->first[d + 1] = d + 1;
+    }
     return true;
 }
 
-/* Dims of one apart, each of the new dims is a part of an old one, or of several that lie as one:
- * groups of old and new dims with equal products are compared from the left. */
+/* Puts `outer` before parts that begin at to[0]; where both lie as one, they are one. */
+static struct sac_strided_part *put_before(struct sac_strided_part *to, int count,
+                                           struct sac_strided_part outer)
+{
+    if (count > 0 && outer.step == to->dim * to->step) {
+        to->dim *= outer.dim;
+        return to;
+    }
+    *--to = outer;
+    return to;
+}
+
+/* The parts of dims `from` to `until`, as few as they can be, at the end of `room`; returns the
+ * first. */
+static struct sac_strided_part *gather_parts(const struct sac_strided *s, int from, int until,
+                                             struct sac_strided_part room[SAC_STRIDED_PARTS])
+{
+    struct sac_strided_part *const end = room + SAC_STRIDED_PARTS, *at = end;
+    for (int i = s->first[until] - 1; i >= s->first[from]; i--)
+        if (s->part[i].dim != 1)
+            at = put_before(at, (int)(end - at), s->part[i]);
+    return at;
+}
+
+/* From the innermost on, each new dim takes parts, or what is left of one. */
 bool sac_strided_reshape(struct sac_strided *s, int rank, const int64_t *dims)
 {
-    int64_t old[SAC_RANK_MAX], old_step[SAC_RANK_MAX], step[SAC_RANK_MAX];
-    int     count = 0, o = 0;
+    struct sac_strided_part        room[SAC_STRIDED_PARTS], taken[SAC_STRIDED_PARTS], rest = {1, 0};
+    struct sac_strided_part       *at = room + SAC_STRIDED_PARTS;
+    struct sac_strided_part *const first = gather_parts(s, 0, s->rank, room);
+    int                            count = 0, end[SAC_RANK_MAX];
     if (sac_dims_product(rank, dims) != elements_of(s))
         return false;
-    for (int d = 0; d < s->rank; d++)
-        if (s->dim[d] != 1) {
-            old[count] = s->dim[d];
-            old_step[count++] = s->step[d];
-        }
-    for (int d = 0, end; d < rank; d = end) {
-        step[d] = 0;
-        end = d + 1;
-        if (dims[d] == 1)
-            continue;
-        int64_t want = dims[d], have = 1;
-        int     last = o - 1;
-        while (have != want)
-            if (have < want && ++last < count)
-                have *= old[last];
-            else if (have > want && end < rank)
-                want *= dims[end++];
-            else
+    for (int d = rank - 1; d >= 0; d--) {
+        end[d] = count;
+        for (int64_t want = dims[d]; want > 1;) {
+            if (rest.dim == 1 && at > first)
+                rest = *--at;
+            const int64_t part = want % rest.dim == 0 ? rest.dim : want;
+            if (rest.dim == 1 || rest.dim % part != 0 || count == SAC_STRIDED_PARTS)
                 return false;
-        for (; o < last; o++)
-            if (old_step[o] != old[o + 1] * old_step[o + 1])
-                return false;
-        int64_t inner = old_step[o++];
-        for (int k = end - 1; k >= d; k--) {
-            step[k] = inner;
-            inner *= dims[k];
+            taken[count++] = (struct sac_strided_part){part, rest.step};
+            want /= part;
+            rest.dim /= part;
+            rest.step *= part;
         }
     }
+    for (int i = 0; i < count; i++)
+        s->part[i] = taken[count - 1 - i];
     s->rank = rank;
-    memcpy(s->dim, dims, (size_t)rank * sizeof *dims);
-    memcpy(s->step, step, (size_t)rank * sizeof *step);
+    for (int d = 0; d < rank; d++)
+        s->first[d + 1] = count - end[d];
     return true;
+}
+
+bool sac_strided_settle(struct sac_strided *s)
+{
+    for (int d = 0; d < s->rank; d++) {
+        struct sac_strided_part room[SAC_STRIDED_PARTS], *const end = room + SAC_STRIDED_PARTS;
+        struct sac_strided_part *first = gather_parts(s, d, d + 1, room);
+        if (end - first > 1)
+            return false;
+        s->dim[d] = first < end ? first->dim : 1;
+        s->step[d] = first < end ? first->step : 0;
+    }
+    return true;
+}
+
+/* The only part of a dim; NULL: it has more. */
+static struct sac_strided_part *only_part(struct sac_strided *s, int d)
+{
+    return s->first[d + 1] - s->first[d] == 1 ? &s->part[s->first[d]] : NULL;
 }
 
 static void permute(struct sac_strided *s, const int *at)
 {
     const struct sac_strided from = *s;
-    for (int d = 0; d < s->rank; d++) {
-        s->dim[d] = from.dim[at[d]];
-        s->step[d] = from.step[at[d]];
+    for (int d = 0, count = 0; d < s->rank; d++) {
+        for (int i = from.first[at[d]]; i < from.first[at[d] + 1]; i++)
+            s->part[count++] = from.part[i];
+        s->first[d + 1] = count;
     }
 }
 
@@ -158,17 +207,18 @@ static bool reshape_like(struct sac_strided *s, const struct sac_value *v)
 static bool split(struct sac_strided *s, const struct sac_node *n, const struct sac_value *v)
 {
     int axis;
-    if (!sac_axis_normalise(sac_attr_int(n, "axis", 0), s->rank, &axis))
+    if (!sac_axis_normalise(sac_attr_int(n, "axis", 0), s->rank, &axis) || !only_part(s, axis))
         return false;
+    struct sac_strided_part *whole = only_part(s, axis);
     for (int i = 0; i < n->output_count; i++) {
         const struct sac_value *part = n->outputs[i];
         if (!part || part->rank != s->rank || part->dims[axis] <= 0)
             return false;
         if (part == v) {
-            s->dim[axis] = part->dims[axis];
+            whole->dim = part->dims[axis];
             return true;
         }
-        s->offset += part->dims[axis] * s->step[axis];
+        s->offset += part->dims[axis] * whole->step;
     }
     return false;
 }
@@ -182,12 +232,13 @@ static bool slice(struct sac_strided *s, const struct sac_node *n, const struct 
     for (int d = 0; d < s->rank; d++) {
         if (b.start[d] == 0 && b.end[d] == INT64_MAX && b.step[d] == 1)
             continue;
-        if (b.step[d] < 1 || s->dim[d] >= STAND_IN || v->dims[d] <= 0)
+        struct sac_strided_part *p = only_part(s, d);
+        if (b.step[d] < 1 || !p || p->dim >= STAND_IN || v->dims[d] <= 0)
             return false;
-        b.start[d] += b.start[d] < 0 ? s->dim[d] : 0;
-        s->offset += SAC_CLAMP(b.start[d], 0, s->dim[d]) * s->step[d];
-        s->dim[d] = v->dims[d];
-        s->step[d] *= s->dim[d] > 1 ? b.step[d] : 0; /* so small a step as the dim allows */
+        b.start[d] += b.start[d] < 0 ? p->dim : 0;
+        s->offset += SAC_CLAMP(b.start[d], 0, p->dim) * p->step;
+        p->dim = v->dims[d];
+        p->step *= p->dim > 1 ? b.step[d] : 0; /* so small a step as the dim allows */
     }
     return true;
 }
@@ -198,14 +249,16 @@ static bool gather(struct sac_strided *s, const struct sac_node *n, const struct
     size_t  count;
     int     axis;
     if (!sac_constant_ints(sac_node_input(n, 1), &index, 1, &count) || count != 1 ||
-        n->inputs[1]->rank > 1 || !sac_axis_normalise(sac_attr_int(n, "axis", 0), s->rank, &axis) ||
-        s->dim[axis] >= STAND_IN)
+        n->inputs[1]->rank > 1 || !sac_axis_normalise(sac_attr_int(n, "axis", 0), s->rank, &axis))
         return false;
-    index += index < 0 ? s->dim[axis] : 0;
-    if (index < 0 || index >= s->dim[axis])
+    struct sac_strided_part *p = only_part(s, axis);
+    if (!p || p->dim >= STAND_IN)
         return false;
-    s->offset += index * s->step[axis];
-    s->dim[axis] = 1;
+    index += index < 0 ? p->dim : 0;
+    if (index < 0 || index >= p->dim)
+        return false;
+    s->offset += index * p->step;
+    p->dim = 1;
     return reshape_like(s, v);
 }
 

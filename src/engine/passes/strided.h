@@ -3,6 +3,9 @@
  * and their like do to a value is a change of offset, dims and steps, so an operator that reads
  * through steps needs none of them. attention.c uses it.
  *
+ * A dim that a Reshape has made of several need not lie at one step: tokens of a batch and heads,
+ * which an exporter counts together for a product, come apart again behind it. It is kept as parts.
+ *
  * One dim of the base may be open. In the view's numbers a large prime stands for it, so that they
  * can be multiplied, divided and compared like any others; sac_strided_entry takes them apart. */
 #ifndef SAC_ENGINE_PASSES_STRIDED_H
@@ -10,17 +13,28 @@
 
 #include "engine/passes/pass.h"
 
+enum { SAC_STRIDED_PARTS = 2 * SAC_RANK_MAX };
+
+struct sac_strided_part {
+    int64_t dim, step;
+};
 struct sac_strided {
-    struct sac_value *base;
-    int               rank, open; /* open: the base's open axis, -1: none */
-    int64_t           offset, dim[SAC_RANK_MAX], step[SAC_RANK_MAX];
-    double            scale; /* the value is this times what the view sees */
+    struct sac_value       *base;
+    int                     rank, open; /* open: the base's open axis, -1: none */
+    int64_t                 offset;
+    struct sac_strided_part part[SAC_STRIDED_PARTS];
+    int     first[SAC_RANK_MAX + 1]; /* dim d is made of parts first[d] to first[d + 1] */
+    double  scale;                   /* the value is this times what the view sees */
+    int64_t dim[SAC_RANK_MAX], step[SAC_RANK_MAX]; /* by sac_strided_settle */
 };
 
 /* v itself. False: more than one of its dims is open, or it is unknown or too large. */
 bool sac_strided_dense(struct sac_strided *s, struct sac_value *v);
-/* The same numbers in these dims; false when no steps describe them. */
-bool sac_strided_reshape(struct sac_strided *s, int rank, const int64_t *dims);
+/* The same numbers in these dims; false when no parts describe them. */
+bool    sac_strided_reshape(struct sac_strided *s, int rank, const int64_t *dims);
+int64_t sac_strided_dim(const struct sac_strided *s, int d);
+/* Fills dim and step; false where the parts of a dim do not lie as one. */
+bool sac_strided_settle(struct sac_strided *s);
 /* The last two dims change places. */
 void sac_strided_turn(struct sac_strided *s);
 /* A node that sac_strided_from can look through, seen from its output v: the input that it moves;
