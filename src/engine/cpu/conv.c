@@ -110,6 +110,37 @@ static bool pack(struct sac_conv *v, const struct sac_conv_weights *w)
     return true;
 }
 
+struct sac_conv sac_conv_product(int64_t rows, int64_t depth, int64_t columns, int64_t line,
+                                 int64_t out_row)
+{
+    const int64_t   lanes = sac_simd_lanes(), vecs = (columns + lanes - 1) / lanes;
+    struct sac_conv v = {.n = 1,
+                         .group_in_c = depth,
+                         .group_out_c = columns,
+                         .groups = 1,
+                         .in_h = (rows + line - 1) / line,
+                         .in_w = SAC_MIN(rows, line),
+                         .kernel_h = 1,
+                         .kernel_w = 1,
+                         .stride_h = 1,
+                         .stride_w = 1,
+                         .dilation_h = 1,
+                         .dilation_w = 1,
+                         .planes = 1,
+                         .merged = true,
+                         .block = sac_conv_block(vecs),
+                         .group_bias = vecs * lanes,
+                         .group_weights = vecs * lanes * depth,
+                         .clamp_min = -INFINITY,
+                         .clamp_max = INFINITY};
+    v.out_h = v.in_h;
+    v.out_w = v.in_w;
+    v.last_w = rows - (v.out_h - 1) * v.out_w;
+    v.in = (struct sac_conv_strides){rows * depth, v.in_w * depth, depth, 1};
+    v.out = (struct sac_conv_strides){rows * out_row, v.in_w * out_row, out_row, 1};
+    return v;
+}
+
 void sac_conv_release(void *state)
 {
     struct sac_conv_state *s = state;

@@ -57,6 +57,10 @@ struct sac_conv_weights {
 void sac_conv_read_ending(struct sac_conv *v, const struct sac_node *n);
 /* Vectors of output channels per tile, chosen to leave no thin remainder. */
 int sac_conv_block(int64_t vecs);
+/* [rows,depth] by [depth,columns]: a pointwise convolution whose pixels are rows, in lines of
+ * `line` rows; those of the result are out_row floats apart. Without weights and bias. */
+struct sac_conv sac_conv_product(int64_t rows, int64_t depth, int64_t columns, int64_t line,
+                                 int64_t out_row);
 /* The blocks first..end-1 of output channels alone, of a convolution of one group; *channel is
  * their first channel, for out and residual. */
 struct sac_conv sac_conv_part(const struct sac_conv *v, int64_t first, int64_t end,

@@ -62,37 +62,6 @@ static void attention_release(void *state)
     sac_free(s);
 }
 
-/* [rows,depth] by [depth,columns]; pixels are rows. */
-static struct sac_conv product_of(int64_t rows, int64_t depth, int64_t columns, int64_t out_pixel)
-{
-    const int64_t   lanes = sac_simd_lanes(), vecs = (columns + lanes - 1) / lanes;
-    struct sac_conv v = {.n = 1,
-                         .group_in_c = depth,
-                         .group_out_c = columns,
-                         .groups = 1,
-                         .in_h = 1,
-                         .in_w = rows,
-                         .out_h = 1,
-                         .out_w = rows,
-                         .last_w = rows,
-                         .kernel_h = 1,
-                         .kernel_w = 1,
-                         .stride_h = 1,
-                         .stride_w = 1,
-                         .dilation_h = 1,
-                         .dilation_w = 1,
-                         .planes = 1,
-                         .merged = true,
-                         .block = sac_conv_block(vecs),
-                         .group_bias = vecs * lanes,
-                         .group_weights = vecs * lanes * depth,
-                         .clamp_min = -INFINITY,
-                         .clamp_max = INFINITY};
-    v.in = (struct sac_conv_strides){rows * depth, rows * depth, depth, 1};
-    v.out = (struct sac_conv_strides){rows * out_pixel, rows * out_pixel, out_pixel, 1};
-    return v;
-}
-
 /* The result goes straight to the output where its numbers are neighbours. */
 static bool is_direct(const struct sac_fused_attention *a)
 {
@@ -120,8 +89,9 @@ static sac_result attention_prepare(struct sac_device *dev, struct sac_kernel_pl
     }
     const struct sac_fused_attention *a = &s->a;
     cut(s, dev);
-    s->scores = product_of(s->rows, a->size, a->keys, a->keys);
-    s->mix = product_of(s->rows, a->keys, a->v_size, is_direct(a) ? a->y.step[2] : a->v_size);
+    s->scores = sac_conv_product(s->rows, a->size, a->keys, s->rows, a->keys);
+    s->mix = sac_conv_product(s->rows, a->keys, a->v_size, s->rows,
+                              is_direct(a) ? a->y.step[2] : a->v_size);
     s->bias = sac_calloc((size_t)SAC_MAX(s->scores.group_bias, s->mix.group_bias), sizeof *s->bias);
     if (!s->bias) {
         attention_release(s);

@@ -2,7 +2,6 @@
 /* MatMul, Gemm and FusedMatMul: pointwise convolutions over the rows of the first matrix, whose
  * weights are the second one. A constant one is packed once; a computed one, as in attention, in
  * each run. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -137,31 +136,7 @@ static void product_release(void *state)
 
 static void set_conv(struct sac_conv *v, const struct product *p, const struct sac_node *n)
 {
-    const int64_t lanes = sac_simd_lanes(), vecs = (p->columns + lanes - 1) / lanes;
-    *v = (struct sac_conv){.n = 1,
-                           .group_in_c = p->depth,
-                           .group_out_c = p->columns,
-                           .groups = 1,
-                           .in_h = (p->rows + LINE_ROWS - 1) / LINE_ROWS,
-                           .in_w = SAC_MIN(p->rows, LINE_ROWS),
-                           .kernel_h = 1,
-                           .kernel_w = 1,
-                           .stride_h = 1,
-                           .stride_w = 1,
-                           .dilation_h = 1,
-                           .dilation_w = 1,
-                           .planes = 1,
-                           .merged = true,
-                           .block = sac_conv_block(vecs),
-                           .group_bias = vecs * lanes,
-                           .group_weights = vecs * lanes * p->depth,
-                           .clamp_min = -INFINITY,
-                           .clamp_max = INFINITY};
-    v->out_h = v->in_h;
-    v->out_w = v->in_w;
-    v->last_w = p->rows - (v->out_h - 1) * v->out_w;
-    v->in = (struct sac_conv_strides){p->rows * p->depth, v->in_w * p->depth, p->depth, 1};
-    v->out = (struct sac_conv_strides){p->rows * p->columns, v->in_w * p->columns, p->columns, 1};
+    *v = sac_conv_product(p->rows, p->depth, p->columns, LINE_ROWS, p->columns);
     v->residual = v->out;
     if (is_fused(n))
         sac_conv_read_ending(v, n);
