@@ -30,13 +30,13 @@ const struct parity_case parity_cases[] = {
     {"Conv", "[1,3,5,6,7] [4,3,3,3,3]! [4]!", "pads=1,1,1,1,1,1"},
     {"Conv", "[1,4,8,8] [6,4,3,3] [6]", "pads=1,1,1,1"},
     {"Conv", "f16[1,8,9,9] f16[8,8,3,3]! f16[8]!", "pads=1,1,1,1"},
-    /* large enough for oneDNN */
-    {"Conv", "[1,32,48,48] [32,32,3,3]! [32]!", "pads=1,1,1,1"},
-    {"Conv", "[2,34,41,43] [33,34,3,3]!", "pads=2,0,1,3 dilations=2,1"},
+    /* large enough for oneDNN, as others further down */
+    {"Conv", "[1,32,48,48] [32,32,3,3]! [32]!", "pads=1,1,1,1", .large = true},
+    {"Conv", "[2,34,41,43] [33,34,3,3]!", "pads=2,0,1,3 dilations=2,1", .large = true},
     {"FusedConv", "[1,32,48,48] [32,32,3,3]! [32]! [1,32,48,48]",
-     "pads=1,1,1,1 activation=1 residual=1"},
+     "pads=1,1,1,1 activation=1 residual=1", .large = true},
     {"FusedConv", "[1,32,48,48] [32,32,3,3]! [32]! [1,32,48,48]",
-     "pads=1,1,1,1 activation=5 residual=2"},
+     "pads=1,1,1,1 activation=5 residual=2", .large = true},
     {"FusedConv", "[1,16,13,9] [24,16,3,3]! [24]!", "pads=1,1,1,1 activation=1"},
     {"FusedConv", "[1,16,13,9] [24,16,1,1]! [24]!", "activation=5"},
     {"FusedConv", "[1,32,8,8] [16,32,3,3]! [16]!", "pads=6,6,6,6 dilations=6,6 activation=1"},
@@ -85,7 +85,7 @@ const struct parity_case parity_cases[] = {
     /* ---- matrices ---- */
     {"MatMul", "[3,64,96] [3,96,64]", ""},
     {"MatMul", "[2,5,64,96] [1,5,96,64]", ""},
-    {"MatMul", "[400,512] [512,512]!", ""},
+    {"MatMul", "[400,512] [512,512]!", "", .large = true},
     {"Gemm", "[96,64] [130,64] [130]", "transB=1"},
     {"Gemm", "[96,64] [130,64]! [130]!", "transB=1"},
     {"Gemm", "[5,33] [33,17]! [17]!", ""},
@@ -607,6 +607,14 @@ const struct parity_case parity_cases[] = {
      "group=72 pads=2,2,2,2 activation=7 alpha=0.1666667 beta=0.5 residual=2"},
     {"FusedConv", "[2,28,10,13] [28,1,3,3]! [28]! [2,28,10,13]",
      "group=28 pads=2,2,2,2 dilations=2,2 activation=5 residual=1"},
+
+    /* ---- the large ones again, as small as still takes several tiles each way ---- */
+    {"Conv", "[2,34,11,13] [33,34,3,3]!", "pads=2,0,1,3 dilations=2,1"},
+    {"FusedConv", "[1,32,12,13] [40,32,3,3]! [40]! [1,40,12,13]",
+     "pads=1,1,1,1 activation=1 residual=1"},
+    {"FusedConv", "[1,32,12,13] [40,32,3,3]! [40]! [1,40,12,13]",
+     "pads=1,1,1,1 activation=5 residual=2"},
+    {"MatMul", "[170,136] [136,144]!", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

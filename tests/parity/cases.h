@@ -16,12 +16,15 @@
 #ifndef SAC_TESTS_PARITY_CASES_H
 #define SAC_TESTS_PARITY_CASES_H
 
+#include <stdbool.h>
+
 struct parity_case {
     const char *op;
     const char *inputs;
     const char *attrs;
     int         outputs;
     int         opset; /* 0: the newest */
+    bool        large; /* for a library that takes no smaller one: nothing new elsewhere */
 };
 
 extern const struct parity_case parity_cases[];

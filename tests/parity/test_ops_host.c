@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bodies of the CUDA kernels, compiled for the host, on all parity cases: indexing, layouts and
- * arithmetic are proven where no GPU is. */
+ * arithmetic are proven where no GPU is.
+ * usage: test_parity_ops [OPERATOR | PART/PARTS]     each PARTS-th case, from 0/PARTS on */
 #include <stdio.h>
 
 #include "engine/kernel/layout.h"
@@ -48,7 +49,9 @@ static void try_precisions(struct trial *t)
 
 int main(int argc, char **argv)
 {
-    struct trial t = {.provider = &bodies, .only = argc > 1 ? argv[1] : NULL};
+    struct trial t = {.provider = &bodies, .small = true};
+    if (argc > 1 && sscanf(argv[1], "%d/%d", &t.part, &t.parts) != 2)
+        t.only = argv[1];
     if (sac_device_open(test_context(), "cpu", NULL, &t.dev) != SAC_OK)
         return 1;
     trial_all(&t);

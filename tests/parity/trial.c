@@ -397,20 +397,24 @@ static int try_case(struct trial *t, const struct parity_case *pc, int number, e
     return taken;
 }
 
-/* How many of the operator's cases the kernel took. */
-static int try_op(struct trial *t, const struct sac_op *op)
+static bool wants(const struct trial *t, const struct sac_op *op, const struct parity_case *pc,
+                  int number)
+{
+    return !t->broken && strcmp(pc->op, op->name) == 0 && !(t->small && pc->large) &&
+           (t->parts == 0 || number % t->parts == t->part);
+}
+
+static void try_op(struct trial *t, const struct sac_op *op)
 {
     int taken = 0, cases = 0;
-    for (int i = 0; i < parity_case_count && !t->broken; i++)
-        for (int k = 0; k < 2 * FILL_COUNT && strcmp(parity_cases[i].op, op->name) == 0;
-             k++, cases++)
+    for (int i = 0; i < parity_case_count; i++)
+        for (int k = 0; k < 2 * FILL_COUNT && wants(t, op, &parity_cases[i], i); k++, cases++)
             taken += try_case(t, &parity_cases[i], i, (enum fill)(k / 2), k % 2);
-    for (int i = 0; i < trial_larger_count && !t->broken; i++)
-        for (int half = 0; half < 2 && strcmp(trial_larger[i].op, op->name) == 0; half++, cases++)
+    for (int i = 0; i < trial_larger_count; i++)
+        for (int half = 0; half < 2 && wants(t, op, &trial_larger[i], i); half++, cases++)
             taken += try_case(t, &trial_larger[i], 1000 + i, FILL_RANDOM, half);
-    if (cases && !taken && !t->broken)
+    if (cases && !taken && !t->broken && t->parts == 0)
         printf("%s takes no case of %s\n", t->provider->name, op->name);
-    return taken;
 }
 
 const char *trial_all(struct trial *t)
