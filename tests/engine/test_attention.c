@@ -122,25 +122,32 @@ static const struct spelling spellings[] = {
     {"tokens first, heads counted with the batch, shapes asked for",
      "? 5 8",
      "? 5 8",
-     {{"five", "5"}, {"four", "4"}, {"zero", "0"}, {"rows", "-1 8"}, {"joined", "5 -1 8"}},
+     {{"five", "5"},
+      {"four", "4"},
+      {"zero", "0"},
+      {"thirds", "5 -1 3 8"},
+      {"rows", "-1 8"},
+      {"joined", "5 -1 8"}},
      {{"Transpose", "x", "xt", "perm", "1 0 2"},
       {"Shape", "xt", "dims"},
       {"Gather", "dims i1", "n", "axis", "0"},
       {"Mul", "n i2", "nh"},
       {"Unsqueeze", "nh zero", "nh1"},
       {"Concat", "five nh1 four", "apart", "axis", "0"},
-      {"MatMul", "xt w1", "q0"},
-      {"Add", "q0 b1", "q1"},
+      {"MatMul", "xt packed", "r0"},
+      {"Reshape", "r0 thirds", "r"},
+      {"Transpose", "r", "t", "perm", "2 0 1 3"},
+      {"Gather", "t i0", "q1", "axis", "0"},
+      {"Gather", "t i1", "k1", "axis", "0"},
+      {"Gather", "t i2", "v1", "axis", "0"},
       {"Reshape", "q1 apart", "q2"},
+      {"Reshape", "k1 apart", "k2"},
+      {"Reshape", "v1 apart", "v2"},
       {"Transpose", "q2", "q", "perm", "1 0 2"},
-      {"MatMul", "xt w2", "k0"},
-      {"Reshape", "k0 apart", "k2"},
       {"Transpose", "k2", "kt", "perm", "1 2 0"},
-      {"Reshape", "xt apart", "v2"},
       {"Transpose", "v2", "v", "perm", "1 0 2"},
       {"MatMul", "q kt", "s"},
-      {"Mul", "s half", "sm"},
-      {"Softmax", "sm", "p", "axis", "-1"},
+      {"Softmax", "s", "p", "axis", "-1"},
       {"MatMul", "p v", "o"},
       {"Transpose", "o", "ot", "perm", "1 0 2"},
       {"Reshape", "ot rows", "or"},
@@ -148,7 +155,7 @@ static const struct spelling spellings[] = {
       {"Reshape", "y0 joined", "y1"},
       {"Transpose", "y1", "y", "perm", "1 0 2"}},
      1,
-     4}, /* the Transpose of x stays: three read it */
+     3},
     {"channels first, values times shares",
      "? 24 5",
      "? 8 5",
@@ -381,7 +388,7 @@ static const struct spelling products[] = {
 static void add_floats(struct proto *graph, const char *name, const char *dims, int count,
                        float hidden)
 {
-    float data[64];
+    float data[192];
     for (int i = 0; i < count; i++)
         data[i] = i % 7 == 3 && hidden ? hidden : spelling_number(i + 11);
     proto_initializer(graph, name, 1, dims, data, (size_t)count * sizeof *data);
@@ -403,6 +410,7 @@ static void add_constants(struct proto *graph)
     add_floats(graph, "row", "5", 5, -INFINITY);
     for (int i = 0; i < 3; i++)
         add_floats(graph, (const char *[]){"w1", "w2", "w3"}[i], "8 8", 64, 0.3f - (float)i);
+    add_floats(graph, "packed", "8 24", 192, 0.2f);
     add_floats(graph, "b1", "8", 8, 2);
     add_floats(graph, "b2", "8", 8, -3);
     add_floats(graph, "window", "1 2 1 5 5", 50, -100);
