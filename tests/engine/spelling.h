@@ -24,9 +24,9 @@ struct spelling {
 /* Some number for each i. */
 float spelling_number(int i);
 
-/* Loads each spelling with its passes and without, for batches of one to three: the former has
- * `found` nodes of that operator in `steps` steps, and both give the same numbers. constants adds
- * what all of them read besides their shapes; may be NULL. */
+/* Loads each spelling with its passes and without, for batches of none to three: with any, the
+ * former has `found` nodes of that operator in `steps` steps, and both give the same numbers.
+ * constants adds what all of them read besides their shapes; may be NULL. */
 void spelling_check(const struct spelling *s, const char *op,
                     void (*constants)(struct proto *graph));
 

@@ -114,9 +114,8 @@ sac_result sac_fused_dims(const struct sac_op_call *c, int64_t count, int64_t *d
             open = (int)d;
             continue;
         }
-        SAC_CHECK(c, shape[d] > 0 && known <= count / shape[d] + 1, "shape[%zu] is %lld", d,
-                  (long long)shape[d]);
-        known *= shape[d];
+        SAC_CHECK(c, shape[d] > 0 && !__builtin_mul_overflow(known, shape[d], &known),
+                  "shape[%zu] is %lld", d, (long long)shape[d]);
     }
     SAC_CHECK(c, open >= 0 ? count % known == 0 : count == known,
               "%lld numbers do not fit the shape", (long long)count);
