@@ -580,6 +580,36 @@ static void a_freeing_that_cannot_run_is_found(void **state)
 
 /* ---- passes ---- */
 
+/* In rows of up to 64, of which two tall pictures have as many: the third is low. */
+static void a_shape_asked_of_a_picture_stays_open(void **state)
+{
+    (void)state;
+    struct proto  graph = {0}, kept = {0}, attrs = {0};
+    sac_model    *m = NULL;
+    const int64_t one = 1, two = 2, most = 64, rest = -1;
+    proto_initializer(&graph, "one", 7, "1", &one, sizeof one);
+    proto_initializer(&graph, "two", 7, "1", &two, sizeof two);
+    proto_initializer(&graph, "most", 7, "1", &most, sizeof most);
+    proto_initializer(&graph, "rest", 7, "1", &rest, sizeof rest);
+    proto_input(&graph, "x", 1, "1 ? 2");
+    proto_node(&graph, "Shape", "x", "s", NULL);
+    proto_node(&graph, "Slice", "s one two", "h", NULL);
+    proto_node(&graph, "Min", "h most", "rows", NULL);
+    proto_attr_int(&attrs, "axis", 0);
+    proto_node(&graph, "Concat", "rows rest", "t", &attrs);
+    proto_node(&graph, "Reshape", "x t", "y", NULL);
+    proto_output(&graph, "y", 1, "? ?");
+    assert_sac_ok(load(&graph, NULL, &kept, &m));
+    sac_tensor *in = F32(DIMS(1, 2, 2), {1, 2, 3, 4}), *out = NULL;
+    assert_sac_ok(sac_model_run(m, &in, &out));
+    expect(out, 4, (float[]){1, 2, 3, 4});
+    assert_int_equal(sac_tensor_describe(out)->shape[0], 2);
+    sac_tensor_unref(&in);
+    sac_tensor_unref(&out);
+    sac_model_unref(&m);
+    proto_free(&kept);
+}
+
 /* It looks like a normalisation of samples, but means of shape [N] meet the last axis. */
 static void means_along_the_wrong_axis_are_no_norm(void **state)
 {
@@ -1658,6 +1688,7 @@ int main(void)
         cmocka_unit_test(what_is_no_stack_is_shared),
         cmocka_unit_test(a_wrong_freeing_is_found),
         cmocka_unit_test(a_freeing_that_cannot_run_is_found),
+        cmocka_unit_test(a_shape_asked_of_a_picture_stays_open),
         cmocka_unit_test(means_along_the_wrong_axis_are_no_norm),
         cmocka_unit_test(missing_operators_are_named),
         cmocka_unit_test(wrong_inputs_are_named),

@@ -45,7 +45,7 @@ static sac_result close_reshape(struct sac_graph *g, struct sac_node *n, bool *c
     const struct sac_value *shape = sac_node_input(n, 1), *y = n->outputs[0];
     int64_t                 dims[SAC_RANK_MAX];
     int                     open = 0;
-    if (!shape || shape->data || y->rank < 1)
+    if (!shape || shape->data || y->rank < 1 || !only_batch_open(g))
         return SAC_OK;
     for (int d = 0; d < y->rank; d++) {
         dims[d] = y->dims[d] == SAC_DIM_OPEN ? -1 : y->dims[d];
