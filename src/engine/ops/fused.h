@@ -9,10 +9,11 @@
  *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
  *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
  *                             shape: activation, alpha, beta; residual as FusedConv
- *   Rearrange(X, R?)          X's numbers in another order, some of them or with zeros between
- * (below), plus R of the output's shape SampleNorm(X, scale?, B?) every sample to mean 0 and
- * variance 1 over all its numbers, then scale and shift per channel: epsilon, activation, alpha,
- * beta GatedSum(X0, G0, X1, G1, ...)  sum of Xi * Gi, Xi [N,C,spatial...], Gi [N or 1,C,1...]
+ *   Rearrange(X, R?)          X's numbers in another order, or some of them, or with zeros between
+ *                             (below); plus R of the output's shape
+ *   SampleNorm(X, scale?, B?) every sample to mean 0 and variance 1 over all its numbers, then
+ *                             scale and shift per channel: epsilon, activation, alpha, beta
+ *   GatedSum(X0, G0, X1, G1, ...)  sum of Xi * Gi, Xi [N,C,spatial...], Gi [N or 1,C,1...]
  *   Excitation(S, W1, B1, W2, B2)  two layers from the means of channels to their gates:
  *                             engine/ops/excitation.h
  *
