@@ -207,6 +207,25 @@ static void ranges_are_watched_once(void **state)
 }
 
 /* More shapes than a file may have: the latest are kept, and the file stays whole. */
+/* It would be read as one that says less. */
+static void half_a_page_is_none(void **state)
+{
+    (void)state;
+    enum { TOO_MANY = 100001 };
+    const char         **choices = calloc(TOO_MANY, sizeof *choices);
+    struct sac_plan_book book = {.count = 0};
+    choices[0] = "1 2 3";
+    assert_true(sac_book_write(&book, "first", choices, 1));
+    assert_true(sac_book_write(&book, "ranges", choices, 1));
+    assert_true(sac_book_write(&book, "last", choices, 1));
+    assert_false(sac_book_write(&book, "ranges", choices, TOO_MANY));
+    assert_null(sac_book_find(&book, "ranges"));
+    assert_string_equal(sac_book_find(&book, "last")->choices[0], "1 2 3");
+    assert_int_equal(book.count, 2);
+    sac_book_finish(&book);
+    free(choices);
+}
+
 static void a_book_of_very_many_shapes_is_read_again(void **state)
 {
     (void)state;
@@ -474,6 +493,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ranges_are_watched_once, begin, end),
         cmocka_unit_test_setup_teardown(those_that_write_beside_each_other_lose_nothing, begin,
                                         end),
+        cmocka_unit_test(half_a_page_is_none),
         cmocka_unit_test(a_book_of_very_many_shapes_is_read_again),
         cmocka_unit_test_setup_teardown(damaged_files_are_made_anew, begin, end),
         cmocka_unit_test_setup_teardown(no_damage_is_taken, begin, end),

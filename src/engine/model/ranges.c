@@ -56,7 +56,7 @@ static void look_at(struct range *r, const float *numbers, int64_t count)
     }
     float magnitude;
     memcpy(&magnitude, &most, sizeof magnitude);
-    if (!(magnitude <= r->most))
+    if (!isnan(r->most) && !(magnitude <= r->most))
         r->most = magnitude;
 }
 

@@ -108,16 +108,30 @@ static struct sac_book_page *page_add(struct sac_plan_book *book, const char *sh
 {
     struct sac_book_page *page = page_of(book, shapes);
     if (page) {
+        char *const kept = page->shapes;
+        page->shapes = NULL;
         page_finish(page);
-    } else {
-        if (!sac_grow((void **)&book->pages, &book->cap, book->count + 1, sizeof *book->pages))
-            return NULL;
-        page = &book->pages[book->count];
+        page->shapes = kept;
+        return page;
     }
+    if (!sac_grow((void **)&book->pages, &book->cap, book->count + 1, sizeof *book->pages))
+        return NULL;
+    page = &book->pages[book->count];
     *page = (struct sac_book_page){.shapes = sac_strdup(shapes)};
-    if (page->shapes && page == &book->pages[book->count])
-        book->count++;
+    book->count += page->shapes != NULL;
     return page->shapes ? page : NULL;
+}
+
+/* Returns good. Half a page would be read as a whole one: it goes. */
+static bool page_end(struct sac_plan_book *book, struct sac_book_page *page, bool good)
+{
+    if (good || !page)
+        return good;
+    const size_t behind = (size_t)(book->pages + book->count - page) - 1;
+    page_finish(page);
+    memmove(page, page + 1, behind * sizeof *page);
+    book->count--;
+    return false;
 }
 
 static bool page_set(struct sac_book_page *page, size_t number, const char *choice)
@@ -170,7 +184,7 @@ bool sac_book_note(struct sac_plan_book *book, const char *shapes, const struct 
             good = page_set(page, number, plan->steps[i].chosen);
         number++;
     }
-    return good;
+    return page_end(book, page, good);
 }
 
 bool sac_book_write(struct sac_plan_book *book, const char *shapes, const char *const *choices,
@@ -182,7 +196,7 @@ bool sac_book_write(struct sac_plan_book *book, const char *shapes, const char *
     for (size_t i = 0; i < count && good; i++)
         if (choices[i])
             good = page_set(page, i, choices[i]);
-    return good;
+    return page_end(book, page, good);
 }
 
 void sac_book_shapes(const struct sac_operand *shapes, int count, char *out, size_t size)
