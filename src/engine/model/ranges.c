@@ -46,7 +46,7 @@ static void look_at(struct range *r, const float *numbers, int64_t count)
         memcpy(bits, numbers + from, (size_t)n * sizeof *bits);
         for (int64_t i = 0; i < n; i++) {
             const int32_t size = bits[i] & 0x7fffffff,
-                          kept = (bits[i] < 0) & (size > MASK) ? 0 : size;
+                          kept = ((bits[i] < 0) & (size > MASK)) ? 0 : size;
             most = SAC_MAX(most, kept);
             some += kept > 0;
             little += (kept > 0) & (kept < LEAST_NORMAL);
