@@ -11,8 +11,9 @@ RULES = {
     # counted by sac_frame_convert_on; a way to convolve is tried on random numbers before any frame comes
     r'\bcu(?:da)?Memcpy\w*\s*\(': {'device/cuda/memory.c': 2, 'vision/cuda/convert.c': 1,
                                     'engine/cuda/products/conv_trial.c': 3},
-    # the devices' own copies are behind sac_device_copy and sac_device_copy_rows
-    r'->\s*copy(?:_rows)?\s*\(': {'device/ledger.c': 3},
+    # the devices' own copies are behind sac_device_copy and sac_device_copy_rows; what a device can do is
+    # measured on memory that holds nothing
+    r'->\s*copy(?:_rows)?\s*\(': {'device/ledger.c': 3, 'engine/model/rates.c': 1},
 }
 # libavcodec's transfers are counted where they are made.
 TRANSFER = re.compile(r'\bav_hwframe_transfer_data\s*\(')
