@@ -3,25 +3,14 @@
 
 #include <string.h>
 
-/* Of an open dim: a prime (2^31 - 1), above all that files have. */
-#define STAND_IN ((int64_t)INT32_MAX)
 enum { VISITS_MAX = 256, JOINS_MAX = 4, PARTS_MAX = 16, MAKERS_MAX = 6 };
 enum { DIGITS_MAX = SAC_REARRANGE_DIGITS + SAC_RANK_MAX };
 
-static const char *const reshapes[] = {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"};
 static const char *const moves[] = {"Transpose", "Slice", "Concat", "Pad"};
-
-static bool is_any(const struct sac_node *n, const char *const *types, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (sac_is(n, types[i]))
-            return true;
-    return false;
-}
 
 bool sac_is_move(const struct sac_node *n)
 {
-    return is_any(n, moves, SAC_COUNT(moves)) ||
+    return sac_is_any(n, moves, SAC_COUNT(moves)) ||
            (sac_is_fused(n, "Rearrange") && !sac_node_input(n, 1));
 }
 
@@ -34,8 +23,8 @@ static bool is_map(const struct sac_value *v, int depth)
     const struct sac_node *n = v ? v->producer : NULL;
     if (!n || depth == 0 || v->rank < 3)
         return false;
-    return is_any(n, makers, SAC_COUNT(makers)) || sac_is_fused(n, "FusedConv") ||
-           ((is_any(n, keepers, SAC_COUNT(keepers)) || sac_is_fused(n, "Activation") ||
+    return sac_is_any(n, makers, SAC_COUNT(makers)) || sac_is_fused(n, "FusedConv") ||
+           ((sac_is_any(n, keepers, SAC_COUNT(keepers)) || sac_is_fused(n, "Activation") ||
              sac_is_fused(n, "Rearrange")) &&
             (is_map(n->inputs[0], depth - 1) || is_map(n->inputs[n->input_count - 1], depth - 1)));
 }
@@ -43,31 +32,11 @@ static bool is_map(const struct sac_value *v, int depth)
 bool sac_takes_map(const struct sac_node *n)
 {
     const struct sac_value *x = sac_node_input(n, 0), *y = n->outputs[0];
-    return is_any(n, reshapes, SAC_COUNT(reshapes)) && is_map(x, MAKERS_MAX) && y->rank >= 0 &&
+    return sac_is_reshape(n) && is_map(x, MAKERS_MAX) && y->rank >= 0 &&
            (y->rank < 3 || y->dims[0] != x->dims[0] || y->dims[1] != x->dims[1]);
 }
 
 /* ---- digits ---- */
-
-/* The dims of a value whose elements are `total` in number; 0: not known, the prime is what an open
- * dim has. */
-static bool known_dims(const struct sac_value *v, int64_t total, int64_t *dims)
-{
-    int64_t all = 1;
-    int     open = -1;
-    for (int d = 0; d < v->rank; d++) {
-        dims[d] = v->dims[d];
-        if (dims[d] == SAC_DIM_OPEN && open < 0)
-            open = d;
-        else if (dims[d] <= 0 || all >= STAND_IN / dims[d])
-            return false;
-        else
-            all *= dims[d];
-    }
-    if (open >= 0)
-        dims[open] = total ? total / all : STAND_IN;
-    return v->rank >= 0 && (!total || (open >= 0 ? total % all == 0 : total == all));
-}
 
 static int64_t elements_of(const struct sac_digits *s)
 {
@@ -80,7 +49,8 @@ static int64_t elements_of(const struct sac_digits *s)
 static bool begin(struct sac_digits *s, struct sac_value *v)
 {
     *s = (struct sac_digits){.base = v, .axes = v->rank, .count = v->rank, .rank = v->rank};
-    if (v->data || !known_dims(v, 0, s->size))
+    int open;
+    if (v->data || !sac_stand_in_dims(v, 0, s->size, &open))
         return false;
     memcpy(s->period, s->size, sizeof s->period);
     for (int d = 0; d < v->rank; d++) {
@@ -129,8 +99,8 @@ static bool regroup_as(struct sac_digits *s, const struct sac_value *v)
     const int        rank = v->rank;
     struct regrouped to = {.count = 0};
     struct sac_digit rest = {.dim = 1};
-    int              at = s->count, end[SAC_RANK_MAX];
-    if (!known_dims(v, elements_of(s), dims))
+    int              at = s->count, end[SAC_RANK_MAX], open;
+    if (!sac_stand_in_dims(v, elements_of(s), dims, &open))
         return false;
     for (int d = rank - 1; d >= 0; d--) {
         end[d] = to.count;
@@ -161,7 +131,7 @@ static bool is_whole(const struct sac_digits *s, const struct sac_digit *d)
     for (int a = 0; a < s->axes; a++)
         parts += s->into[a] == d->axis;
     return count == 1 && parts == 1 && d->step == 1 && d->dim == s->size[d->axis] &&
-           d->dim < STAND_IN && s->period[d->axis] == d->dim && s->start[d->axis] == 0;
+           d->dim < SAC_STAND_IN && s->period[d->axis] == d->dim && s->start[d->axis] == 0;
 }
 
 /* Makes one digit of two neighbours. Such of different axes, as windows that are put together have,
@@ -169,7 +139,8 @@ static bool is_whole(const struct sac_digits *s, const struct sac_digit *d)
 static bool join_digits(struct sac_digits *s, struct sac_digit *outer,
                         const struct sac_digit *inner)
 {
-    if (outer->dim >= STAND_IN || inner->dim >= STAND_IN || outer->dim >= STAND_IN / inner->dim)
+    if (outer->dim >= SAC_STAND_IN || inner->dim >= SAC_STAND_IN ||
+        outer->dim >= SAC_STAND_IN / inner->dim)
         return false;
     if (outer->axis != inner->axis) {
         if (outer->axis > inner->axis || !is_whole(s, outer) || !is_whole(s, inner))
@@ -273,7 +244,7 @@ static bool pad(struct sac_digits *s, const struct sac_node *n)
             continue;
         struct sac_digit *at = only_digit(s, d);
         if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX || !at ||
-            at->dim >= STAND_IN || at->step != 1 || at->dim != s->size[at->axis] ||
+            at->dim >= SAC_STAND_IN || at->step != 1 || at->dim != s->size[at->axis] ||
             s->period[at->axis] != at->dim || s->start[at->axis] != 0)
             return false;
         at->dim = s->period[at->axis] += before + after;
@@ -307,7 +278,7 @@ static bool same_digits(const struct sac_digits *a, const struct sac_digits *b, 
 static bool join_along(struct sac_digits *s, struct sac_digits *part, int count, int d)
 {
     struct sac_digit *at = only_digit(&part[0], d);
-    if (!at || at->dim >= STAND_IN)
+    if (!at || at->dim >= SAC_STAND_IN)
         return false;
     const int which = part[0].first[d], axis = at->axis;
     int64_t   start = part[0].start[axis], all = 0, step = at->step;
@@ -316,7 +287,7 @@ static bool join_along(struct sac_digits *s, struct sac_digits *part, int count,
             step = part[i].digit[part[i].first[d]].step;
     for (int i = 0; i < count; i++) {
         const struct sac_digit *own = only_digit(&part[i], d);
-        if (!own || own->dim >= STAND_IN || !same_base(&part[0], &part[i]) ||
+        if (!own || own->dim >= SAC_STAND_IN || !same_base(&part[0], &part[i]) ||
             !same_digits(&part[0], &part[i], which) || (own->dim > 1 && own->step != step))
             return false;
         for (int a = 0; a < part[0].axes; a++)
@@ -408,15 +379,15 @@ static bool keeps_open_axis(const struct sac_digits *s)
     int64_t all = 1;
     for (int i = 0; i < s->count; i++) {
         const struct sac_digit *d = &s->digit[i];
-        const bool              open = d->dim >= STAND_IN;
-        if (d->dim < 1 || (!open && all >= STAND_IN / d->dim) ||
-            open != (s->size[d->axis] >= STAND_IN) || (open && d->dim != s->size[d->axis]))
+        const bool              open = d->dim >= SAC_STAND_IN;
+        if (d->dim < 1 || (!open && all >= SAC_STAND_IN / d->dim) ||
+            open != (s->size[d->axis] >= SAC_STAND_IN) || (open && d->dim != s->size[d->axis]))
             return false;
         all *= open ? 1 : d->dim;
     }
     for (int a = 0; a < s->axes; a++)
-        if (s->period[a] >= STAND_IN &&
-            (s->size[a] != STAND_IN || s->period[a] != STAND_IN || s->start[a] != 0))
+        if (s->period[a] >= SAC_STAND_IN &&
+            (s->size[a] != SAC_STAND_IN || s->period[a] != SAC_STAND_IN || s->start[a] != 0))
             return false;
     return true;
 }
@@ -474,10 +445,10 @@ static bool step_through(struct sac_digits *s, struct sac_value *v, struct sac_d
         return concat(s, n, seen) && note(seen, n);
     if (sac_is_fused(n, "Rearrange") && !sac_node_input(n, 1))
         return rearranged(s, n, v) && note(seen, n);
-    if (is_any(n, reshapes, SAC_COUNT(reshapes)))
+    if (sac_is_reshape(n))
         return look(s, n->inputs[0], seen) && (s->base != n->inputs[0] || sac_takes_map(n)) &&
                regroup_as(s, v) && note(seen, n);
-    if (!is_any(n, moves, SAC_COUNT(moves)) || !look(s, n->inputs[0], seen))
+    if (!sac_is_any(n, moves, SAC_COUNT(moves)) || !look(s, n->inputs[0], seen))
         return false;
     return (sac_is(n, "Transpose") ? transpose(s, n)
             : sac_is(n, "Slice")   ? slice(s, n, v)
@@ -518,7 +489,7 @@ static bool is_ring(const struct sac_digits *s, int a)
 
 static int64_t or_open(int64_t dim)
 {
-    return dim == STAND_IN ? -1 : dim;
+    return dim == SAC_STAND_IN ? -1 : dim;
 }
 
 struct sac_node *sac_digits_node(struct sac_graph *g, struct sac_digits *s,

@@ -301,3 +301,38 @@ sac_result sac_set_activation(struct sac_graph *g, struct sac_node *n,
         res = sac_node_set_float(g, n, "alpha", act->alpha);
     return res == SAC_OK ? sac_node_set_float(g, n, "beta", act->beta) : res;
 }
+
+bool sac_is_any(const struct sac_node *n, const char *const *types, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (sac_is(n, types[i]))
+            return true;
+    return false;
+}
+
+bool sac_is_reshape(const struct sac_node *n)
+{
+    static const char *const types[] = {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"};
+    return sac_is_any(n, types, SAC_COUNT(types));
+}
+
+bool sac_stand_in_dims(const struct sac_value *v, int64_t total, int64_t *dims, int *open)
+{
+    int64_t all = 1;
+    *open = -1;
+    for (int d = 0; d < v->rank; d++) {
+        dims[d] = v->dims[d];
+        if (dims[d] == SAC_DIM_OPEN && *open >= 0)
+            return false;
+        if (dims[d] == SAC_DIM_OPEN) {
+            *open = d;
+            continue;
+        }
+        if (dims[d] <= 0 || all >= SAC_STAND_IN / dims[d])
+            return false;
+        all *= dims[d];
+    }
+    if (*open >= 0)
+        dims[*open] = total ? total / all : SAC_STAND_IN;
+    return v->rank >= 0 && (!total || (*open >= 0 ? total % all == 0 : total == all));
+}

@@ -37,6 +37,8 @@ sac_result sac_graph_free_batch(struct sac_graph *g);
 
 bool sac_is(const struct sac_node *n, const char *op_type);       /* of ONNX's own domain */
 bool sac_is_fused(const struct sac_node *n, const char *op_type); /* of ours */
+bool sac_is_any(const struct sac_node *n, const char *const *types, size_t count);
+bool sac_is_reshape(const struct sac_node *n); /* the same numbers in the same order */
 /* The node that makes v, if it is of that type. */
 struct sac_node *sac_made_by(const struct sac_value *v, const char *op_type);
 /* The only reader of n's first and only output, if it is of that type. */
@@ -72,6 +74,14 @@ bool sac_slice_constants(const struct sac_node *n, int rank, struct sac_slice_bo
 /* A Transpose from channels last to channels first, and back; a dimension of each at least. */
 bool sac_turns_first(const struct sac_node *n);
 bool sac_turns_last(const struct sac_node *n);
+
+/* Stands for an open dim where dims are multiplied and divided: a prime, 2^31 - 1, above all that
+ * files have. */
+#define SAC_STAND_IN ((int64_t)INT32_MAX)
+/* The dims of a value whose elements are `total` in number (0: not known, an open dim is what the
+ * prime stands for); *open: the open one, -1: none. False: more than one is open, or they do not
+ * fit. */
+bool sac_stand_in_dims(const struct sac_value *v, int64_t total, int64_t *dims, int *open);
 
 /* A new value of v's dtype and shape. */
 struct sac_value *sac_value_like(struct sac_graph *g, const struct sac_value *v);

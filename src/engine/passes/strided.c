@@ -4,9 +4,6 @@
 #include "engine/ops/util.h"
 #include "engine/passes/strided.h"
 
-/* Of an open dim: a prime (2^31 - 1), above all that files have. */
-#define STAND_IN ((int64_t)INT32_MAX)
-
 struct sac_value *sac_scaled(const struct sac_value *v, double *factor)
 {
     const struct sac_node *n = v->producer;
@@ -26,29 +23,6 @@ struct sac_value *sac_scaled(const struct sac_value *v, double *factor)
 }
 
 /* ---- dims and steps ---- */
-
-/* The dims of a value whose elements are `total` in number (0: not known, an open dim is what the
- * prime stands for). */
-static bool dims_of(const struct sac_value *v, int64_t total, int64_t *dims, int *open)
-{
-    int64_t all = 1;
-    *open = -1;
-    for (int d = 0; d < v->rank; d++) {
-        dims[d] = v->dims[d];
-        if (dims[d] == SAC_DIM_OPEN && *open >= 0)
-            return false;
-        if (dims[d] == SAC_DIM_OPEN) {
-            *open = d;
-            continue;
-        }
-        if (dims[d] <= 0 || all >= STAND_IN / dims[d])
-            return false;
-        all *= dims[d];
-    }
-    if (*open >= 0)
-        dims[*open] = total ? total / all : STAND_IN;
-    return v->rank >= 0 && (!total || (*open >= 0 ? total % all == 0 : total == all));
-}
 
 int64_t sac_strided_dim(const struct sac_strided *s, int d)
 {
@@ -70,7 +44,7 @@ bool sac_strided_dense(struct sac_strided *s, struct sac_value *v)
 {
     int64_t dims[SAC_RANK_MAX], steps[SAC_RANK_MAX];
     *s = (struct sac_strided){.base = v, .rank = v->rank, .scale = 1};
-    if (v->dtype != SAC_F32 || !dims_of(v, 0, dims, &s->open))
+    if (v->dtype != SAC_F32 || !sac_stand_in_dims(v, 0, dims, &s->open))
         return false;
     sac_dense_strides(s->rank, dims, steps);
     for (int d = 0; d < s->rank; d++) {
@@ -174,9 +148,9 @@ void sac_strided_turn(struct sac_strided *s)
 
 bool sac_strided_entry(int64_t number, int64_t *each, bool *open)
 {
-    *open = number >= STAND_IN;
-    *each = *open ? number / STAND_IN : number;
-    return !*open || (number % STAND_IN == 0 && *each < STAND_IN);
+    *open = number >= SAC_STAND_IN;
+    *each = *open ? number / SAC_STAND_IN : number;
+    return !*open || (number % SAC_STAND_IN == 0 && *each < SAC_STAND_IN);
 }
 
 /* ---- what a node does to a view ---- */
@@ -201,7 +175,8 @@ static bool reshape_like(struct sac_strided *s, const struct sac_value *v)
 {
     int64_t dims[SAC_RANK_MAX];
     int     open;
-    return dims_of(v, elements_of(s), dims, &open) && sac_strided_reshape(s, v->rank, dims);
+    return sac_stand_in_dims(v, elements_of(s), dims, &open) &&
+           sac_strided_reshape(s, v->rank, dims);
 }
 
 static bool split(struct sac_strided *s, const struct sac_node *n, const struct sac_value *v)
@@ -233,7 +208,7 @@ static bool slice(struct sac_strided *s, const struct sac_node *n, const struct 
         if (b.start[d] == 0 && b.end[d] == INT64_MAX && b.step[d] == 1)
             continue;
         struct sac_strided_part *p = only_part(s, d);
-        if (b.step[d] < 1 || !p || p->dim >= STAND_IN || v->dims[d] <= 0)
+        if (b.step[d] < 1 || !p || p->dim >= SAC_STAND_IN || v->dims[d] <= 0)
             return false;
         b.start[d] += b.start[d] < 0 ? p->dim : 0;
         s->offset += SAC_CLAMP(b.start[d], 0, p->dim) * p->step;
@@ -252,7 +227,7 @@ static bool gather(struct sac_strided *s, const struct sac_node *n, const struct
         n->inputs[1]->rank > 1 || !sac_axis_normalise(sac_attr_int(n, "axis", 0), s->rank, &axis))
         return false;
     struct sac_strided_part *p = only_part(s, axis);
-    if (!p || p->dim >= STAND_IN)
+    if (!p || p->dim >= SAC_STAND_IN)
         return false;
     index += index < 0 ? p->dim : 0;
     if (index < 0 || index >= p->dim)
@@ -262,15 +237,6 @@ static bool gather(struct sac_strided *s, const struct sac_node *n, const struct
     return reshape_like(s, v);
 }
 
-static bool is_any(const struct sac_node *n, const char *const *types, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (sac_is(n, types[i]))
-            return true;
-    return false;
-}
-
-static const char *const reshapes[] = {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"};
 static const char *const parts[] = {"Transpose", "Split", "Slice", "Gather"};
 
 struct sac_value *sac_strided_before(const struct sac_value *v)
@@ -279,7 +245,7 @@ struct sac_value *sac_strided_before(const struct sac_value *v)
     const struct sac_node *n = v->producer;
     if (!n || v->data || v->rank < 0)
         return NULL;
-    if (is_any(n, reshapes, SAC_COUNT(reshapes)) || is_any(n, parts, SAC_COUNT(parts)) ||
+    if (sac_is_reshape(n) || sac_is_any(n, parts, SAC_COUNT(parts)) ||
         (sac_is(n, "Cast") && n->inputs[0] && n->inputs[0]->dtype == v->dtype))
         return n->inputs[0];
     return sac_scaled(v, &factor);
