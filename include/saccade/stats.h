@@ -94,6 +94,28 @@ struct sac_saving_stats {
     uint64_t reserved[9];   /* 0 */
 };
 
+/* What passed before the first frame, in microseconds: while the pipeline was created, or the
+ * session created and started. A part has its own time, without that of parts inside it; parts that
+ * are opened side by side, and those of several devices, add up to more than has passed. */
+struct sac_start_stats {
+    int total_us;
+    int device_us;    /* the device: its plug-in, driver and context */
+    int inputs_us;    /* sources and decoders */
+    int libraries_us; /* the engine's libraries and their handles */
+    int read_us;      /* models read from their files */
+    int passes_us;    /* constants folded, shapes inferred, nodes fused */
+    int kept_us;      /* plans that were kept: found, read, written */
+    int ranges_us;    /* what FP16 is too narrow for, watched on the CPU */
+    int plan_us;      /* shapes, kernels and memory of each plan */
+    int kernels_us;   /* kernels made ready, as a plan names them */
+    int trials_us;    /* kernels tried, where no plan names them */
+    int weights_us;   /* brought into the kernels' forms, and to the device */
+    int check_us;     /* of batches, in models that leave none open */
+    int runs_us;      /* the first runs of each size of batch */
+    int graphs_us;    /* their steps captured as one launch */
+    int outputs_us;   /* sinks and encoders */
+};
+
 enum { SAC_STAGE_MAX = 16, SAC_ADVICE_MAX = 2 };
 /* The whole run. */
 struct sac_pipeline_stats {
@@ -152,7 +174,8 @@ struct sac_pipeline_stats {
     struct sac_timer_summary composite_latency;
     int64_t                  composites_late;
     struct sac_saving_stats  savings;
-    uint64_t                 reserved[16]; /* 0 */
+    struct sac_start_stats   start;
+    uint64_t                 reserved[8]; /* 0 */
 };
 
 /* One input of a run. */

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/start.h"
 #include "device/cpu/cpu.h"
 
 struct sac_device_params sac_device_params_default(void)
@@ -155,8 +156,13 @@ sac_result sac_device_open(sac_context *ctx, const char *name,
              {"leak_age_s", params ? params->leak_age_s : 0, 0, INT_MAX},
              {"trim_frames", params ? params->trim_frames : 0, 0, INT_MAX},
     };
-    sac_result res = sac_numbers_check(ctx, "device", numbers, SAC_COUNT(numbers));
+    struct sac_start_span span;
+    sac_result            res = sac_numbers_check(ctx, "device", numbers, SAC_COUNT(numbers));
+    sac_start_begin(&span, SAC_START_DEVICE);
     if (res == SAC_OK)
         res = resolve(ctx, name, &ops, &index);
-    return res == SAC_OK ? sac_device_open_ops(ctx, ops, index, params, out) : res;
+    if (res == SAC_OK)
+        res = sac_device_open_ops(ctx, ops, index, params, out);
+    sac_start_end(&span);
+    return res;
 }

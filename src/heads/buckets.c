@@ -2,6 +2,7 @@
 #include "heads/buckets.h"
 
 #include "base/range.h"
+#include "base/start.h"
 #include "engine/engine.h"
 #include "vision/fit.h"
 #include "vision/vision.h"
@@ -439,7 +440,7 @@ static bool do_without_twins(struct sac_buckets *b, bool paired, sac_result res)
     return true;
 }
 
-sac_result sac_buckets_warm_up(struct sac_buckets *b)
+static sac_result warm_up_all(struct sac_buckets *b)
 {
     for (int i = b->count - 1; i >= 0;) {
         const bool paired = b->paired;
@@ -454,4 +455,13 @@ sac_result sac_buckets_warm_up(struct sac_buckets *b)
             return res;
     }
     return SAC_OK;
+}
+
+sac_result sac_buckets_warm_up(struct sac_buckets *b)
+{
+    struct sac_start_span span;
+    sac_start_begin(&span, SAC_START_RUNS);
+    sac_result res = warm_up_all(b);
+    sac_start_end(&span);
+    return res;
 }

@@ -159,6 +159,31 @@ static const struct sac_figure saving_rows[] = {
 static const struct sac_figures savings = {FIGURES("savings", saving_rows)};
 #undef STATS
 
+#define STATS            struct sac_start_stats
+#define PART(field, ...) FIGURE(COUNT, #field, field, UNIT("us"), ADD, __VA_ARGS__)
+static const struct sac_figure start_rows[] = {
+    FIGURE(COUNT, "total_us", total_us, UNIT("us"),
+           MEANS("that passed before the first frame, while the run was created")),
+    PART(device_us, MEANS("its plug-in, driver and context")),
+    PART(inputs_us, MEANS("sources and decoders")),
+    PART(libraries_us, MEANS("the engine's, and their handles")),
+    PART(read_us, MEANS("models read from their files")),
+    PART(passes_us, MEANS("constants folded, shapes inferred, nodes fused")),
+    PART(kept_us, MEANS("plans that were kept: found, read, written")),
+    PART(ranges_us, MEANS("what FP16 is too narrow for, watched on the CPU")),
+    PART(plan_us, MEANS("shapes, kernels and memory of each plan")),
+    PART(kernels_us, MEANS("kernels made ready, as a plan names them")),
+    PART(trials_us, MEANS("kernels tried, where no plan names them")),
+    PART(weights_us, MEANS("brought into the kernels' forms, and to the device")),
+    PART(check_us, MEANS("of batches, in models that leave none open")),
+    PART(runs_us, MEANS("the first runs of each size of batch")),
+    PART(graphs_us, MEANS("their steps captured as one launch")),
+    PART(outputs_us, MEANS("sinks and encoders")),
+};
+#undef PART
+static const struct sac_figures start = {FIGURES("start", start_rows)};
+#undef STATS
+
 #define STATS struct sac_pool_stats
 static double reuse_of(const void *group)
 {
@@ -323,6 +348,9 @@ static const struct sac_figure run_rows[] = {
            MEANS("runs of the detector; null without one")),
     FIGURE(GROUP, "savings", savings, OF(savings), ADD,
            MEANS("how often the switches acted that save work")),
+    FIGURE(GROUP, "start", start, OF(start), ADD,
+           MEANS("what passed before the first frame; a part's own time, so that parts which were "
+                 "opened side by side, or on several devices, add up to more")),
     FIGURE(GROUP, "pool", pool, OF(pool), ADD, MEANS("of the device's memory")),
     FIGURE(GROUP, "host_pool", host_pool, OF(pool), ADD,
            MEANS("of page-locked host memory for what crosses; all 0 on the CPU")),

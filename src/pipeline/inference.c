@@ -240,7 +240,9 @@ static void *infer_main(void *arg)
     struct sac_inference *inf = arg;
     struct sac_job       *job = inf->job;
     sac_memory_use_set(SAC_MEMORY_INFERENCE);
+    sac_start_use(&job->start);
     sac_result res = open_task(job);
+    sac_start_use(NULL);
     sac_fault_keep(&inf->fault, job->ctx, res);
     sem_post(&inf->opened);
     if (res == SAC_OK)

@@ -11,6 +11,7 @@
 
 #include <saccade/pipeline.h>
 
+#include "base/start.h"
 #include "base/files.h"
 #include "base/thread.h"
 
@@ -106,6 +107,7 @@ struct sac_job {
     struct sac_finishing       *finishing; /* finish.h: the thread that does the rest, in waves */
     struct sac_books           *books;     /* books.h: timers, trace, counts, reports */
     struct sac_queue           *detect, *track, *done;
+    struct sac_start            start; /* what its start consists of; whoever opens adds to it */
     /* Called when models or trackers find no memory on the device: drops a stream to free memory
      * for the others. false: no stream can be dropped. Runs on the inference thread while start
      * waits, and on the caller's thread before the first frame. NULL: starting fails instead. */
@@ -128,6 +130,9 @@ static inline bool sac_job_is_prompt(const struct sac_job *job)
 sac_result sac_job_create(sac_context *ctx, const struct sac_task *task,
                           const struct sac_track_job_params *params, size_t queue_min,
                           const struct sac_job *leader, struct sac_job **out);
+/* All is ready for the first frame, and the caller began at begun_ns: logs what that consisted of.
+ */
+void sac_job_started(struct sac_job *job, int64_t begun_ns);
 /* Opens the task and starts the threads. */
 sac_result sac_job_start(struct sac_job *job);
 /* Drops the frames inside, ends the threads. */

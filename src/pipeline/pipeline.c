@@ -418,6 +418,7 @@ sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_param
     SAC_NEEDS(ctx, out);
     SAC_NEEDS_NO_LATER_FIELD(ctx, params, "pipeline parameters");
     const struct sac_pipeline_params defaults = sac_pipeline_params_default();
+    const int64_t                    begun = sac_time_ns();
     sac_pipeline                    *pipe = sac_new(sac_pipeline);
     if (!pipe)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a pipeline");
@@ -428,6 +429,8 @@ sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_param
     sac_result res = check_params(ctx, params);
     if (res == SAC_OK)
         res = pipeline_init(pipe, params);
+    for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
+        sac_job_started(pipe->jobs[i], begun);
     if (res == SAC_OK)
         *out = pipe;
     else

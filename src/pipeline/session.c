@@ -45,11 +45,13 @@ sac_result sac_session_create(sac_context *ctx, const struct sac_session_params 
     s->submit_max = SAC_MAX(p.submit_max, 1);
     /* The first and last queue have room for all frames inside, so neither submit nor a stage waits
      * for a program that takes its results late. */
-    sac_result res = sac_job_create(ctx, p.job.segment ? &sac_task_segment : &sac_task_track,
-                                    &p.job, (size_t)s->submit_max, NULL, &s->job);
+    const int64_t begun = sac_time_ns();
+    sac_result    res = sac_job_create(ctx, p.job.segment ? &sac_task_segment : &sac_task_track,
+                                       &p.job, (size_t)s->submit_max, NULL, &s->job);
     if (res == SAC_OK)
         res = check_files(s);
     if (res == SAC_OK) {
+        atomic_fetch_add(&s->job->start.total_ns, sac_time_ns() - begun);
         s->job->inference->batch_limit = SAC_MIN(s->job->inference->batch_max, s->submit_max);
         *out = s;
     } else {
@@ -96,8 +98,11 @@ sac_result sac_session_start(sac_session *s)
     SAC_NEEDS(NULL, s);
     if (s->started)
         return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: started already");
-    sac_result res = sac_job_start(s->job);
+    const int64_t begun = sac_time_ns();
+    sac_result    res = sac_job_start(s->job);
     s->started = res == SAC_OK;
+    if (res == SAC_OK)
+        sac_job_started(s->job, begun);
     if (res == SAC_OK)
         res = check_files(s); /* now with all files of the models */
     return res;

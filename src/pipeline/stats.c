@@ -69,6 +69,28 @@ static void add_savings(struct sac_books *b, struct sac_saving_stats *out)
     out->looks = atomic_load(&b->looks);
 }
 
+static int us_of(const atomic_int_fast64_t *ns)
+{
+    return (int)SAC_CLAMP((atomic_load(ns) + 500) / 1000, (int64_t)0, (int64_t)INT32_MAX);
+}
+
+static void add_start(const struct sac_start *start, struct sac_start_stats *out)
+{
+    int *const parts[SAC_START_PARTS] = {
+        [SAC_START_DEVICE] = &out->device_us,       [SAC_START_INPUTS] = &out->inputs_us,
+        [SAC_START_LIBRARIES] = &out->libraries_us, [SAC_START_READ] = &out->read_us,
+        [SAC_START_PASSES] = &out->passes_us,       [SAC_START_KEPT] = &out->kept_us,
+        [SAC_START_RANGES] = &out->ranges_us,       [SAC_START_PLAN] = &out->plan_us,
+        [SAC_START_KERNELS] = &out->kernels_us,     [SAC_START_TRIALS] = &out->trials_us,
+        [SAC_START_WEIGHTS] = &out->weights_us,     [SAC_START_CHECK] = &out->check_us,
+        [SAC_START_RUNS] = &out->runs_us,           [SAC_START_GRAPHS] = &out->graphs_us,
+        [SAC_START_OUTPUTS] = &out->outputs_us,
+    };
+    out->total_us = us_of(&start->total_ns);
+    for (int i = 0; i < SAC_START_PARTS; i++)
+        *parts[i] = us_of(&start->ns[i]);
+}
+
 static void add_counts(struct sac_job *job, struct sac_pipeline_stats *out)
 {
     int64_t first_ns = atomic_load(&job->books->first_ns),
@@ -78,6 +100,7 @@ static void add_counts(struct sac_job *job, struct sac_pipeline_stats *out)
     out->tracks = atomic_load(&job->books->tracks);
     out->objects = atomic_load(&job->books->objects);
     add_savings(job->books, &out->savings);
+    add_start(&job->start, &out->start);
     if (last_ns > first_ns)
         out->elapsed_s = (double)(last_ns - first_ns) * 1e-9;
 }

@@ -164,7 +164,7 @@ static int surfaces_for(const struct sac_stream_run *s)
     return room_of(s->pipe, s->job) + 1 + (prefetch > 0 ? prefetch + 1 : 0);
 }
 
-sac_result sac_stream_open_input(struct sac_stream_run *s)
+static sac_result open_input(struct sac_stream_run *s)
 {
     struct sac_source_params params = s->params.source;
     struct sac_job          *job = s->job;
@@ -199,6 +199,17 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
                 "%g frames per second are ignored: '%s' is a video with times of its own",
                 s->params.fps, s->name);
     return SAC_OK;
+}
+
+sac_result sac_stream_open_input(struct sac_stream_run *s)
+{
+    struct sac_start_span   span;
+    struct sac_start *const before = sac_start_use(&s->job->start);
+    sac_start_begin(&span, SAC_START_INPUTS);
+    sac_result res = open_input(s);
+    sac_start_end(&span);
+    sac_start_use(before);
+    return res;
 }
 
 static sac_result add_output(struct sac_stream_run *s, int row)
@@ -239,7 +250,7 @@ sac_result sac_stream_prepare(struct sac_stream_run *s)
                           pixels ? s->info.height : 0);
 }
 
-sac_result sac_stream_open_outputs(struct sac_stream_run *s)
+static sac_result open_all_outputs(struct sac_stream_run *s)
 {
     const struct sac_pipeline_params *p = &s->params;
     s->params.sink.threads = share_of(s, p->sink.threads);
@@ -264,6 +275,17 @@ sac_result sac_stream_open_outputs(struct sac_stream_run *s)
     s->ready = res == SAC_OK;
     while (!s->ready && s->output_count > 0) /* opening may be retried */
         drop_output(s, 0);
+    return res;
+}
+
+sac_result sac_stream_open_outputs(struct sac_stream_run *s)
+{
+    struct sac_start_span   span;
+    struct sac_start *const before = sac_start_use(&s->job->start);
+    sac_start_begin(&span, SAC_START_OUTPUTS);
+    sac_result res = open_all_outputs(s);
+    sac_start_end(&span);
+    sac_start_use(before);
     return res;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/start.h"
 #include "engine/kernel/layout.h"
 #include "engine/model/model.h"
 
@@ -260,6 +261,18 @@ static sac_result compare(sac_model *m, sac_tensor *const *in, sac_tensor **both
     return res;
 }
 
+static sac_result compare_as_check(sac_model *m, sac_tensor *const *in, sac_tensor **both,
+                                   sac_tensor **single, double *worst)
+{
+    struct sac_start_span span;
+    sac_start_begin(&span, SAC_START_CHECK);
+    m->checking = true;
+    const sac_result res = compare(m, in, both, single, worst);
+    m->checking = false;
+    sac_start_end(&span);
+    return res;
+}
+
 sac_result sac_model_check_batch(sac_model *m)
 {
     int          inputs = m->graph->input_count, outputs = m->graph->output_count;
@@ -268,10 +281,8 @@ sac_result sac_model_check_batch(sac_model *m)
     double       worst = INFINITY;
     sac_result   res = in && out ? make_pair(m, in)
                                  : SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory to check the batch");
-    m->checking = true;
     if (res == SAC_OK)
-        res = compare(m, in, out, out + outputs, &worst);
-    m->checking = false;
+        res = compare_as_check(m, in, out, out + outputs, &worst);
     if (m->dev->ops->measures_kernels) { /* these plans have unmeasured ones */
         settle(m);
         sac_model_drop_plans(m);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/start.h"
 #include "engine/model/model.h"
 
 /* ---- the key: all that a choice depends on ---- */
@@ -70,13 +71,10 @@ static void read_cache(sac_model *m)
     sac_file_unmap(&file);
 }
 
-sac_result sac_model_open_book(sac_model *m, const void *onnx, size_t size, const void *plan,
-                               size_t plan_size)
+static sac_result open_book(sac_model *m, const void *onnx, size_t size, const void *plan,
+                            size_t plan_size)
 {
     char path[PATH_MAX];
-    if (!m->dev->ops->measures_kernels || !m->params.tune || m->params.reference ||
-        m->for_inspection)
-        return SAC_OK;
     if (!set_keys(m, onnx, size, &m->book))
         return SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory for what the kernels chose");
     if (plan && take_pages(m, plan, plan_size, m->path))
@@ -92,6 +90,19 @@ sac_result sac_model_open_book(sac_model *m, const void *onnx, size_t size, cons
     if (m->book_path)
         read_cache(m);
     return SAC_OK;
+}
+
+sac_result sac_model_open_book(sac_model *m, const void *onnx, size_t size, const void *plan,
+                               size_t plan_size)
+{
+    struct sac_start_span span;
+    if (!m->dev->ops->measures_kernels || !m->params.tune || m->params.reference ||
+        m->for_inspection)
+        return SAC_OK;
+    sac_start_begin(&span, SAC_START_KEPT);
+    sac_result res = open_book(m, onnx, size, plan, plan_size);
+    sac_start_end(&span);
+    return res;
 }
 
 sac_result sac_model_look_into_plan(sac_model *m, const void *bytes, size_t size, size_t *offset)
@@ -154,8 +165,10 @@ void sac_model_note_plan(sac_model *m, const char *shapes, const struct sac_plan
 
 void sac_model_save_book(sac_model *m)
 {
+    struct sac_start_span span;
     if (!m->book_path)
         return;
+    sac_start_begin(&span, SAC_START_KEPT);
     take_others_pages(m);
     /* has been logged; the next start measures again */
     if (sac_book_save(m->ctx, &m->book, m->book_path) != SAC_OK) {
@@ -163,4 +176,5 @@ void sac_model_save_book(sac_model *m)
         sac_free(m->book_path);
         m->book_path = NULL;
     }
+    sac_start_end(&span);
 }

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/cgroup.h"
+#include "base/start.h"
 #include "engine/model/model.h"
 #include "engine/passes/pass.h"
 
@@ -158,10 +159,14 @@ static sac_result prepare(sac_model *m)
 static sac_result read_onnx(sac_model *m, const void *bytes, size_t size, const char *folder)
 {
     struct sac_onnx_source source = {bytes, size, folder};
+    struct sac_start_span  span;
     sac_result             res = refuse_others(m, bytes, size);
+    sac_start_begin(&span, SAC_START_READ);
     if (res == SAC_OK)
         res = sac_onnx_read(m->ctx, &source, &m->memory, &m->onnx);
+    sac_start_end(&span);
     m->graph = m->onnx.graph;
+    sac_start_begin(&span, SAC_START_PASSES);
     if (res == SAC_OK)
         res = prepare(m);
     if (res == SAC_OK)
@@ -170,6 +175,7 @@ static sac_result read_onnx(sac_model *m, const void *bytes, size_t size, const 
         res = make_ports(m, m->graph->outputs, m->graph->output_count, &m->outputs);
     if (res == SAC_OK && !m->partial && m->params.optimise && !m->params.reference)
         res = sac_passes_run(m->graph, m->params.memory_limit_bytes);
+    sac_start_end(&span);
     return res;
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/start.h"
 #include "engine/model/model.h"
 
 /* Noise is not all that a network will see: eight times less than float16's largest. */
@@ -426,9 +427,12 @@ void sac_model_find_ranges(sac_model *m, const struct sac_operand *shapes)
         m->partial)
         return;
     m->watched = true;
-    struct range *ranges = sac_calloc((size_t)m->graph->id_count + 1, sizeof *ranges);
+    struct range         *ranges = sac_calloc((size_t)m->graph->id_count + 1, sizeof *ranges);
+    struct sac_start_span span;
+    sac_start_begin(&span, SAC_START_RANGES);
     if (ranges)
         find(m, shapes, ranges);
+    sac_start_end(&span);
     sac_free(ranges);
 }
 

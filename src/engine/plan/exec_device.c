@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/start.h"
 #include "engine/kernel/layout.h"
 #include "engine/plan/plan.h"
 
@@ -299,8 +300,12 @@ sac_result sac_plan_queue(struct sac_plan *plan, struct sac_device_stream *strea
     plan->runs++;
     if (can_capture(plan))
         entry = entry_of(plan, activations, in, out);
-    if (entry && !entry->graph && entry->runs > 0)
+    if (entry && !entry->graph && entry->runs > 0) {
+        struct sac_start_span span;
+        sac_start_begin(&span, SAC_START_GRAPHS);
         entry->graph = capture(plan, NULL);
+        sac_start_end(&span);
+    }
     if (entry) {
         entry->used_at = plan->runs;
         entry->runs++;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/start.h"
 #include "engine/kernel/layout.h"
 #include "engine/plan/build.h"
 
@@ -106,9 +107,11 @@ sac_result sac_plan_create(struct sac_device *dev, struct sac_graph *graph,
                            const struct sac_operand *shapes, const struct sac_plan_params *params,
                            struct sac_plan **out)
 {
-    struct sac_plan *plan = sac_new(struct sac_plan);
+    struct sac_plan      *plan = sac_new(struct sac_plan);
+    struct sac_start_span span;
     if (!plan)
         return SAC_FAIL(graph->ctx, SAC_ERR_MEMORY, "no memory for the plan");
+    sac_start_begin(&span, SAC_START_PLAN);
     plan->dev = dev;
     plan->graph = graph;
     plan->params = *params;
@@ -129,6 +132,7 @@ sac_result sac_plan_create(struct sac_device *dev, struct sac_graph *graph,
         *out = plan;
     else
         sac_plan_destroy(&plan);
+    sac_start_end(&span);
     return res;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/plugin.h"
+#include "base/start.h"
 #include "engine/cpu/cpu.h"
 #include "engine/kernel/kernel.h"
 
@@ -184,10 +185,13 @@ const struct sac_kernel_provider *const *sac_kernel_providers(struct sac_device 
     pthread_mutex_lock(&lock);
     struct sac_kernels *k = kernels_of(dev);
     if (k && !k->opened) {
+        struct sac_start_span span;
+        sac_start_begin(&span, SAC_START_LIBRARIES);
         if (k == &cpu)
             open_cpu(dev);
         else
             open_own(dev, k);
+        sac_start_end(&span);
         say(dev, k);
     }
     *count = k ? k->count : 0;

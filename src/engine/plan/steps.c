@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/start.h"
 #include "engine/plan/lifetimes.h"
 #include "engine/kernel/layout.h"
 #include "engine/plan/build.h"
@@ -211,7 +212,10 @@ static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step, siz
         .choice = number < plan->params.choice_count ? plan->params.choices[number] : NULL};
     fill_call(plan, step->node);
     describe_operands(plan, step, &kp);
+    struct sac_start_span span;
+    sac_start_begin(&span, kp.measure && !kp.choice ? SAC_START_TRIALS : SAC_START_KERNELS);
     sac_result res = step->kernel->prepare(plan->dev, &kp);
+    sac_start_end(&span);
     if (res == SAC_OK)
         res = keep_results(plan, step, &kp);
     if (res != SAC_OK)

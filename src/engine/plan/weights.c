@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/start.h"
 #include "engine/kernel/layout.h"
 #include "engine/plan/weights.h"
 
@@ -102,9 +103,12 @@ static sac_result get(struct sac_weights *w, const void *data, const char *form,
     strcpy(e.form, form);
     if (!sac_grow((void **)&s->entries, &s->cap, s->count + 1, sizeof *s->entries))
         return no_memory(s);
+    struct sac_start_span span;
+    sac_start_begin(&span, SAC_START_WEIGHTS);
     sac_result res = take_room(s, bytes, &e.device);
     if (res == SAC_OK && bytes)
         res = upload(s, bytes, fill, arg, e.device);
+    sac_start_end(&span);
     if (res != SAC_OK)
         return res;
     s->entries[s->count++] = e;
