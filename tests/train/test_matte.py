@@ -155,15 +155,15 @@ def test_the_teacher_is_the_average_of_late():
 
 def test_both_begin_as_person_seg():
     """The large one computes what the small one does, though it has more channels and deeper stages."""
-    pair = matte.make(type('A', (), dict(size='full', small_side=64, start=str(matte.WEIGHTS)))(), 'cpu').eval()
+    pair = matte.make(type('A', (), dict(size='full', small_side=64, start=str(matte.WEIGHTS)))()).eval()
     before, _ = segment.load_average(matte.WEIGHTS)
     before.eval()
     x = torch.rand(1, 3, 64, 64)
     with torch.no_grad():
-        large, sides, small = pair(x)
+        large, sides, small, guesses = pair(x)
         want = before(x)
     assert torch.allclose(small, want, atol=1e-4) and torch.allclose(large, want, atol=1e-3)
-    assert [s.shape[-1] for s in sides] == [4, 8, 16] and want.std() > 0.1
+    assert [s.shape[-1] for s in sides] == [4, 8, 16] and not guesses and want.std() > 0.1
     # 12 MB in half precision, with names and shapes
     assert nets.count_parameters(nets.fuse(pair.large)) * 2 < 11.5e6
 
@@ -174,6 +174,51 @@ def test_new_channels_learn_after_growth():
     large(torch.rand(2, 3, 64, 64)).square().mean().backward()
     new = large.backbone.stages[1].leave.conv.weight.grad[:, -2:]
     assert new.abs().max() > 0
+
+
+class StandIn(torch.nn.Module):
+    """In place of a detector: features that follow from the picture."""
+
+    def forward(self, clean):
+        maps = [torch.nn.functional.avg_pool2d(clean, s).repeat(1, 2, 1, 1) for s in (8, 16, 32)]
+        return torch.rand(len(clean), sum(m.shape[2] * m.shape[3] for m in maps)), None, maps
+
+
+def lesson_of(done, detector=None, **more):
+    args = types.SimpleNamespace(**dict(calm=0.5, clean=0.0, self_after=1.0, self_share=0.5, boxes=0.0, missed=0.5,
+                                        distill=0.5, small_side=SMALL, side=SIDE, mimic=2.0) | more)
+    picture = torch.rand(4, 3, SIDE, SIDE) * 255
+    batch = matte.scenes.Batch(picture, (picture[:, :1] > 128).float(), torch.ones(4, 1, SIDE, SIDE),
+                               numpy.array([], int), torch.zeros(0, 8, 6))
+    lesson = matte.Lesson(args, types.SimpleNamespace(device=torch.device('cpu'), batch=lambda n, calm: batch), detector)
+    lesson.trainer, lesson.teacher = types.SimpleNamespace(done=done), lambda clean, weak: batch.matte
+    return lesson, batch
+
+
+def test_a_detectors_features_are_learnt_less_and_less(monkeypatch):
+    monkeypatch.setattr(matte.scenes, 'spoil', lambda x: x)
+    torch.manual_seed(5)
+    pair = matte.Pair(**matte.SIZES['tiny'], small_side=SMALL, mimic=6)
+    losses = {}
+    for done in (0.0, 0.25, 1.0):
+        torch.manual_seed(6)
+        losses[done], parts = lesson_of(done, StandIn())[0].loss(pair, 4)
+    torch.manual_seed(6)
+    alone, without = lesson_of(0.0)[0].loss(pair, 4)
+    assert 'mimic' not in without and parts['mimic'] > 0.01
+    for done, loss in losses.items():
+        assert float(loss - alone) == pytest.approx(2 * (1 - done) * float(parts['mimic']), rel=1e-2, abs=1e-5)
+    losses[0.0].backward()
+    for layer in pair.mimic:  # and what they read: strides 8, 16 and 32
+        assert layer.weight.grad.abs().max() > 0
+    assert not [k for k in training.halved(pair.state_dict()) if k.startswith('mimic')]
+
+
+def test_at_the_end_some_pictures_are_without_faults():
+    for done, clean, wanted in ((0.9, 1.0, 4), (0.1, 1.0, 0), (0.9, 0.0, 0)):
+        lesson, batch = lesson_of(done, clean=clean)
+        same = (lesson.draw(4, done > 0.5)[1] == batch.picture).flatten(1).all(1)
+        assert int(same.sum()) == wanted
 
 
 def test_the_teacher_counts_where_nothing_is_labelled():

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from . import bodies, data, faults, losses, nets, scenes, segment, training
+from . import bodies, data, detect, faults, losses, nets, scenes, segment, training
 
 WEIGHTS = Path(__file__).parent.parent / "weights/segmenter.pt"
 SIZES = {
@@ -38,21 +38,24 @@ class Pair(nn.Module):
     """Both networks as one that is trained, averaged and kept together.
 
     sides: a layer for each coarser map of the large decoder that guesses the matte there: deep supervision (Lee et
-    al., AISTATS 2015), which places whole bodies early; for training alone.
+    al., AISTATS 2015), which places whole bodies early; for training alone. So are those of mimic, which guess the
+    `mimic` channels (0: none) of a detector's features at strides 8, 16 and 32 (see nets.Siblings).
     """
 
-    def __init__(self, large, small, small_side):
+    def __init__(self, large, small, small_side, mimic=0):
         super().__init__()
         self.large, self.small = nets.PersonSeg(**large), nets.PersonSeg(**small)
         self.config = dict(large=self.large.config, small=self.small.config)
         self.small_side = small_side
-        self.sides = nn.ModuleList(nn.Conv2d(c, 1, 1) for c in self.large.config["neck"][:0:-1])
+        neck = self.large.config["neck"]
+        self.sides = nn.ModuleList(nn.Conv2d(c, 1, 1) for c in neck[:0:-1])
+        self.mimic = nn.ModuleList(nn.Conv2d(c, mimic, 1) for c in (neck[2], neck[3], neck[3]) if mimic)
 
     def forward(self, x):
-        """Logits of the large network, of its sides, of the small network at its own size."""
+        """Logits of the large network, of its sides, of the small network at its own size; guessed features."""
         maps = self.large.decode(x)
-        return (self.large.answer(maps[-1]), [side(y) for side, y in zip(self.sides, maps)],
-                self.small(shrunk(x, self.small_side)))
+        return (self.large.answer(maps[-1]), [side(y) for side, y in zip(self.sides, maps[1:])],
+                self.small(shrunk(x, self.small_side)), [layer(y) for layer, y in zip(self.mimic, maps[2::-1])])
 
 
 def shrunk(x, side):
@@ -99,23 +102,30 @@ class Lesson:
 
     Inside boxes without masks the Teacher teaches both, as in segment.Lesson, from --self-after on; everywhere it is
     half of what the small one learns. Over the last --calm of the schedule the pictures are more like those that
-    will be met: fewer people added, more of them whole."""
+    will be met: fewer people added, more of them whole, --clean of them without faults.
 
-    def __init__(self, args, scenes_):
-        self.args, self.scenes = args, scenes_
+    detector: of many more pictures than there are masks (teacher.YoloxTeacher). Its features, which tell a rider
+    from the horse, are learnt too: --mimic is their weight, less and less until the end, where mattes alone count."""
+
+    def __init__(self, args, scenes_, detector=None):
+        self.args, self.scenes, self.detector = args, scenes_, detector
         self.trainer = self.teacher = None
 
     def loss(self, model, n):
         device = self.scenes.device
         with torch.autocast(device.type, enabled=False):
-            batch = self.scenes.batch(n, self.trainer.done > 1 - self.args.calm)
-            x = scenes.spoil(batch.picture)
+            batch, x = self.draw(n, self.trainer.done > 1 - self.args.calm)
         soft = self.teacher(batch.picture, batch.weak)
         label, weight = self.teach(soft, batch.matte, batch.known)
-        logit, sides, small = model((x / 255).contiguous(memory_format=training.memory_format(device)))
+        form = training.memory_format(device)
+        logit, sides, small, guesses = model((x / 255).contiguous(memory_format=form))
+        seen = self.look(batch.picture.contiguous(memory_format=form))
         with torch.autocast(device.type, enabled=False):
             logit, small, label, weight, soft = (plain(v) for v in (logit, small, label, weight, soft))
             loss, parts = self.weigh(logit, [plain(s) for s in sides], small, label, weight, soft)
+            if seen:
+                parts["mimic"] = losses.mimic_loss(guesses, seen[2], detect.Batches.person_maps(seen[0], seen[2]))
+                loss = loss + self.args.mimic * (1 - min(1.0, self.trainer.done)) * parts["mimic"]
             if not len(batch.weak) or not self.args.boxes:
                 return loss, parts
             rows, scale = scenes.upload_rows(device, batch.weak), torch.ones(6, device=device)
@@ -123,6 +133,20 @@ class Lesson:
             box = losses.box_loss(torch.sigmoid(logit[rows]), batch.boxes)
             box = box + losses.box_loss(torch.sigmoid(small[rows]), batch.boxes * scale)
             return loss + self.args.boxes * box, dict(parts, box=box)
+
+    def draw(self, n, calm):
+        """A batch, and what is seen of its pictures."""
+        batch = self.scenes.batch(n, calm)
+        x = scenes.spoil(batch.picture)
+        if calm and self.args.clean:
+            x = torch.where(torch.rand(n, 1, 1, 1, device=x.device) < self.args.clean, batch.picture, x)
+        return batch, x
+
+    def look(self, clean):
+        """What the detector says, or None."""
+        half = clean.device.type == "cuda"
+        with torch.autocast(clean.device.type, torch.float16 if half else torch.bfloat16, enabled=half):
+            return self.detector(clean) if self.detector else None
 
     def teach(self, soft, target, known):
         """The labels, and the teacher's word where there are none: by how sure it is, and its background near
@@ -151,8 +175,17 @@ class Lesson:
         return large + edge + 0.3 * deep / len(sides) + learned, parts
 
 
-def make(args, device):
-    model = Pair(**SIZES[args.size], small_side=args.small_side)
+def read_detector(args, device):
+    """The detector whose features are learnt, and how many channels they have; or None and 0."""
+    if not args.teacher or not args.mimic:
+        return None, 0
+    from .teacher import YoloxTeacher
+    detector = YoloxTeacher(args.teacher, args.side, args.side).to(device).eval()
+    return detector, detector.read_features()
+
+
+def make(args, mimic=0):
+    model = Pair(**SIZES[args.size], small_side=args.small_side, mimic=mimic)
     if args.start:
         state = training.read_weights(args.start)
         if {k: list(v) for k, v in model.small.config.items()} != {k: list(v) for k, v in state["config"].items()}:
@@ -179,14 +212,15 @@ def train(args):
     bank = bodies.Bank(args.bodies, args.seed, device, args.body_side) if args.bodies else None
     made = scenes.Scenes(cache, device, args.side, args.shares, bank)
     held = segment.read_pictures(args.data, "dev", args.category, args.drop_licenses) if args.dev else []
-    lesson = Lesson(args, made)
+    detector, channels = read_detector(args, device)
+    lesson = Lesson(args, made, detector)
     prepared = time.time() - began
     stop = "pause" if args.pause else "minutes"  # a slice ends in time; a schedule over several is all training
     if getattr(args, stop):
         setattr(args, stop, getattr(args, stop) - (prepared + EXPORT_S) / 60)
         if getattr(args, stop) <= 0:
             raise SystemExit(f"--{stop}: the preparations took {prepared:.0f} s, the export needs {EXPORT_S} s")
-    trainer = lesson.trainer = training.Trainer(make(args, device), lesson.loss, args, args.out)
+    trainer = lesson.trainer = training.Trainer(make(args, channels), lesson.loss, args, args.out)
     lesson.teacher = Teacher(trainer)
     trainer.note(**made.counts, cut_outs=len(made.cut_outs), bodies=len(bank) if bank else 0,
                  prepared_s=round(prepared, 1), parameters={k: nets.count_parameters(getattr(trainer.model, k))
@@ -273,6 +307,9 @@ def main():
         p.add_argument("--missed", type=float, default=0.6,
                        help="cost of a pixel of somebody who is missed, beside 1 - MISSED for one too many")
         p.add_argument("--calm", type=float, default=0.2, help="part of the schedule, at its end, with plainer pictures")
+        p.add_argument("--clean", type=float, default=0.0, help="how many of those are without faults of light and camera")
+        p.add_argument("--teacher", help="a YOLOX network whose features are learnt beside the mattes")
+        p.add_argument("--mimic", type=float, default=0.5, help="their weight at the beginning; it falls to 0")
         p.add_argument("--shares", type=float, nargs=3, default=[0.55, 0.3, 0.15], metavar=("MASKS", "BOXES", "NOBODY"),
                        help="of the three kinds of pictures")
         p.add_argument("--canvas", type=int, default=512, help="side of the cached pictures")

@@ -309,11 +309,12 @@ class PersonSeg(nn.Module):
         self.out = nn.Conv2d(neck[0], 1, 1)
 
     def decode(self, x):
-        """The decoder's maps at strides 16, 8, 4 and 2."""
-        maps, out = [self.backbone.stem(x)], []
+        """The decoder's maps at strides 32, 16, 8, 4 and 2."""
+        maps = [self.backbone.stem(x)]
         for down, stage in zip(self.backbone.down, self.backbone.stages):
             maps.append(stage(down(maps[-1])))
         y = self.top(self.backbone.pyramid(maps.pop()))
+        out = [y]
         for i in (3, 2, 1, 0):
             if i < 3:
                 y = self.narrow[i](y)
