@@ -4,10 +4,12 @@
  *
  *     bench_engine MODEL [--device NAME] [--precision fp32|tf32|fp16] [--batch 1,8,32]
  *                  [--seconds S] [--steps]
+ *     bench_engine --optimisations
  *
  * One line of JSON a batch, as it is done: ms of a batch (median over rounds), that of the best
- * round, time to plan. --seconds: of measuring, a batch (default 1). --steps: each step's time as
- * well, by events within one launch where the plan is one. */
+ * round, time to plan, steps, MB of the activations and of all buffers at most. --seconds: of
+ * measuring, a batch (default 1). --steps: each step's time as well, by events within one launch
+ * where the plan is one. --optimisations: what SACCADE_WITHOUT can leave out, a line each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,11 +68,22 @@ static void read_batches(struct options *o, const char *text)
     }
 }
 
+static _Noreturn void list_optimisations(void)
+{
+    struct sac_without what;
+    const char        *name;
+    for (int i = 0; (name = sac_without_name(i, &what)); i++)
+        puts(name);
+    exit(0);
+}
+
 static struct options read_options(int argc, char **argv)
 {
     struct options o = {.device = "cuda", .batches = {1, 8, 32}, .batch_count = 3, .seconds = 1};
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(name, "--optimisations") == 0)
+            list_optimisations();
         if (strcmp(name, "--steps") == 0) {
             o.steps = true;
             continue;
@@ -192,13 +205,17 @@ static void measure(struct bench *b, const struct options *o, int batch)
     begun = sac_time_ns();
     for (int i = 0; i < ROUNDS; i++)
         ms[i] = seconds_of(b, runs) * 1e3 / runs;
-    double wall = (double)(sac_time_ns() - begun) * 1e-6 / (ROUNDS * runs);
+    double                 wall = (double)(sac_time_ns() - begun) * 1e-6 / (ROUNDS * runs);
+    const struct sac_plan *plan = sac_model_latest_plan(b->model);
+    struct sac_pool_stats  pool;
+    sac_device_pool_stats(b->dev, &pool);
     qsort(ms, ROUNDS, sizeof *ms, by_value);
     printf("{\"model\":\"%s\",\"device\":\"%s\",\"precision\":\"%s\",\"batch\":%d,\"ms\":%.4f,"
-           "\"best_ms\":%.4f,\"wall_ms\":%.4f,\"runs\":%d,\"plan_ms\":%.0f,\"clock\":\"%s\"}\n",
+           "\"best_ms\":%.4f,\"wall_ms\":%.4f,\"runs\":%d,\"plan_ms\":%.0f,\"clock\":\"%s\","
+           "\"steps\":%zu,\"activations_mb\":%.2f,\"buffers_mb\":%.2f}\n",
            o->model, sac_device_name(b->dev), sac_precision_name(sac_model_precision(b->model)),
-           batch, ms[ROUNDS / 2], ms[0], wall, ROUNDS * runs, planned,
-           b->begin ? "device" : "host");
+           batch, ms[ROUNDS / 2], ms[0], wall, ROUNDS * runs, planned, b->begin ? "device" : "host",
+           plan->step_count, (double)plan->activation_bytes * 1e-6, (double)pool.bytes_peak * 1e-6);
     if (o->steps) {
         sac_model_profile(b->model, 1);
         seconds_of(b, 5);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The networks that saccade's engine is measured against, as PyTorch modules of our own with random weights.
 
-They have the shapes of well-known ones: YOLOX-S and -nano (Ge et al., 2021), DeepLabV3 on ResNet-50 (Chen et al.,
-2017), ResNet-50 (He et al., 2015) as an embedding of persons. Those of other people (OTHERS) come from torchvision,
+They have the shapes of well-known ones: YOLOX-S and -nano (Ge et al., 2021), DeepLabV3 and V3+ on ResNet-50 (Chen
+et al., 2017, 2018), ResNet-50 (He et al., 2015) as an embedding of persons. Those of other people (OTHERS) come from torchvision,
 timm and transformers, as they are.
 
     python3 bench/peers/networks.py FOLDER [NAME ...]     writes NAME.onnx, float32, batch free
@@ -221,6 +221,22 @@ class DeepLab(nn.Module):
         return F.interpolate(self.head(self.body(x)), size=x.shape[2:], mode="bilinear", align_corners=False)
 
 
+class DeepLabPlus(nn.Module):
+    """DeepLabV3+ (Chen et al., 2018), maps of a sixteenth: [N,3,512,512] to [N,21,512,512]."""
+
+    def __init__(self, classes=21):
+        super().__init__()
+        relu, layers = nn.ReLU, resnet50(strides=(1, 2, 2, 1), dilations=(1, 1, 1, 2))
+        self.early, self.late = layers[:5], layers[5:]
+        self.aspp, self.narrow = Aspp(2048, rates=(6, 12, 18)), Conv(256, 48, act=relu)
+        self.head = nn.Sequential(Conv(304, 256, 3, act=relu), Conv(256, 256, 3, act=relu), nn.Conv2d(256, classes, 1))
+
+    def forward(self, x):
+        size = lambda a, like: F.interpolate(a, size=like.shape[2:], mode="bilinear", align_corners=False)
+        early = self.early(x)
+        return size(self.head(torch.cat((size(self.aspp(self.late(early)), early), self.narrow(early)), 1)), x)
+
+
 # ---- networks of other people, from their packages ----
 
 class Outputs(nn.Module):
@@ -273,6 +289,7 @@ NETWORKS = {
     "yolox_nano_people": Network(lambda: Planted(Yolox(0.25, 0.33, True), 416), (3, 416, 416), (1, 8, 32),
                                  YOLOX_METADATA),
     "deeplabv3_r50": Network(DeepLab, (3, 512, 512), (1, 8, 32), {}),
+    "deeplabv3plus_r50": Network(DeepLabPlus, (3, 512, 512), (1, 4, 8), {}),
     "resnet50_reid": Network(Embedding, (3, 256, 128), (1, 32, 128), REID_METADATA),
 }
 BACKBONE = {"use_timm_backbone": True, "use_pretrained_backbone": False, "backbone": "resnet50"}

@@ -93,6 +93,8 @@ int verb_man(struct settings *s, struct fault *fault)
          ".TP\nSACCADE_LOG\nThe log level: silent, error, warn, info, debug or trace.\n"
          ".TP\nDEBUG\n1 means log level debug, unless SACCADE_LOG is set.\n"
          ".TP\nSACCADE_MODELS\nA folder that is searched first for models given by name.\n"
+         ".TP\nSACCADE_WITHOUT\nOptimisations of networks that are left out, separated by commas, "
+         "to find the one that makes a result wrong.\n"
          ".TP\nSACCADE_PLUGIN_PATH\nFolders of the plug\\-ins, separated by colons.");
     return STATUS_OK;
 }

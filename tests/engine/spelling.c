@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include <saccade/model.h>
+#include "engine/model/model.h"
 #include "base/base.h"
 #include "tests/engine/device.h"
 #include "tests/test.h"
@@ -94,6 +94,28 @@ static sac_tensor *result_of(const struct proto *kept, const struct spelling *s,
     return out[0];
 }
 
+/* y with each optimisation left out is what it is without any. */
+static void check_without(const struct spelling *s, const struct proto *kept, const sac_tensor *y)
+{
+    const int64_t      count = sac_tensor_desc_elements(sac_tensor_describe(y));
+    const float       *want = sac_tensor_data((sac_tensor *)y);
+    struct sac_without what;
+    const char        *name;
+    for (int i = 0; (name = sac_without_name(i, &what)); i++) {
+        struct count ignored = {.op = "none"};
+        setenv("SACCADE_WITHOUT", name, 1);
+        sac_tensor  *got = result_of(kept, s, 2, true, &ignored);
+        const float *have = sac_tensor_data(got);
+        assert_int_equal(sac_tensor_desc_elements(sac_tensor_describe(got)), count);
+        for (int64_t k = 0; k < count; k++)
+            if (!(fabsf(have[k] - want[k]) <= 1e-5f))
+                fail_msg("%s without %s: number %lld is %g, unfused %g", s->name, name,
+                         (long long)k, (double)have[k], (double)want[k]);
+        sac_tensor_unref(&got);
+    }
+    unsetenv("SACCADE_WITHOUT");
+}
+
 static void check_batch(const struct spelling *s, const struct proto *kept, const char *op,
                         int64_t batch)
 {
@@ -110,6 +132,8 @@ static void check_batch(const struct spelling *s, const struct proto *kept, cons
     for (int64_t i = 0; i < count; i++)
         if (!(fabsf(a[i] - b[i]) <= 1e-5f))
             fail_msg("%s: number %lld is %g, unfused %g", s->name, (long long)i, a[i], b[i]);
+    if (batch == 2)
+        check_without(s, kept, want);
     sac_tensor_unref(&y);
     sac_tensor_unref(&want);
 }

@@ -25,8 +25,9 @@ struct spelling {
 float spelling_number(int i);
 
 /* Loads each spelling with its passes and without, for batches of none to three: with any, the
- * former has `found` nodes of that operator in `steps` steps, and both give the same numbers.
- * constants adds what all of them read besides their shapes; may be NULL. */
+ * former has `found` nodes of that operator in `steps` steps, and both give the same numbers, as
+ * they do with each optimisation left out. constants adds what all of them read besides their
+ * shapes; may be NULL. */
 void spelling_check(const struct spelling *s, const char *op,
                     void (*constants)(struct proto *graph));
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random networks, as planned (fused, in place, views, parts of one another, fast kernels) against
- * node by node with the reference kernels. What the planner lets two values share wrongly shows
- * here. */
+ * node by node with the reference kernels; also with each optimisation left out. What the planner
+ * lets two values share wrongly shows here. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <saccade/model.h>
+#include "engine/model/model.h"
 
 #include "tests/engine/proto.h"
 #include "tests/engine/device.h"
+#include "tests/engine/far.h"
 #include "base/base.h"
 #include "tests/test.h"
 
-enum { NETWORKS = 300, NODES_MAX = 30, C = 8, H = 6, W = 5, OUTPUTS = 3 };
+enum { NETWORKS = 300, NETWORKS_WITHOUT = 60, NODES_MAX = 30, C = 8, H = 6, W = 5, OUTPUTS = 3 };
 
 struct maker {
     struct proto graph;
@@ -203,7 +204,19 @@ static void make_network(struct maker *m, struct proto *model)
     proto_model(model, &m->graph, 13);
 }
 
-static void run(const struct proto *model, bool plain, int64_t batch, sac_tensor **out)
+/* out: on the host, wherever it ran. */
+static void fetch(sac_tensor **out)
+{
+    for (int i = 0; i < OUTPUTS; i++) {
+        sac_tensor *there = out[i];
+        assert_sac_ok(sac_tensor_create(device(), sac_tensor_describe(there), "test", &out[i]));
+        assert_sac_ok(sac_tensor_download(there, sac_tensor_data(out[i])));
+        sac_tensor_unref(&there);
+    }
+}
+
+static void run(const struct proto *model, sac_device *dev, bool plain, int64_t batch,
+                sac_tensor **out)
 {
     struct sac_model_params params = sac_model_params_default();
     struct sac_tensor_desc  desc = {.dtype = SAC_F32, .rank = 4, .shape = {batch, C, H, W}};
@@ -211,18 +224,21 @@ static void run(const struct proto *model, bool plain, int64_t batch, sac_tensor
     sac_tensor             *in = NULL;
     params.optimise = !plain;
     params.reference = plain;
-    assert_sac_ok(
-        sac_model_load_memory(device(), model->bytes, model->size, "random", &params, &m));
-    assert_sac_ok(sac_tensor_create(device(), &desc, "test", &in));
-    float *x = sac_tensor_data(in);
+    params.precision = SAC_PRECISION_FP32;
+    assert_sac_ok(sac_model_load_memory(dev, model->bytes, model->size, "random", &params, &m));
+    assert_sac_ok(sac_tensor_create(dev, &desc, "test", &in));
+    float x[2 * C * H * W];
     for (int64_t i = 0; i < batch * C * H * W; i++)
         x[i] = sinf((float)i * 0.7f) * 2;
+    assert_sac_ok(sac_tensor_upload(in, x));
     assert_sac_ok(sac_model_run(m, &in, out));
+    fetch(out);
     sac_tensor_unref(&in);
     sac_model_unref(&m);
 }
 
-static void compare(sac_tensor **have, sac_tensor **want, uint32_t network)
+/* have is released. */
+static void compare(sac_tensor **have, sac_tensor **want, uint32_t network, const char *how)
 {
     for (int i = 0; i < OUTPUTS; i++) {
         const float *a = sac_tensor_data(have[i]), *b = sac_tensor_data(want[i]);
@@ -233,11 +249,16 @@ static void compare(sac_tensor **have, sac_tensor **want, uint32_t network)
             scale = fmaxf(scale, fabsf(b[k]));
         for (int64_t k = 0; k < n; k++)
             if (!(fabsf(a[k] - b[k]) <= 1e-4f * scale))
-                fail_msg("network %u, output %d, element %lld: %g, wanted %g", network, i,
+                fail_msg("network %u%s, output %d, element %lld: %g, wanted %g", network, how, i,
                          (long long)k, (double)a[k], (double)b[k]);
         sac_tensor_unref(&have[i]);
-        sac_tensor_unref(&want[i]);
     }
+}
+
+static void release(sac_tensor **t)
+{
+    for (int i = 0; i < OUTPUTS; i++)
+        sac_tensor_unref(&t[i]);
 }
 
 static void planned_equals_node_by_node(void **state)
@@ -249,17 +270,49 @@ static void planned_equals_node_by_node(void **state)
         sac_tensor  *have[OUTPUTS] = {NULL}, *want[OUTPUTS] = {NULL};
         int64_t      batch = network % 4 == 0 ? 2 : 1; /* freed where that works */
         make_network(&m, &model);
-        run(&model, true, batch, want);
-        run(&model, false, batch, have);
-        compare(have, want, network);
+        run(&model, device(), true, batch, want);
+        run(&model, device(), false, batch, have);
+        compare(have, want, network, "");
+        release(want);
         proto_free(&model);
     }
+}
+
+static void each_optimisation_can_be_left_out(void **state)
+{
+    sac_device        *far = NULL;
+    struct sac_without what;
+    const char        *name;
+    (void)state;
+    assert_sac_ok(far_open(test_context(), NULL, &far));
+    for (uint32_t network = 0; network < NETWORKS_WITHOUT; network++) {
+        struct maker m = {.seed = network * 104729 + 1};
+        struct proto model = {0};
+        sac_tensor  *have[OUTPUTS] = {NULL}, *want[OUTPUTS] = {NULL};
+        int64_t      batch = network % 4 == 0 ? 2 : 1;
+        make_network(&m, &model);
+        run(&model, device(), true, batch, want);
+        for (int i = 0; (name = sac_without_name(i, &what)); i++) {
+            char how[64];
+            snprintf(how, sizeof how, " without %s", name);
+            setenv("SACCADE_WITHOUT", name, 1);
+            run(&model, device(), false, batch, have);
+            compare(have, want, network, how);
+            run(&model, far, false, batch, have);
+            compare(have, want, network, how);
+        }
+        unsetenv("SACCADE_WITHOUT");
+        release(want);
+        proto_free(&model);
+    }
+    sac_device_unref(&far);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planned_equals_node_by_node),
+        cmocka_unit_test(each_optimisation_can_be_left_out),
     };
     return cmocka_run_group_tests_name("engine/random", tests, NULL, close_device);
 }

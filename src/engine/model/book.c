@@ -13,11 +13,14 @@
 
 static bool set_keys(sac_model *m, const void *onnx, size_t size, struct sac_plan_book *book)
 {
-    char kernels[256], options[96], hash[33];
+    char kernels[256], options[640], without[512], hash[33];
     sac_engine_describe(m->dev, kernels, sizeof kernels);
     sac_bytes_hash(onnx, size, hash);
-    snprintf(options, sizeof options, "optimise %d, free batch %d", m->params.optimise,
-             m->params.free_batch);
+    const struct sac_without left_out = {.passes = m->without.passes,
+                                         .plan = m->without.plan & SAC_WITHOUT_OF_KERNELS};
+    sac_without_text(&left_out, without, sizeof without);
+    snprintf(options, sizeof options, "optimise %d, free batch %d%s%s", m->params.optimise,
+             m->params.free_batch, *without ? ", without " : "", without);
     return sac_book_set_key(book, SAC_BOOK_MODEL, hash) &&
            sac_book_set_key(book, SAC_BOOK_DEVICE, m->dev->description) &&
            sac_book_set_key(book, SAC_BOOK_KERNELS, kernels) &&
@@ -97,7 +100,7 @@ sac_result sac_model_open_book(sac_model *m, const void *onnx, size_t size, cons
 {
     struct sac_start_span span;
     if (!m->dev->ops->measures_kernels || !m->params.tune || m->params.reference ||
-        m->for_inspection)
+        m->for_inspection || (m->without.plan & SAC_WITHOUT_TRIALS))
         return SAC_OK;
     sac_start_begin(&span, SAC_START_KEPT);
     sac_result res = open_book(m, onnx, size, plan, plan_size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -174,7 +175,7 @@ static sac_result read_onnx(sac_model *m, const void *bytes, size_t size, const 
     if (res == SAC_OK)
         res = make_ports(m, m->graph->outputs, m->graph->output_count, &m->outputs);
     if (res == SAC_OK && !m->partial && m->params.optimise && !m->params.reference)
-        res = sac_passes_run(m->graph, m->params.memory_limit_bytes);
+        res = sac_passes_run(m->graph, m->params.memory_limit_bytes, m->without.passes);
     sac_start_end(&span);
     return res;
 }
@@ -223,6 +224,19 @@ static sac_result check_device(sac_device *dev, const char *name,
     return SAC_OK;
 }
 
+/* What the environment says, and that it does: a forgotten variable would be a slow network. */
+static sac_result leave_out(sac_model *m)
+{
+    char             text[512];
+    const char      *names = getenv("SACCADE_WITHOUT");
+    const sac_result res =
+        names ? sac_without_parse(m->ctx, "SACCADE_WITHOUT", names, &m->without) : SAC_OK;
+    sac_without_text(&m->without, text, sizeof text);
+    if (*text)
+        sac_log(m->ctx, SAC_LOG_WARN, "%s: without %s, as SACCADE_WITHOUT says", m->path, text);
+    return res;
+}
+
 static sac_result model_new(sac_device *dev, const char *name,
                             const struct sac_model_params *params, sac_model **out)
 {
@@ -244,7 +258,9 @@ static sac_result model_new(sac_device *dev, const char *name,
         m->params.memory_limit_bytes = default_memory_limit(dev);
     m->asked = m->params.precision != SAC_PRECISION_DEFAULT;
     m->params.precision = sac_engine_precision(dev, m->params.precision);
-    res = sac_model_begin_runs(m);
+    res = leave_out(m);
+    if (res == SAC_OK)
+        res = sac_model_begin_runs(m);
     if (res == SAC_OK)
         *out = m;
     else

@@ -7,7 +7,8 @@
  * the batch is fixed, a stack runs one by one (batch.c). native.c is for callers that take tensors
  * in the kernels' layout. endings.c tells what the numbers of an output are, inspect.c what a model
  * holds, cost.c what its steps move and compute, time.c how long its runs take, rates.c what the
- * device can do; build.c writes a .plan, shipped.c finds the models that come with saccade.
+ * device can do; build.c writes a .plan, shipped.c finds the models that come with saccade,
+ * without.c leaves optimisations out.
  */
 #ifndef SAC_ENGINE_MODEL_MODEL_H
 #define SAC_ENGINE_MODEL_MODEL_H
@@ -45,6 +46,21 @@ struct sac_ending {
     bool                 enlarged; /* behind that, its map was resized */
 };
 
+/* without.c: the optimisations that are left out, to find the one that makes a result wrong and to
+ * measure what each is worth. SACCADE_WITHOUT has their names, separated by commas, and is read
+ * when a model is loaded. Plans that differ in their steps are kept apart (book.c). */
+struct sac_without {
+    uint32_t passes; /* as of sac_passes_run */
+    uint32_t plan;   /* of enum sac_plan_without */
+};
+/* The i-th name, and what it stands for; NULL: there are no more. */
+const char *sac_without_name(int i, struct sac_without *out);
+/* source: of the text, for the sentence. SAC_ERR_ARG: a name that does not exist. */
+sac_result sac_without_parse(sac_context *ctx, const char *source, const char *text,
+                             struct sac_without *out);
+/* The names, "" when nothing is left out. */
+void sac_without_text(const struct sac_without *without, char *out, size_t size);
+
 /* shipped.c: the folders that are searched for the models that come with saccade, "A, B, C". */
 void sac_models_places(char *out, size_t size);
 
@@ -53,6 +69,7 @@ struct sac_model {
     sac_device             *dev;
     sac_context            *ctx;
     struct sac_model_params params;
+    struct sac_without      without;
     char                   *path; /* or the name given for one in memory */
     struct sac_mapped_file  file;
     /* where the ONNX bytes begin; 0 unless a .plan */

@@ -90,4 +90,4 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     return SAC_OK;
 }
 
-const struct sac_pass sac_pass_known_dims = {"known dims", visit};
+const struct sac_pass sac_pass_known_dims = {"known-dims", visit};

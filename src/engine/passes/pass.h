@@ -16,7 +16,7 @@
 #include "engine/graph/graph.h"
 
 struct sac_pass {
-    const char *name;
+    const char *name; /* also what SACCADE_WITHOUT calls it (model/without.c) */
     /* Tries to rewrite around one node; sets *changed when it did. */
     sac_result (*visit)(struct sac_graph *g, struct sac_node *n, bool *changed);
 };
@@ -26,8 +26,14 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
     sac_pass_product, sac_pass_rows, sac_pass_wide, sac_pass_rearrange;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
- * stay as they are. */
-sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit);
+ * stay as they are.
+ *
+ * without  bit i: row i of the list is left out. */
+sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit, uint32_t without);
+enum { SAC_PASSES_MAX = 32 };
+/* The name of the pass in a row of the list, where one may stand several times; NULL: there are no
+ * more. */
+const char *sac_pass_name(int row);
 
 /* Opens a fixed batch of 1 in graph and inputs. SAC_ERR_UNSUPPORTED, with the sentence kept: some
  * layer does not allow it; the graph is then unchanged. */

@@ -2,17 +2,18 @@
 #include "engine/ops/infer.h"
 #include "engine/passes/pass.h"
 
-/* Attention is found in the Transposes and Reshapes of its exporter, once rows turn beside it. Then
- * the Transposes go first, as the patterns after them match only channels first; but GELU before
- * them, since they would move into its spelling, and again after norms, which may stand between
- * two. What still only moves numbers when products and convolutions have taken their sums becomes
- * one step at the end. */
+/* The first stands before constants are folded. Attention is found in the Transposes and Reshapes
+ * of its exporter, once rows turn beside it. Then the Transposes go first, as the patterns after
+ * them match only channels first; but GELU before them, since they would move into its spelling,
+ * and again after norms, which may stand between two. What still only moves numbers when products
+ * and convolutions have taken their sums becomes one step at the end. */
 static const struct sac_pass *const passes[] = {
-    &sac_pass_identity,  &sac_pass_rows,       &sac_pass_attention,  &sac_pass_gelu,
-    &sac_pass_transpose, &sac_pass_activation, &sac_pass_focus,      &sac_pass_norm,
-    &sac_pass_transpose, &sac_pass_norm,       &sac_pass_channels,   &sac_pass_gate,
-    &sac_pass_pool,      &sac_pass_conv,       &sac_pass_excitation, &sac_pass_identity,
-    &sac_pass_product,   &sac_pass_wide,       &sac_pass_rearrange,  &sac_pass_identity,
+    &sac_pass_known_dims, &sac_pass_identity,  &sac_pass_rows,       &sac_pass_attention,
+    &sac_pass_gelu,       &sac_pass_transpose, &sac_pass_activation, &sac_pass_focus,
+    &sac_pass_norm,       &sac_pass_transpose, &sac_pass_norm,       &sac_pass_channels,
+    &sac_pass_gate,       &sac_pass_pool,      &sac_pass_conv,       &sac_pass_excitation,
+    &sac_pass_identity,   &sac_pass_product,   &sac_pass_wide,       &sac_pass_rearrange,
+    &sac_pass_identity,
 };
 
 /* Did the shape functions of a node, and so of all before it, succeed? */
@@ -60,7 +61,18 @@ static sac_result run_pass(struct sac_graph *g, uint64_t memory_limit, const str
     return SAC_OK;
 }
 
-sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit)
+const char *sac_pass_name(int row)
+{
+    _Static_assert(SAC_COUNT(passes) <= SAC_PASSES_MAX, "a row is a bit");
+    return row < (int)SAC_COUNT(passes) ? passes[row]->name : NULL;
+}
+
+static sac_result run_row(struct sac_graph *g, uint64_t memory_limit, uint32_t without, size_t row)
+{
+    return without >> row & 1 ? SAC_OK : run_pass(g, memory_limit, passes[row]);
+}
+
+sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit, uint32_t without)
 {
     sac_result res = sac_graph_refresh(g);
     if (res == SAC_OK) {
@@ -68,12 +80,12 @@ sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit)
         res = sac_graph_probe(g, memory_limit, true);
     }
     if (res == SAC_OK)
-        res = run_pass(g, memory_limit, &sac_pass_known_dims);
+        res = run_row(g, memory_limit, without, 0);
     if (res == SAC_OK)
         res = sac_graph_fold(g, memory_limit);
     if (res == SAC_OK)
         res = sac_graph_probe(g, memory_limit, true);
-    for (size_t i = 0; res == SAC_OK && i < SAC_COUNT(passes); i++)
-        res = run_pass(g, memory_limit, passes[i]);
+    for (size_t i = 1; res == SAC_OK && i < SAC_COUNT(passes); i++)
+        res = run_row(g, memory_limit, without, i);
     return res;
 }

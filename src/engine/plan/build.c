@@ -147,7 +147,8 @@ sac_result sac_plan_slot_in_layout(struct sac_plan *plan, int value, enum sac_la
     struct sac_step   *step;
     bool               same = sac_layout_same(&desc, plan->slots[first].layout, layout);
     if (!same && layout == sac_layout_of(true, sac_layout_is_half(plan->slots[first].layout)) &&
-        reads_once(reader, value) && sac_plan_write_as(plan, first, layout)) {
+        !(plan->params.without & SAC_WITHOUT_CHANNELS_LAST) && reads_once(reader, value) &&
+        sac_plan_write_as(plan, first, layout)) {
         *out = first;
         return SAC_OK;
     }

@@ -207,7 +207,8 @@ static struct sac_device_graph *capture(struct sac_plan *plan, struct sac_event 
 
 static bool can_capture(const struct sac_plan *plan)
 {
-    return plan->capture && plan->host_steps == 0 && plan->step_count > 1;
+    return plan->capture && plan->host_steps == 0 && plan->step_count > 1 &&
+           !(plan->params.without & SAC_WITHOUT_CAPTURE);
 }
 
 /* ---- the time of each step ---- */

@@ -131,13 +131,14 @@ static sac_result place_step(struct sac_plan *plan, struct sac_step *step, int i
 static sac_result place_activations(struct sac_plan *plan)
 {
     struct sac_lifetime *items = sac_calloc(plan->storage_count, sizeof *items);
+    const bool           reuse = !(plan->params.without & SAC_WITHOUT_REUSE);
     if (!items)
         return sac_plan_no_memory(plan);
     for (size_t i = 0; i < plan->storage_count; i++) {
         const struct sac_storage *s = &plan->storages[i];
         items[i] = (struct sac_lifetime){.bytes = s->place == SAC_PLACE_ACTIVATIONS ? s->bytes : 0,
-                                         .first = s->first,
-                                         .last = s->last};
+                                         .first = reuse ? s->first : 0,
+                                         .last = reuse ? s->last : (int)plan->step_count};
     }
     plan->activation_bytes = sac_lifetimes_place(items, plan->storage_count);
     for (size_t i = 0; i < plan->storage_count; i++)

@@ -23,11 +23,25 @@
 
 struct sac_plan;
 struct sac_step;
+
+/* What can be left out of a plan, besides passes, without changing its results. */
+enum sac_plan_without {
+    SAC_WITHOUT_CONCATS = 1 << 0,       /* inputs of a Concat that are parts of its output */
+    SAC_WITHOUT_IN_PLACE = 1 << 1,      /* steps that overwrite an input */
+    SAC_WITHOUT_REUSE = 1 << 2,         /* memory that several activations have in turn */
+    SAC_WITHOUT_CHANNELS_LAST = 1 << 3, /* values that lie so between two steps */
+    SAC_WITHOUT_CAPTURE = 1 << 4,       /* all steps as one launch */
+    SAC_WITHOUT_TRIALS = 1 << 5,        /* kernels that are chosen by measurement */
+    /* Those that change which kernels there are, or how their operands lie: their choices differ.
+     */
+    SAC_WITHOUT_OF_KERNELS = SAC_WITHOUT_CONCATS | SAC_WITHOUT_CHANNELS_LAST
+};
 struct sac_plan_params {
     bool     reference;    /* plain C kernels only */
     bool     tolerant;     /* for inspection: skip what cannot run. Such a plan is never run */
     uint64_t memory_limit; /* bytes of activations */
     enum sac_precision precision; /* never SAC_PRECISION_DEFAULT */
+    uint32_t           without;   /* of enum sac_plan_without */
     /* By value id: 1 where the step that makes it stays in float32, in TF32, when the precision is
      * FP16. NULL: none does. */
     const char *wide;

@@ -106,6 +106,44 @@ static void fill_call(struct sac_plan *plan, const struct sac_node *n)
             c->out[i] = plan->infer.values[n->outputs[i]->id];
 }
 
+/* Without channels last between steps, what a kernel writes so is no value yet, until it is
+ * converted. */
+static bool is_turned(const struct sac_plan *plan, const struct sac_operand *o,
+                      enum sac_layout layout)
+{
+    return (plan->params.without & SAC_WITHOUT_CHANNELS_LAST) && sac_layout_is_last(layout) &&
+           !sac_layout_same(o, layout, sac_layout_of(false, sac_layout_is_half(layout)));
+}
+
+/* slot: output i of the node, as its kernel writes it. */
+static sac_result turn_output(struct sac_plan *plan, const struct sac_node *n, int i, int slot)
+{
+    const enum sac_layout from = plan->slots[slot].layout;
+    const enum sac_layout to = sac_layout_of(false, sac_layout_is_half(from));
+    struct sac_step      *step;
+    int                   value = -1;
+    sac_result            res =
+        sac_plan_add_slot(plan, &plan->slots[slot].desc, n->outputs[i]->id, to, &value);
+    if (res == SAC_OK)
+        res = sac_plan_add_step(plan, SAC_STEP_CONVERT, n, 1, 1, &step);
+    if (res != SAC_OK)
+        return res;
+    step->slots[0] = slot;
+    step->slots[1] = value;
+    snprintf(step->implementation, sizeof step->implementation, "%s to %s", sac_layout_name(from),
+             sac_layout_name(to));
+    return SAC_OK;
+}
+
+static sac_result turn_outputs(struct sac_plan *plan, const struct sac_node *n, const int *out)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < n->output_count && res == SAC_OK; i++)
+        if (out[i] >= 0 && plan->slots[out[i]].value < 0)
+            res = turn_output(plan, n, i, out[i]);
+    return res;
+}
+
 /* in: the slots of the inputs; those of the outputs are created here. */
 static sac_result add_compute_step(struct sac_plan *plan, const struct sac_node *n,
                                    const struct sac_kernel_offer *offer,
@@ -118,7 +156,7 @@ static sac_result add_compute_step(struct sac_plan *plan, const struct sac_node 
     if (res != SAC_OK)
         return res;
     step->kernel = kernel;
-    step->in_place = offer->in_place;
+    step->in_place = plan->params.without & SAC_WITHOUT_IN_PLACE ? -1 : offer->in_place;
     step->strided = offer->strided;
     step->writes_any = offer->writes_any;
     *out = step;
@@ -126,9 +164,12 @@ static sac_result add_compute_step(struct sac_plan *plan, const struct sac_node 
         step->slots[i] = in[i];
     for (int i = 0; i < n->output_count && res == SAC_OK; i++) {
         step->slots[n->input_count + i] = -1;
-        if (n->outputs[i])
-            res = sac_plan_add_slot(plan, &plan->infer.values[n->outputs[i]->id], n->outputs[i]->id,
-                                    offer->out_layout[i], &step->slots[n->input_count + i]);
+        if (!n->outputs[i])
+            continue;
+        const int                 id = n->outputs[i]->id;
+        const struct sac_operand *o = &plan->infer.values[id];
+        res = sac_plan_add_slot(plan, o, is_turned(plan, o, offer->out_layout[i]) ? -1 : id,
+                                offer->out_layout[i], &step->slots[n->input_count + i]);
     }
     return res;
 }
@@ -154,7 +195,7 @@ static sac_result plan_node(struct sac_plan *plan, const struct sac_node *n)
         res = add_compute_step(plan, n, &offer, kernel, in, &step);
     if (step)
         snprintf(step->implementation, sizeof step->implementation, "%s", provider);
-    return res;
+    return res == SAC_OK ? turn_outputs(plan, n, step->slots + n->input_count) : res;
 }
 
 /* The alignment of a slot's address in bytes; a part's depends on where it begins. */

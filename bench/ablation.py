@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What each part of the engine is worth: networks with one thing left out at a time, in one run on one device: speed and
+memory. A line of JSON per result as it is made, and one table.
+
+    python3 bench/ablation.py [MODEL.onnx ...] [--device cuda] [--batch N] [--seconds S] [--turns N] [--only NAME ...]
+                              [--passes] [--track CLIP] [--streams N] [--budget S] [--out FILE]
+
+MODEL      files with an input whose size is known and a batch that is free; none: --track alone
+--batch    frames of a run (default 8)
+--turns    runs of each; their median counts (default 1)
+--only     what to leave out (default: all; {names})
+--passes   each pass of the graph by itself too, beside all of them ("fusion") and attention
+--track    a clip, for what is left out of `saccade track`: it runs for --seconds times four, as --streams inputs (8)
+--budget   what would begin after so many seconds is left out, and the output says so (default: no end)
+--out      a file for the lines of JSON
+
+The engine leaves out what SACCADE_WITHOUT names (docs/troubleshooting.md); a row where that changes which kernels
+there are has plans of its own, made in it. Precisions are the next one up. "batching": as many runs of one frame as the batch has.
+Page-locked staging and the pool have no switch, so no row: stages take their buffers from it once.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(FOLDER / "gpu"), str(FOLDER)]
+import host  # noqa: E402
+from loop import loop  # noqa: E402
+
+SHOWN = ("attention",)                       # passes that have a row without --passes
+ON_GPU = {"cuda-graph", "kernel-trials"}     # what the CPU does not have
+PRECISIONS = {"cuda": {"fp16": "tf32", "fp16 and tf32": "fp32"}, "cpu": {}}
+TRACK = {"batching": ["--max-batch", "1"], "frames that stay on the GPU": ["--zero-copy", "off"]}
+
+
+def engine(path, options, folder, batches, precision, without):
+    """{batch: row} of bench_engine."""
+    env = host.environment() | {"SACCADE_CACHE": str(folder), "SACCADE_WITHOUT": without}
+    command = [host.bench("bench_engine"), path, "--device", options.device, "--seconds", options.seconds,
+               "--batch", ",".join(map(str, batches))] + (["--precision", precision] if precision else [])
+    text, _, _ = host.execute(command, 300, env)
+    return {row["batch"]: row for row in map(json.loads, filter(lambda line: line.startswith("{"), text.splitlines()))}
+
+
+def without_batching(path, options, folder):
+    row = engine(path, options, folder, [1], None, "")[1]
+    return row | {"ms": row["ms"] * options.batch, "batch": options.batch, "runs_of": 1}
+
+
+def cases(options, names):
+    """What is left out: a function from model and folder to a row of bench_engine."""
+    def of(precision=None, without=""):
+        return lambda path, folder: engine(path, options, folder, [options.batch], precision, without)[options.batch]
+    kind = "cpu" if options.device == "cpu" else "cuda"
+    passes = names[names.index("kernel-trials") + 1:]
+    wanted = [name for name in names if name not in passes or name in SHOWN or options.passes]
+    table = {name: of(without=name) for name in wanted if kind == "cuda" or name not in ON_GPU}
+    table |= {name: of(precision) for name, precision in PRECISIONS[kind].items()}
+    if options.batch > 1:
+        table["batching"] = lambda path, folder: without_batching(path, options, folder)
+    return {"nothing": of()} | {name: run for name, run in table.items() if not options.only or name in options.only}
+
+
+def pipeline(options, folder):
+    """The same for `saccade track`: a function from the folder to a row."""
+    clip, inputs = folder / "clip.mp4", []
+    loop(options.track, clip, int(120 * options.seconds))
+    for i in range(options.streams):
+        inputs.append(folder / f"s{i:02d}.mp4")
+        inputs[-1].symlink_to(clip)
+
+    def of(words=(), without=""):
+        def run(_, plans):
+            os.environ |= {"SACCADE_CACHE": str(plans), "SACCADE_WITHOUT": without}
+            for _ in range(2): # the first makes the plans
+                stats = host.track(inputs, "--device", options.device, *words, folder=folder, timeout=300)
+            return {"ms": 1e3 / stats["fps"], "fps": round(stats["fps"], 1), "buffers_mb": round(stats["pool"]["bytes_peak"] / 1e6, 1),
+                    "cpu_cores": stats["watch"].get("cpu_cores")}
+        return run
+    table = {name: of(words) for name, words in TRACK.items() if options.device != "cpu" or name == "batching"}
+    table |= {"fusion": of(without="fusion")} | ({} if options.device == "cpu" else {"cuda-graph": of(without="cuda-graph")})
+    return {"nothing": of()} | {name: run for name, run in table.items() if not options.only or name in options.only}
+
+
+def measured(name, runs, path, options, folder, begun):
+    """A dict for each thing left out."""
+    whole, rows = None, []
+    for without, run in runs.items():
+        row = {"what": name, "batch": options.batch if path else None, "without": without}
+        if time.monotonic() - begun > options.budget and whole:
+            rows.append(row | {"left_out": "the budget was used up"})
+            continue
+        try:
+            turns = [run(path, folder) for _ in range(options.turns)]
+        except host.Failed as failed:
+            rows.append(row | {"fault": str(failed)})
+            continue
+        row |= turns[0] | {"ms": statistics.median(turn["ms"] for turn in turns)}
+        whole = whole or row
+        row |= {"times_as_long": round(row["ms"] / whole["ms"], 3), "ms": round(row["ms"], 4)}
+        if row.get("activations_mb") is not None:
+            row["activations_times"] = round(row["activations_mb"] / max(whole["activations_mb"], 1e-3), 2)
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+    return rows
+
+
+def table(rows):
+    lines = [f"{'':<20}{'without':<28}{'ms':>9}{'times':>8}{'steps':>7}{'activations MB':>16}{'buffers MB':>12}"]
+    for row in rows:
+        number = lambda key, form: format(row[key], form) if row.get(key) is not None else "-"
+        lines.append(f"{row['what'][:19]:<20}{row['without']:<28}{number('ms', '.3f'):>9}{number('times_as_long', '.2f'):>8}"
+                     f"{number('steps', 'd'):>7}{number('activations_mb', '.1f'):>16}{number('buffers_mb', '.1f'):>12}"
+                     f"  {row.get('fault') or row.get('left_out') or ''}".rstrip())
+    return "\n".join(lines)
+
+
+def main():
+    names = host.execute([host.bench("bench_engine"), "--optimisations"], 10)[0].split() if host.BENCH else []
+    parser = argparse.ArgumentParser(usage=__doc__.replace("{names}", ", ".join(names + ["batching", *PRECISIONS["cuda"]])))
+    parser.add_argument("models", nargs="*", type=pathlib.Path)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--turns", type=int, default=1)
+    parser.add_argument("--only", nargs="+", metavar="NAME")
+    parser.add_argument("--passes", action="store_true")
+    parser.add_argument("--track", type=pathlib.Path)
+    parser.add_argument("--streams", type=int, default=8)
+    parser.add_argument("--budget", type=float, default=float("inf"))
+    parser.add_argument("--out", type=pathlib.Path)
+    options = parser.parse_args()
+    if not names:
+        sys.exit("bench/ablation.py: no benchmarks here: build them, or make a folder with scripts/gpu-pack")
+    if not options.models and not options.track:
+        sys.exit("bench/ablation.py: neither a model nor --track")
+    begun, rows = time.monotonic(), []
+    options.passes = options.passes or bool(set(options.only or ()) & set(names))
+    with tempfile.TemporaryDirectory(prefix="saccade-ablation-") as folder:
+        for path in options.models:
+            rows += measured(path.stem, cases(options, names), path, options, folder, begun)
+        if options.track:
+            runs = pipeline(options, pathlib.Path(folder))
+            rows += measured(f"track, {options.streams} inputs", runs, None, options, folder, begun)
+    print(table(rows))
+    if options.out:
+        options.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+if __name__ == "__main__":
+    main()

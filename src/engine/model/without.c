@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names of what can be left out: each pass, all of them, and what a plan does. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/model/model.h"
+#include "engine/passes/pass.h"
+
+static const struct {
+    const char        *name;
+    struct sac_without what;
+} rows[] = {
+    {"fusion", {.passes = UINT32_MAX}},
+    {"concat-placement", {.plan = SAC_WITHOUT_CONCATS}},
+    {"in-place", {.plan = SAC_WITHOUT_IN_PLACE}},
+    {"memory-reuse", {.plan = SAC_WITHOUT_REUSE}},
+    {"channels-last", {.plan = SAC_WITHOUT_CHANNELS_LAST}},
+    {"cuda-graph", {.plan = SAC_WITHOUT_CAPTURE}},
+    {"kernel-trials", {.plan = SAC_WITHOUT_TRIALS}},
+};
+
+/* All rows of the list that have the name of this one; 0: an earlier one has it. */
+static uint32_t rows_of(int row)
+{
+    uint32_t bits = 0;
+    for (int i = 0; sac_pass_name(i); i++)
+        if (strcmp(sac_pass_name(i), sac_pass_name(row)) == 0) {
+            if (i < row)
+                return 0;
+            bits |= (uint32_t)1 << i;
+        }
+    return bits;
+}
+
+const char *sac_without_name(int i, struct sac_without *out)
+{
+    if (i < (int)SAC_COUNT(rows)) {
+        *out = rows[i].what;
+        return rows[i].name;
+    }
+    i -= (int)SAC_COUNT(rows);
+    for (int row = 0; sac_pass_name(row); row++) {
+        *out = (struct sac_without){.passes = rows_of(row)};
+        if (out->passes && i-- == 0)
+            return sac_pass_name(row);
+    }
+    return NULL;
+}
+
+static void add_name(char *out, size_t size, const char *name)
+{
+    const size_t used = strlen(out);
+    snprintf(out + used, size - used, "%s%s", used ? ", " : "", name);
+}
+
+void sac_without_text(const struct sac_without *without, char *out, size_t size)
+{
+    struct sac_without left = *without, row;
+    const char        *name;
+    out[0] = '\0';
+    for (int i = 0; (name = sac_without_name(i, &row)); i++)
+        if ((left.passes & row.passes) == row.passes && (left.plan & row.plan) == row.plan &&
+            (left.passes & row.passes || left.plan & row.plan)) {
+            add_name(out, size, name);
+            left.passes &= ~row.passes; /* "fusion" stands for all passes */
+        }
+}
+
+static sac_result add(sac_context *ctx, const char *source, const char *text, size_t length,
+                      struct sac_without *out)
+{
+    struct sac_without row;
+    const char        *name;
+    char               names[512] = "";
+    for (int i = 0; (name = sac_without_name(i, &row)); i++) {
+        if (strlen(name) == length && strncmp(name, text, length) == 0) {
+            out->passes |= row.passes;
+            out->plan |= row.plan;
+            return SAC_OK;
+        }
+        add_name(names, sizeof names, name);
+    }
+    return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: '%.*s' cannot be left out; these can: %s", source,
+                    (int)SAC_MIN(length, 100), text, names);
+}
+
+sac_result sac_without_parse(sac_context *ctx, const char *source, const char *text,
+                             struct sac_without *out)
+{
+    sac_result res = SAC_OK;
+    while (res == SAC_OK && *(text += strspn(text, ", "))) {
+        const size_t length = strcspn(text, ", ");
+        res = add(ctx, source, text, length, out);
+        text += length;
+    }
+    return res;
+}
