@@ -158,7 +158,7 @@ static sac_result set_up(struct sac_detector *det, const struct sac_detector_par
     log_unread(det);
     bool alone = det->view.facts.single || det->view.facts.flat; /* rows do not tell their picture
                                                                   */
-    det->batch = !alone && sac_model_batches(det->model) ? p->batch_max : 1;
+    det->batch = !alone && p->batch_max > 1 && sac_model_batches(det->model) ? p->batch_max : 1;
     det->jobs = sac_calloc((size_t)det->batch, sizeof *det->jobs);
     if (!det->jobs)
         return SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for a detector");

@@ -279,7 +279,8 @@ static sac_result set_up(struct sac_segmenter *seg, const struct sac_segmenter_p
     if (res != SAC_OK)
         return res;
     const bool alone = seg->view.facts.single || sac_feed_has(&seg->view.feed, SAC_FEED_STATE);
-    const bool one = alone || !sac_model_batches(seg->model);
+    const int  images = p->batch_max * seg->eyes * seg->looks;
+    const bool one = alone || images < 2 || !sac_model_batches(seg->model);
     seg->batch = one ? 1 : SAC_MAX(p->batch_max / (seg->eyes * seg->looks), 1);
     seg->run_max = one ? 1 : seg->batch * seg->eyes * seg->looks;
     seg->asks = sac_calloc((size_t)seg->batch, sizeof *seg->asks);

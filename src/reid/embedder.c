@@ -47,7 +47,7 @@ static sac_result set_up(struct sac_embedder *emb, const struct sac_embedder_par
                         "preprocess: size %dx%d; the input of %s is fixed to %dx%d", pre->width,
                         pre->height, path, view.width, view.height);
     emb->dim = (int)view.output[0].desc.shape[1];
-    emb->batch = sac_model_batches(emb->model) ? p->batch_max : 1;
+    emb->batch = p->batch_max > 1 && sac_model_batches(emb->model) ? p->batch_max : 1;
     return sac_buckets_init(&emb->buckets, emb->dev, emb->model, pre, NULL, emb->batch, false,
                             "embedder input", SAC_MEMORY_REID);
 }

@@ -206,7 +206,66 @@ static void ranges_are_watched_once(void **state)
     proto_free(&bytes);
 }
 
-/* More shapes than a file may have: the latest are kept, and the file stays whole. */
+/* Whether a batch of 1 in the file can be opened is found out once: what a later load is told is
+ * true for it, also where it was not so. */
+static void a_batch_is_checked_once(void **state)
+{
+    static const char *const wrong[] = {"fixed: it mixes them"};
+    char                     path[128];
+    struct proto             bytes = {0};
+    sac_model               *m = NULL;
+    (void)state;
+    snprintf(path, sizeof path, "%s/ratio.onnx", folder);
+    ratio_write(&bytes, 30);
+    write_file(path, (const char *)bytes.bytes, bytes.size);
+    for (int turn = 0; turn < 2; turn++) {
+        far_counts = (struct far_counts){0};
+        ok(sac_model_load(far, path, NULL, &m));
+        assert_int_equal(m->batching, SAC_BATCH_UNCHECKED);
+        assert_true(sac_model_batches(m));
+        assert_int_equal(far_counts.prepared > 0, turn == 0);
+        if (turn == 1) {
+            assert_true(sac_book_write(&m->book, "batch of 1 opened", wrong, 1));
+            sac_model_save_book(m);
+        }
+        sac_model_unref(&m);
+    }
+    ok(sac_model_load(far, path, NULL, &m));
+    assert_false(sac_model_batches(m));
+    assert_string_equal(m->why_fixed, "it mixes them");
+    sac_model_unref(&m);
+    proto_free(&bytes);
+}
+
+/* In which layout a network takes its input is known before any kernel is prepared, and a stack
+ * that comes later is not checked with such inputs. */
+static void layouts_need_no_kernels(void **state)
+{
+    const struct sac_tensor_desc pictures = {.dtype = SAC_F32, .rank = 4, .shape = {1, 3, 64, 64}},
+                                 rows = {.dtype = SAC_F32, .rank = 3, .shape = {1, 8, 256}};
+    enum sac_layout layout = SAC_LAYOUT_COUNT;
+    char            path[128];
+    struct proto    bytes = {0};
+    sac_model      *m = NULL;
+    (void)state;
+    far_counts = (struct far_counts){0};
+    ok(sac_model_load(far, model_path, NULL, &m));
+    ok(sac_model_take_native(m, &pictures, &layout));
+    assert_true(sac_layout_is_last(layout));
+    assert_int_equal(far_counts.prepared, 0);
+    assert_null(sac_model_latest_plan(m));
+    sac_model_unref(&m);
+    snprintf(path, sizeof path, "%s/ratio.onnx", folder);
+    ratio_write(&bytes, 30);
+    write_file(path, (const char *)bytes.bytes, bytes.size);
+    ok(sac_model_load(far, path, NULL, &m));
+    ok(sac_model_take_native(m, &rows, &layout));
+    assert_int_equal(m->batching, SAC_BATCH_UNCHECKED);
+    assert_false(sac_model_batches(m));
+    sac_model_unref(&m);
+    proto_free(&bytes);
+}
+
 /* It would be read as one that says less. */
 static void half_a_page_is_none(void **state)
 {
@@ -226,6 +285,7 @@ static void half_a_page_is_none(void **state)
     free(choices);
 }
 
+/* More shapes than a file may have: the latest are kept, and the file stays whole. */
 static void a_book_of_very_many_shapes_is_read_again(void **state)
 {
     (void)state;
@@ -491,6 +551,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(measured_once, begin, end),
         cmocka_unit_test_setup_teardown(ranges_are_watched_once, begin, end),
+        cmocka_unit_test_setup_teardown(a_batch_is_checked_once, begin, end),
+        cmocka_unit_test_setup_teardown(layouts_need_no_kernels, begin, end),
         cmocka_unit_test_setup_teardown(those_that_write_beside_each_other_lose_nothing, begin,
                                         end),
         cmocka_unit_test(half_a_page_is_none),

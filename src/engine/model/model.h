@@ -171,7 +171,8 @@ struct sac_ending sac_model_ending(const sac_model *model, int output);
 struct sac_tensor_desc sac_model_logical_desc(const sac_model *model, int i,
                                               const struct sac_tensor_desc *d);
 /* Creates a plan with the book's choices for these shapes or, when it has no such page, with
- * kernels that are measured now. */
+ * kernels that are measured now. text: the name of the page; NULL: only the plan's layouts are
+ * wanted. */
 sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes, const char *text,
                                  bool measure, struct sac_plan **out);
 /* In FP16, once: which steps must stay in float32, because their numbers leave the range of

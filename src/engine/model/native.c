@@ -26,7 +26,7 @@ static sac_result find_native(sac_model *m, const struct sac_tensor_desc *first)
     struct sac_operand shape = {.dtype = first->dtype, .rank = first->rank, .present = true};
     struct sac_plan   *plan = NULL;
     memcpy(shape.dims, first->shape, sizeof shape.dims);
-    sac_result res = sac_model_create_plan(m, &shape, "", false, &plan);
+    sac_result res = sac_model_create_plan(m, &shape, NULL, false, &plan);
     if (res != SAC_OK)
         return res;
     m->first_input = wanted_input(plan);
@@ -44,7 +44,8 @@ sac_result sac_model_take_native(sac_model *m, const struct sac_tensor_desc *fir
     *layout = SAC_LAYOUT_PLAIN;
     if (m->dev->ops->host_memory || m->graph->input_count != 1 || m->partial)
         return SAC_OK;
-    sac_model_batches(m); /* the check needs tensors as the ports say */
+    if (first->rank > 0 && first->shape[0] > 1)
+        sac_model_batches(m); /* the check needs tensors as the ports say */
     pthread_mutex_lock(&m->lock);
     if (!m->native)
         res = find_native(m, first);

@@ -82,7 +82,7 @@ sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes,
                                  bool measure, struct sac_plan **out)
 {
     sac_model_find_ranges(m, shapes);
-    const struct sac_book_page  *page = sac_book_find(&m->book, text);
+    const struct sac_book_page  *page = text ? sac_book_find(&m->book, text) : NULL;
     const struct sac_plan_params params = {.reference = m->params.reference,
                                            .tolerant = m->partial,
                                            .memory_limit = m->params.memory_limit_bytes,
@@ -93,12 +93,13 @@ sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes,
                                            .half_outputs = m->native,
                                            .weights = m->dev->ops->host_memory ? NULL : &m->weights,
                                            .measure = measure,
+                                           .only_layouts = !text,
                                            .choices =
                                                page ? (const char *const *)page->choices : NULL,
                                            .choice_count = page ? page->count : 0};
     struct sac_plan             *plan = NULL;
     sac_result                   res = sac_plan_create(m->dev, m->graph, shapes, &params, &plan);
-    if (res == SAC_OK)
+    if (res == SAC_OK && text)
         res = provide_host(m, plan);
     if (res != SAC_OK) {
         sac_plan_destroy(&plan);

@@ -94,6 +94,8 @@ static sac_result build(struct sac_plan *plan, const struct sac_operand *shapes)
         res = plan_tail_reads(plan);
     for (int i = 0; i < g->output_count && res == SAC_OK; i++)
         res = plan_output(plan, i);
+    if (plan->params.only_layouts)
+        return res;
     if (res == SAC_OK && !(plan->params.without & SAC_WITHOUT_CONCATS))
         sac_plan_place_concats(plan);
     if (res == SAC_OK)

@@ -55,6 +55,8 @@ struct sac_plan_params {
     struct sac_weight_store *weights; /* of the model; NULL on a device whose memory is the host's
                                        */
     bool measure;                     /* kernels may try their variants on the device */
+    bool only_layouts; /* its steps and slots are looked at: no kernel is prepared, and it cannot
+                          run */
     /* The kernels' choices from an earlier plan, by number of the kernel step; entries may be
      * NULL. */
     const char *const *choices;
