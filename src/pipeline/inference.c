@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "engine/engine.h"
 #include "pipeline/books.h"
 #include "pipeline/shortage.h"
 
@@ -235,12 +236,25 @@ static sac_result open_task(struct sac_job *job)
     return res;
 }
 
+static void wait_for(sem_t *sem)
+{
+    while (sem_wait(sem) != 0 && errno == EINTR)
+        ;
+}
+
 static void *infer_main(void *arg)
 {
     struct sac_inference *inf = arg;
     struct sac_job       *job = inf->job;
+    int                   providers;
     sac_memory_use_set(SAC_MEMORY_INFERENCE);
     sac_start_use(&job->start);
+    /* A GPU's libraries are large; the CPU's take some milliseconds. */
+    if (job->run->task->begin && job->dev->ops->async)
+        sac_kernel_providers(job->dev, &providers);
+    wait_for(&inf->go);
+    if (inf->leave)
+        return NULL;
     sac_result res = open_task(job);
     sac_start_use(NULL);
     sac_fault_keep(&inf->fault, job->ctx, res);
@@ -291,6 +305,7 @@ sac_result sac_inference_create(struct sac_job *job, struct sac_inference **out)
     if (!inf)
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a job's batches");
     inf->job = job;
+    sem_init(&inf->go, 0, 0);
     sem_init(&inf->opened, 0, 0);
     sac_fault_init(&inf->fault);
     choose_batch(inf);
@@ -301,23 +316,36 @@ sac_result sac_inference_create(struct sac_job *job, struct sac_inference **out)
                                  inf->batch_max);
 }
 
+sac_result sac_inference_prepare(struct sac_inference *inf)
+{
+    sac_result res = SAC_OK;
+    if (!inf->prepared)
+        res = sac_thread_start(inf->job->ctx, &inf->thread, "sac-infer", infer_main, inf);
+    inf->prepared = res == SAC_OK;
+    return res;
+}
+
 /* The thread opens the task, as only it may call the networks; the caller returns its fault. */
 sac_result sac_inference_start(struct sac_inference *inf)
 {
-    sac_result res = sac_thread_start(inf->job->ctx, &inf->thread, "sac-infer", infer_main, inf);
+    sac_result res = sac_inference_prepare(inf);
     if (res != SAC_OK)
         return res;
     inf->started = true;
-    while (sem_wait(&inf->opened) != 0 && errno == EINTR)
-        ;
+    sem_post(&inf->go);
+    wait_for(&inf->opened);
     return sac_fault_raise(&inf->fault, inf->job->ctx);
 }
 
 void sac_inference_join(struct sac_inference *inf)
 {
-    if (inf->started)
+    if (inf->prepared && !inf->started) {
+        inf->leave = true;
+        sem_post(&inf->go);
+    }
+    if (inf->prepared)
         pthread_join(inf->thread, NULL);
-    inf->started = false;
+    inf->prepared = inf->started = false;
 }
 
 void sac_inference_destroy(struct sac_inference **at)
@@ -330,6 +358,7 @@ void sac_inference_destroy(struct sac_inference **at)
         sac_free(inf->ring[i].items);
     sac_free(inf->lined);
     sac_fault_finish(&inf->fault);
+    sem_destroy(&inf->go);
     sem_destroy(&inf->opened);
     sac_free(inf);
 }

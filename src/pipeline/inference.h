@@ -35,8 +35,10 @@ struct sac_inference {
     int64_t small_ns;    /* how long batches stay small without memory; then doubles */
 
     pthread_t        thread;
-    bool             started; /* written by the thread that starts and stops the job */
-    sem_t            opened;  /* posted when the task is open, or opening failed: see fault */
+    bool             prepared, started; /* written by the thread that starts and stops the job */
+    sem_t            go;                /* posted when the task may be opened, */
+    bool             leave;  /* or, written before, when the thread should end without it */
+    sem_t            opened; /* posted when the task is open, or opening failed: see fault */
     struct sac_fault fault;
 
     /* Written by the inference thread alone. */
@@ -60,7 +62,9 @@ struct sac_inference {
 
 /* Chooses the batches; job->params and job->dev are known. */
 sac_result sac_inference_create(struct sac_job *job, struct sac_inference **out);
-/* Starts the thread and waits until the task is open. */
+/* Starts the thread, which opens the engine's libraries meanwhile; or sac_inference_start does. */
+sac_result sac_inference_prepare(struct sac_inference *inf);
+/* Has it open the task, and waits for that. */
 sac_result sac_inference_start(struct sac_inference *inf);
 void       sac_inference_join(struct sac_inference *inf);
 void       sac_inference_destroy(struct sac_inference **inf);

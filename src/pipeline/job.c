@@ -258,8 +258,12 @@ static void drain(struct sac_job *job, struct sac_queue *queue)
 void sac_job_stop(struct sac_job *job)
 {
     struct sac_item *item;
-    if (!job->inference || !job->inference->started)
+    if (!job->inference)
         return;
+    if (!job->inference->started) {
+        sac_inference_join(job->inference); /* it was prepared at most */
+        return;
+    }
     sac_job_discard(job);
     sac_job_end(job);
     while (job->finishing->started && sac_job_pop_wait(job, -1, &item) == SAC_OK)

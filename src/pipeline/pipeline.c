@@ -273,6 +273,45 @@ static sac_result for_each_stream(sac_pipeline *pipe, sac_result (*step)(struct 
     return failed < pipe->stream_count ? SAC_OK : raise_fault(pipe);
 }
 
+/* Cameras answer late and decoders are made slowly, so several are opened at once. */
+enum { OPENED_AT_ONCE = 8 };
+
+static void open_one_input(void *arg, int piece, int worker)
+{
+    sac_pipeline          *pipe = arg;
+    struct sac_stream_run *s = &pipe->streams[piece];
+    (void)worker;
+    if (s->fault.res != SAC_OK)
+        return;
+    const sac_result res = sac_stream_open_input(s);
+    sac_stream_fail(s, res);
+    if (res != SAC_OK)
+        sac_stream_close(s);
+}
+
+/* With a limit on memory one after the other: the newest are those that it has no room for. */
+static sac_result open_inputs(sac_pipeline *pipe)
+{
+    const struct sac_device_params *p = &pipe->params.job.device_params;
+    struct sac_worker_pool         *pool = NULL;
+    int                             failed = 0;
+    if (pipe->stream_count == 1 || p->memory_limit_bytes || p->vram_limit_bytes)
+        return for_each_stream(pipe, sac_stream_open_input);
+    sac_result res =
+        sac_worker_pool_create(pipe->ctx, SAC_MIN(pipe->stream_count, (int)OPENED_AT_ONCE), &pool);
+    if (res != SAC_OK)
+        return res;
+    sac_worker_pool_run(pool, pipe->stream_count, open_one_input, pipe);
+    sac_worker_pool_destroy(&pool);
+    for (int i = 0; i < pipe->stream_count; i++) {
+        struct sac_stream_run *s = &pipe->streams[i];
+        if (s->fault.res == SAC_ERR_CANCELLED)
+            return sac_fault_raise(&s->fault, pipe->ctx);
+        failed += s->fault.res != SAC_OK;
+    }
+    return failed < pipe->stream_count ? SAC_OK : raise_fault(pipe);
+}
+
 /* A step that may find no memory on the device: then the newest stream is dropped, which may be s.
  */
 static sac_result with_room(struct sac_stream_run *s, sac_result (*step)(struct sac_stream_run *s))
@@ -372,7 +411,9 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
     if (res == SAC_OK)
         pipe->params.job.segment = pipe->jobs[0]->segment; /* the caller's may go */
     if (res == SAC_OK)
-        res = for_each_stream(pipe, sac_stream_open_input);
+        res = sac_pipeline_prepare_jobs(pipe);
+    if (res == SAC_OK)
+        res = open_inputs(pipe);
     for (int i = 0; i < pipe->stream_count && res == SAC_OK; i++)
         pipe->streams[i].job->inference->eager |= pipe->streams[i].info.live != 0;
     if (res == SAC_OK)

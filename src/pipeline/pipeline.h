@@ -72,6 +72,8 @@ sac_result sac_pipeline_check_opened(sac_pipeline *pipe);
 
 /* Create a job for each device and assign the streams to them. Half-built after a fault. */
 sac_result sac_pipeline_create_jobs(sac_pipeline *pipe, const struct sac_task *task);
+/* Their threads begin, and open the engine's libraries while the caller opens the inputs. */
+sac_result sac_pipeline_prepare_jobs(sac_pipeline *pipe);
 sac_result sac_pipeline_start_jobs(sac_pipeline *pipe);
 void       sac_pipeline_destroy_jobs(sac_pipeline *pipe);
 int        sac_pipeline_streams_of(const sac_pipeline *pipe, int job);

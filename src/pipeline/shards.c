@@ -80,6 +80,14 @@ static bool refuse_newest(void *user, struct sac_job *job)
     return true;
 }
 
+sac_result sac_pipeline_prepare_jobs(sac_pipeline *pipe)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
+        res = sac_inference_prepare(pipe->jobs[i]->inference);
+    return res;
+}
+
 sac_result sac_pipeline_start_jobs(sac_pipeline *pipe)
 {
     sac_result res = SAC_OK;

@@ -123,3 +123,20 @@ def test_a_stream_that_ends_as_promised_is_no_fault(saccade, transport, tmp_path
                       '--jsonl', tmp_path / 'out.jsonl')
     assert run.returncode == 0, run.stderr
     assert len((tmp_path / 'out.jsonl').read_text().splitlines()) == FRAMES + 1
+
+
+def test_several_are_opened_at_once(saccade, transport, tmp_path):
+    """Each of them answers when the other one was asked too."""
+    data, _ = transport
+    both = threading.Barrier(2, timeout=20)
+
+    def answer(connection, port, over):
+        both.wait()
+        over_http(data, len(data))(connection, port, over)
+
+    with server(answer) as one, server(answer) as two:
+        run = saccade('track', f'http://127.0.0.1:{one}/one.ts', f'http://127.0.0.1:{two}/two.ts', '--input-timeout', 10,
+                      '--detector', 'person_det_fast', '--reid', 'none', '--jsonl', tmp_path)
+    assert run.returncode == 0, run.stderr
+    for name in ('one', 'two'):
+        assert len((tmp_path / f'{name}.jsonl').read_text().splitlines()) == FRAMES + 1

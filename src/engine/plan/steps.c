@@ -267,13 +267,31 @@ static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step, siz
     return res;
 }
 
+/* Trying kernels takes seconds, and nobody should wait for long without a word. */
+static void say_progress(const struct sac_plan *plan, size_t number, int64_t *said_ns)
+{
+    static const int64_t EVERY_NS = 2000000000;
+    size_t               count = 0;
+    const int64_t        now = sac_time_ns();
+    if (!plan->params.measure || now - *said_ns < EVERY_NS)
+        return;
+    for (size_t i = 0; i < plan->step_count; i++)
+        count += plan->steps[i].kind == SAC_STEP_KERNEL;
+    *said_ns = now;
+    sac_log(plan->graph->ctx, SAC_LOG_INFO, "%s: %zu of %zu kernels chosen", plan->dev->name,
+            number, count);
+}
+
 sac_result sac_plan_prepare(struct sac_plan *plan)
 {
     sac_result res = SAC_OK;
     size_t     number = 0;
+    int64_t    said_ns = sac_time_ns();
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++)
-        if (plan->steps[i].kind == SAC_STEP_KERNEL)
+        if (plan->steps[i].kind == SAC_STEP_KERNEL) {
             res = prepare_step(plan, &plan->steps[i], number++);
+            say_progress(plan, number, &said_ns);
+        }
     return res;
 }
 
