@@ -264,6 +264,31 @@ static void weights_in_float16(void **state)
         assert_float_equal(sac_half_to_float(to[i]), taps[i], 0);
 }
 
+/* Threads pack some of the outputs each: what they write is that part of the whole. */
+static void weights_in_parts(void **state)
+{
+    enum { OUTER = 6, INNER = 4, TAPS = 3, EACH = INNER * TAPS };
+    float from[OUTER * EACH], whole[OUTER * EACH], parts[OUTER * EACH];
+    (void)state;
+    for (int i = 0; i < OUTER * EACH; i++)
+        from[i] = (float)i;
+    for (int transposed = 0; transposed < 2; transposed++) {
+        struct conv_spec s = {.precision = SAC_PRECISION_FP32,
+                              .groups = 2,
+                              .transposed = transposed,
+                              .in.c = transposed ? OUTER : 2 * INNER,
+                              .out.c = transposed ? 2 * INNER : OUTER,
+                              .kernel = {1, 1, TAPS}};
+        int64_t         *outer = transposed ? &s.in.c : &s.out.c;
+        conv_weights_pack(&s, CONV_FORM_LAST, from, whole);
+        for (int o = 0; o < OUTER; o += 2) {
+            *outer = 2;
+            conv_weights_pack(&s, CONV_FORM_LAST, from + o * EACH, parts + o * EACH);
+        }
+        assert_memory_equal(parts, whole, sizeof whole);
+    }
+}
+
 /* ---- few input channels ---- */
 
 /* What the matrix units would sum for channel k at a pixel: the words of the threads that hold the
@@ -614,6 +639,7 @@ int main(void)
         cmocka_unit_test(pads_reach_as_far_as_windows_do),
         cmocka_unit_test(what_is_not_covered_is_refused),
         cmocka_unit_test(weights_in_float16),
+        cmocka_unit_test(weights_in_parts),
         cmocka_unit_test(words_of_a_stem_are_its_windows),
         cmocka_unit_test(rows_of_a_thread_follow_the_map),
         cmocka_unit_test(products_mean_what_the_reference_computes),

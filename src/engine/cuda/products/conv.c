@@ -28,15 +28,42 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
 /* ---- weights ---- */
 
 struct source {
+    struct sac_device      *dev;
     struct sac_kernel_plan *plan;
     const struct conv_spec *spec;
     enum conv_form          form;
 };
 
+/* Large weights are packed by several threads, each of which takes some of the outputs. */
+enum { PIECES = 8, LARGE_BYTES = 256 << 10 };
+
+struct packing {
+    const struct source *source;
+    char                *host;
+};
+
+static void pack_piece(void *arg, int piece, int worker)
+{
+    const struct packing *p = arg;
+    const float          *from = p->source->plan->call->in[1].data;
+    struct conv_spec      part = *p->source->spec;
+    int64_t              *outer = part.transposed ? &part.in.c : &part.out.c;
+    const int64_t         all = *outer, begin = all * piece / PIECES;
+    const int64_t         bytes = (int64_t)conv_weights_bytes(&part, CONV_FORM_LAST) / all;
+    (void)worker;
+    *outer = all * (piece + 1) / PIECES - begin;
+    conv_weights_pack(&part, CONV_FORM_LAST, from + begin * (bytes / (int64_t)conv_element(&part)),
+                      p->host + begin * bytes);
+}
+
 static void fill_weights(void *arg, void *host)
 {
     const struct source *s = arg;
-    conv_weights_pack(s->spec, s->form, s->plan->call->in[1].data, host);
+    struct packing       p = {s, host};
+    if (s->form == CONV_FORM_LAST && conv_weights_bytes(s->spec, s->form) > LARGE_BYTES)
+        sac_device_parallel(s->dev, PIECES, pack_piece, &p);
+    else
+        conv_weights_pack(s->spec, s->form, s->plan->call->in[1].data, host);
 }
 
 static sac_result get_weights(void *arg, enum conv_form form, const void **device)
@@ -97,7 +124,7 @@ static void conv_release(void *state)
 static sac_result make_ready(struct sac_device *dev, struct conv_state *s,
                              struct sac_kernel_plan *plan)
 {
-    struct source                    source = {plan, &s->spec, CONV_FORM_LAST};
+    struct source                    source = {dev, plan, &s->spec, CONV_FORM_LAST};
     const struct conv_weights_source weights = {get_weights, &source};
     sac_result                       res = get_bias(&source, &s->bias);
     if (res == SAC_OK)

@@ -66,31 +66,57 @@ static struct sac_kernel_offer matmul_supports(struct sac_device                
 /* ---- constants ---- */
 
 struct source {
+    struct sac_device        *dev;
     const struct sac_operand *o;
     float                     scale;
     bool                      half;
+    void                     *host;
 };
+
+/* Large constants are converted by several threads. */
+enum { PIECES = 8, LARGE = 128 << 10 };
+
+static void fill_part(const struct source *s, int64_t begin, int64_t end)
+{
+    const float *from = s->o->data;
+    for (int64_t i = begin; i < end; i++)
+        if (s->half)
+            ((uint16_t *)s->host)[i] = sac_float_to_half(from[i] * s->scale);
+        else
+            ((float *)s->host)[i] = from[i] * s->scale;
+}
+
+static void fill_piece(void *arg, int piece, int worker)
+{
+    const struct source *s = arg;
+    const int64_t        count = sac_operand_elements(s->o);
+    (void)worker;
+    fill_part(s, count * piece / PIECES, count * (piece + 1) / PIECES);
+}
 
 static void fill_constant(void *arg, void *host)
 {
-    const struct source *s = arg;
-    const float         *from = s->o->data;
-    const int64_t        count = sac_operand_elements(s->o);
-    for (int64_t i = 0; i < count; i++)
-        if (s->half)
-            ((uint16_t *)host)[i] = sac_float_to_half(from[i] * s->scale);
-        else
-            ((float *)host)[i] = from[i] * s->scale;
+    struct source *s = arg;
+    const int64_t  count = sac_operand_elements(s->o);
+    s->host = host;
+    if (count > LARGE)
+        sac_device_parallel(s->dev, PIECES, fill_piece, s);
+    else
+        fill_part(s, 0, count);
 }
 
-static sac_result take_constants(struct matmul_state *s, struct sac_kernel_plan *plan)
+static sac_result take_constants(struct sac_device *dev, struct matmul_state *s,
+                                 struct sac_kernel_plan *plan)
 {
     struct sac_weights *w = plan->weights;
     sac_result          res = SAC_OK;
     for (int i = 0; i < 4 && res == SAC_OK && w; i++) {
         const struct sac_operand *o = &plan->call->in[i];
-        struct source             source = {o, i == 2 && s->spec.bias ? s->spec.bias_scale : 1,
-                                            s->spec.precision == SAC_PRECISION_FP16};
+        const bool                is_bias = i == 2 && s->spec.bias;
+        struct source             source = {.dev = dev,
+                                            .o = o,
+                                            .scale = is_bias ? s->spec.bias_scale : 1,
+                                            .half = s->spec.precision == SAC_PRECISION_FP16};
         char                      form[64];
         void                     *device = NULL;
         if (!sac_op_has(plan->call, i) || !o->data)
@@ -315,7 +341,7 @@ static void matmul_release(void *state)
 
 static sac_result make(struct sac_device *dev, struct matmul_state *s, struct sac_kernel_plan *plan)
 {
-    sac_result res = take_constants(s, plan);
+    sac_result res = take_constants(dev, s, plan);
     if (res == SAC_OK)
         res = cuda_enter(dev);
     if (res != SAC_OK)
