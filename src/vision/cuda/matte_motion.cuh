@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mattes: where blocks and cells were in the frame before, and what they keep of it. */
+#pragma once
+
+#include "vision/cuda/matte_cells.cuh"
+
+namespace
+{
+
+/* ---- motion ---- */
+
+enum {
+    BLOCK = SAC_MATTE_BLOCK,
+    REACH = SAC_MATTE_REACH,
+    FINE = SAC_MATTE_FINE,
+    WARPS = THREADS / LANES,
+    HALF_BEFORE = BLOCK + 2 * REACH,
+    SIDE = 2 * REACH + 1, /* candidates, each way */
+    FINE_SIDE = 2 * FINE + 1,
+    FINE_BEFORE = BLOCK + 2 * FINE,
+    COLUMN = REACH + 1 /* candidates of a lane, one below the other: two lanes share a column */
+};
+static_assert(MARGIN / 2 - BLOCK / 4 - REACH == 4 && MARGIN % 8 == 0,
+              "where a block is looked for begins at a multiple of four");
+
+/* What a warp looks at: a block, and where it may have been, also of half size. Rows are longer by
+ * a word: a place that is no multiple of four reads past the last one. */
+struct search_room {
+    uint32_t now[BLOCK][BLOCK / 4], before[FINE_BEFORE][FINE_BEFORE / 4 + 1];
+    uint32_t half_now[BLOCK][BLOCK / 4], half_before[HALF_BEFORE][HALF_BEFORE / 4 + 1];
+};
+
+__device__ uint32_t least_of_warp(uint32_t v)
+{
+    for (int half = LANES / 2; half > 0; half /= 2) {
+        const uint32_t other = __shfl_xor_sync(~0u, v, half);
+        v = other < v ? other : v;
+    }
+    return v;
+}
+
+/* The sum of differences of a block to itself: every lane has it. The block stays in the room. */
+__device__ int still_difference(const uint8_t *now, const uint8_t *before, int pitch, bool wide,
+                                search_room &r, int lane)
+{
+    int sum = 0;
+    if (lane < BLOCK * BLOCK / 4) {
+        const ptrdiff_t at = (ptrdiff_t)(lane / 2) * pitch + lane % 2 * 4;
+        const uint32_t  four = four_at(now + at, wide);
+        r.now[lane / 2][lane % 2] = four;
+        sum = (int)add_differences(four, four_at(before + at, wide), 0);
+    }
+    for (int half = LANES / 2; half > 0; half /= 2)
+        sum += __shfl_xor_sync(~0u, sum, half);
+    return sum;
+}
+
+/* Block x, y of half size, and all around it in the frame before. */
+__device__ void copy_halves(const cuda_matte_job &job, int pitch, int x, int y, search_room &r,
+                            int lane)
+{
+    const int      left = x * BLOCK / 2 + 4, top = y * BLOCK / 2 + 4;
+    const uint8_t *from = job.half_before + (ptrdiff_t)top * pitch + left;
+    const uint8_t *now = job.half + (ptrdiff_t)(top + REACH) * pitch + left + REACH;
+    for (int i = lane; i < HALF_BEFORE * (HALF_BEFORE / 4); i += LANES) {
+        const int row = i / (HALF_BEFORE / 4), word = i % (HALF_BEFORE / 4);
+        r.half_before[row][word] =
+            *(const uint32_t *)(const void *)(from + (ptrdiff_t)row * pitch + word * 4);
+    }
+    if (lane < BLOCK * BLOCK / 4)
+        r.half_now[lane / 2][lane % 2] =
+            four_at(now + (ptrdiff_t)(lane / 2) * pitch + lane % 2 * 4, true);
+}
+
+/* The cells about where the coarse search leads. */
+__device__ void copy_before(const uint8_t *before, int pitch, bool wide, sac_matte_move coarse,
+                            search_room &r, int lane)
+{
+    const uint8_t *from = before + (ptrdiff_t)(2 * coarse.y - FINE) * pitch + 2 * coarse.x - FINE;
+    for (int i = lane; i < FINE_BEFORE * (FINE_BEFORE / 4); i += LANES) {
+        const int row = i / (FINE_BEFORE / 4), word = i % (FINE_BEFORE / 4);
+        r.before[row][word] = four_at(from + (ptrdiff_t)row * pitch + word * 4, wide);
+    }
+}
+
+/* Differences of a block of half size to seven places, one below the other. */
+__device__ void column_differences(const search_room &r, int x, int y, uint32_t out[COLUMN])
+{
+    for (int i = 0; i < COLUMN; i++)
+        out[i] = 0;
+#pragma unroll
+    for (int row = 0; row < BLOCK + COLUMN - 1; row++) {
+        const uint32_t left = four_of(r.half_before[y + row], x),
+                       right = four_of(r.half_before[y + row], x + 4);
+#pragma unroll
+        for (int i = 0; i < COLUMN; i++)
+            if (row >= i && row - i < BLOCK)
+                out[i] = add_differences(left, r.half_now[row - i][0],
+                                         add_differences(right, r.half_now[row - i][1], out[i]));
+    }
+}
+
+/* Numbers of candidates are those of the host's loops: row by row, from 1 on. */
+__device__ sac_matte_move coarse_move(const search_room &r, int lane)
+{
+    const int x = lane % SIDE, y = lane / SIDE * REACH;
+    uint32_t  best = ~0u;
+    if (lane < 2 * SIDE) {
+        uint32_t off[COLUMN];
+        column_differences(r, x, y, off);
+#pragma unroll
+        for (int i = 0; i < COLUMN; i++) {
+            const uint32_t it =
+                sac_matte_candidate((int)off[i], x - REACH, y + i - REACH, (y + i) * SIDE + x + 1);
+            best = it < best ? it : best;
+            if (x == REACH && y + i == REACH) { /* staying comes first among equals */
+                const uint32_t stay = sac_matte_candidate((int)off[i], 0, 0, 0);
+                best = stay < best ? stay : best;
+            }
+        }
+    }
+    best = least_of_warp(best);
+    const int      number = (int)(best & 0xfff) - 1;
+    sac_matte_move move = {0, 0};
+    if (number >= 0) {
+        move.x = (int16_t)(number % SIDE - REACH);
+        move.y = (int16_t)(number / SIDE - REACH);
+    }
+    return move;
+}
+
+__device__ sac_matte_move fine_move(const search_room &r, sac_matte_move coarse, int still,
+                                    int lane)
+{
+    const int column = lane % FINE_SIDE, line = lane / FINE_SIDE;
+    uint32_t  best = sac_matte_candidate(still, 0, 0, 0);
+    if (lane < FINE_SIDE * FINE_SIDE) {
+        uint32_t off = 0;
+#pragma unroll
+        for (int row = 0; row < BLOCK; row++) {
+            const uint32_t *before = r.before[line + row];
+            off = add_differences(four_of(before, column), r.now[row][0], off);
+            off = add_differences(four_of(before, column + 4), r.now[row][1], off);
+        }
+        const uint32_t it = sac_matte_candidate((int)off, 2 * coarse.x + column - FINE,
+                                                2 * coarse.y + line - FINE, lane + 1);
+        best = it < best ? it : best;
+    }
+    best = least_of_warp(best);
+    const int      number = (int)(best & 0xfff) - 1;
+    sac_matte_move move = {0, 0};
+    if (number >= 0) {
+        move.x = (int16_t)(2 * coarse.x + number % FINE_SIDE - FINE);
+        move.y = (int16_t)(2 * coarse.y + number / FINE_SIDE - FINE);
+    }
+    return move;
+}
+
+__device__ int blocks_along(int cells)
+{
+    return (cells + BLOCK - 1) / BLOCK;
+}
+
+/* A warp for each block. */
+__global__ void __launch_bounds__(THREADS)
+    search_blocks(const __grid_constant__ cuda_matte_params p)
+{
+    __shared__ search_room rooms[WARPS];
+    const cuda_matte_job  &job = p.jobs[blockIdx.z];
+    const int              lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+    const int              across = blocks_along(job.x.cells), pitch = p.luma_pitch;
+    const int              x = blockIdx.x * WARPS + warp, y = blockIdx.y;
+    search_room           &r = rooms[warp];
+    if (!job.moves || x >= across || y >= blocks_along(job.y.cells))
+        return;
+    const ptrdiff_t at = (ptrdiff_t)(y * BLOCK) * pitch + x * BLOCK;
+    const uint8_t  *now = job.luma + at, *before = job.luma_before + at;
+    const int       still = still_difference(now, before, pitch, job.wide_luma, r, lane);
+    sac_matte_move  move = {0, 0};
+    if (still > SAC_MATTE_STILL) { /* for all lanes */
+        copy_halves(job, p.half_pitch, x, y, r, lane);
+        __syncwarp();
+        const sac_matte_move coarse = coarse_move(r, lane);
+        copy_before(before, pitch, job.wide_luma, coarse, r, lane);
+        __syncwarp();
+        move = fine_move(r, coarse, still, lane);
+    }
+    if (lane == 0)
+        job.move[y * across + x] = move;
+}
+
+/* ---- where cells were ---- */
+
+/* Where a cell was and the sum of differences to that, in one word. */
+enum { NOWHERE = 64 };
+
+__device__ uint32_t pack_former(sac_matte_move move, int residual)
+{
+    return (uint32_t)residual << 16 | (uint32_t)(move.y + NOWHERE) << 8 |
+           (uint32_t)(move.x + NOWHERE);
+}
+
+/* Bytes x - 1 to x + 6 of three rows about a cell. */
+struct surroundings {
+    uint32_t of[3][2];
+};
+
+__device__ surroundings surroundings_of(const uint8_t *cell, int pitch, bool wide)
+{
+    surroundings   s;
+    const uint8_t *row = cell - pitch - 1;
+#pragma unroll
+    for (int j = 0; j < 3; j++, row += pitch) {
+        s.of[j][0] = four_at(row, wide);
+        s.of[j][1] = four_at(row + 4, wide);
+    }
+    return s;
+}
+
+/* Sums of differences over the 3 x 3 cells about each of four. */
+__device__ void residuals_of(const surroundings &a, const surroundings &b, uint32_t out[PIXELS])
+{
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        out[i] = 0;
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        const uint32_t left = __vabsdiffu4(a.of[j][0], b.of[j][0]),
+                       right = __vabsdiffu4(a.of[j][1], b.of[j][1]);
+        out[0] = __dp4a(left, 0x00010101u, out[0]);
+        out[1] = __dp4a(left, 0x01010100u, out[1]);
+        out[2] = __dp4a(left, 0x01010000u, __dp4a(right, 0x00000001u, out[2]));
+        out[3] = __dp4a(left, 0x01000000u, __dp4a(right, 0x00000101u, out[3]));
+    }
+}
+
+__device__ bool same_move(sac_matte_move a, sac_matte_move b)
+{
+    return a.x == b.x && a.y == b.y;
+}
+
+/* Of staying and the moves of the blocks that a quarter of a block lies between, its own first:
+ * four cells of one. */
+__global__ void __launch_bounds__(THREADS) find_cells(const __grid_constant__ cuda_matte_params p)
+{
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
+    const int             width = job.x.cells, height = job.y.cells, pitch = p.luma_pitch;
+    if (!job.moves)
+        return;
+    const tile t = tile_of(QUAD_TILE, QUADS);
+    const int  x = t.x + threadIdx.x * PIXELS, y = t.y + threadIdx.y;
+    if (x >= width || y >= height)
+        return;
+    const bool wide = job.wide_luma;
+    const int  across = blocks_along(width), bx = x / BLOCK, by = y / BLOCK;
+    const int  sx = clamp_to(bx + (x / (BLOCK / 2) & 1 ? 1 : -1), 0, across - 1);
+    const int  sy = clamp_to(by + (y / (BLOCK / 2) & 1 ? 1 : -1), 0, blocks_along(height) - 1);
+    const sac_matte_move none = {0, 0};
+    const sac_matte_move moves[4] = {job.move[by * across + bx], job.move[by * across + sx],
+                                     job.move[sy * across + bx], job.move[sy * across + sx]};
+    const ptrdiff_t      at = (ptrdiff_t)y * pitch + x;
+    const surroundings   now = surroundings_of(job.luma + at, pitch, wide);
+    uint32_t             best[PIXELS], former[PIXELS];
+    residuals_of(now, surroundings_of(job.luma_before + at, pitch, wide), best);
+#pragma unroll
+    for (int k = 0; k < PIXELS; k++)
+        former[k] = pack_former(none, (int)best[k]);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        bool known = same_move(moves[i], none);
+#pragma unroll
+        for (int k = 0; k < i; k++)
+            known = known || same_move(moves[i], moves[k]);
+        if (known)
+            continue;
+        const ptrdiff_t to = at + (ptrdiff_t)moves[i].y * pitch + moves[i].x;
+        uint32_t        off[PIXELS];
+        residuals_of(now, surroundings_of(job.luma_before + to, pitch, wide), off);
+#pragma unroll
+        for (int k = 0; k < PIXELS; k++) {
+            off[k] += SAC_MATTE_MOVE_COST;
+            if (off[k] < best[k]) {
+                best[k] = off[k];
+                former[k] = pack_former(moves[i], (int)off[k]);
+            }
+        }
+    }
+    store_four(job.former + (ptrdiff_t)y * p.spec.width + x, clamp_to(width - x, 0, PIXELS),
+               former);
+}
+
+/* ---- what stays of former shares ---- */
+
+/* What one frame has for a cell of the next one's; kept SAC_MATTE_ONE and share 0: the former share
+ * stays as it is. */
+struct trace_step {
+    int16_t share;
+    int     kept;
+};
+
+/* Back through the frames of one launch, up to where the former share does not matter; then forth.
+ * former, share: what job `number` has for cell x, y. */
+__device__ int16_t trace_share(const cuda_matte_params &p, int number, int first, int x, int y,
+                               uint32_t former, int16_t share)
+{
+    trace_step     step[CUDA_MATTE_CHAIN];
+    const uint32_t pitch = (uint32_t)p.spec.width;
+    int            count = 0;
+    int16_t        value = 0;
+#pragma unroll
+    for (int i = 0; i < CUDA_MATTE_CHAIN; i++) {
+        const cuda_matte_job &job = p.jobs[number];
+        const bool            alone = job.image < 0;
+        if (i > 0) {
+            const uint32_t at = (uint32_t)y * pitch + (uint32_t)x;
+            former = read_only(job.former + at);
+            share = alone ? 0 : read_only(job.raw + at);
+        }
+        step[i].share = share;
+        step[i].kept = alone ? SAC_MATTE_ONE : sac_matte_kept(share, (int)(former >> 16), p.smooth);
+        count = i + 1;
+        if (step[i].kept == 0)
+            break;
+        x = clamp_to(x + (int)(former & 0xff) - NOWHERE, 0, job.x.cells - 1);
+        y = clamp_to(y + (int)(former >> 8 & 0xff) - NOWHERE, 0, job.y.cells - 1);
+        if (job.depth == first) {
+            value = read_only(job.share_before + ((uint32_t)y * pitch + (uint32_t)x));
+            break;
+        }
+        number = job.before;
+    }
+#pragma unroll
+    for (int i = CUDA_MATTE_CHAIN - 1; i >= 0; i--)
+        if (i < count)
+            value = sac_matte_blend(step[i].share, value, step[i].kept);
+    return value;
+}
+
+/* Frames that have from `first` to first + CUDA_MATTE_CHAIN - 1 others before them. */
+__global__ void __launch_bounds__(THREADS)
+    take_over(const __grid_constant__ cuda_matte_params p, int first)
+{
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
+    const int             width = job.x.cells, height = job.y.cells;
+    if (!job.moves || job.depth < first || job.depth >= first + CUDA_MATTE_CHAIN)
+        return;
+    const tile t = tile_of(QUAD_TILE, QUADS);
+    if (t.x >= width || t.y >= height)
+        return;
+    const int      x = t.x + threadIdx.x * PIXELS, y = t.y + threadIdx.y;
+    const int      count = y < height ? clamp_to(width - x, 0, PIXELS) : 0;
+    const uint32_t at = (uint32_t)y * (uint32_t)p.spec.width + (uint32_t)x;
+    int16_t        share[PIXELS] = {};
+    uint32_t       former[PIXELS] = {};
+    load_four(job.former + at, count, former);
+    if (job.image >= 0)
+        load_four(job.raw + at, count, share);
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        if (i < count)
+            share[i] = trace_share(p, blockIdx.z, first, x + i, y, former[i], share[i]);
+    store_four(job.share + at, count, share);
+    if (job.summary && job.image < 0)
+        add_to_summary(job, count, share, x, y);
+}
+
+} // namespace
