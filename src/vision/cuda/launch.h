@@ -267,23 +267,24 @@ struct cuda_matte_job {
     int32_t               before; /* which job was the frame before; -1: one of an earlier batch */
     int32_t               depth;  /* how many such there are one behind the other */
     bool                  moves;  /* shares are taken over from the frame before */
-    bool           wide_frame;    /* four pixels from a multiple of four on can be read at once */
-    bool           wide_out;      /* and written */
-    bool           wide_luma;     /* the same of the planes of luma */
-    int16_t       *raw, *share;   /* shares before and after smoothing; may be one plane */
-    const int16_t *share_before;
-    uint8_t       *luma; /* cell 0, 0 */
-    const uint8_t *luma_before;
-    uint8_t       *half; /* luma of half size; NULL: nobody asks for it */
-    uint8_t       *half_before;
-    bool           halves_before; /* which is made here: the frame before is of an earlier batch */
-    int16_t       *share_kept;    /* where they are copied in the end; NULL: nowhere */
-    uint8_t       *luma_kept;
+    bool                  few;    /* four pixels side by side lie between three cells */
+    bool                  words;  /* rows of the frame are read four bytes at a time */
+    bool                  wide_out;    /* those of the matte are written so */
+    bool                  wide_luma;   /* the same of the planes of luma */
+    int16_t              *raw, *share; /* shares before and after smoothing; may be one plane */
+    const int16_t        *share_before;
+    uint8_t              *luma; /* cell 0, 0 */
+    const uint8_t        *luma_before;
+    uint8_t              *half; /* luma of half size; NULL: nobody asks for it */
+    uint8_t              *half_before;
+    bool     halves_before; /* which is made here: the frame before is of an earlier batch */
+    int16_t *share_kept;    /* where they are copied in the end; NULL: nowhere */
+    uint8_t *luma_kept;
     struct sac_matte_summary *summary; /* NULL: not asked */
     /* Scratch. */
     struct cuda_matte_sum  *sum;
     struct sac_matte_span  *span_x, *span_y;
-    uint32_t               *tap_x, *tap_y; /* pixels; along x from a multiple of eight on */
+    uint32_t               *tap_x, *tap_y; /* pixels; along x from a multiple of four on */
     struct sac_matte_move  *move;          /* blocks */
     uint32_t               *former; /* cells: where they were, and how well they were found */
     int16_t                *closed;
@@ -307,13 +308,14 @@ struct cuda_matte_params {
     struct cuda_matte_job   *jobs;    /* [n], device memory, filled first */
     int                      n;
     int                      luma_pitch, half_pitch;
-    bool                     classes, turned;
+    bool                     classes;
+    bool                     turned, upright; /* some frame is; one that is not read by words */
     int                      guide, hole, smooth;
     double                   variance;
     struct sac_matte_stretch stretch;
     int                      table_max;                  /* entries of a job's tables */
     int                      cells_x_max, cells_y_max;   /* of a job */
-    int                      pixels_x_max, pixels_y_max; /* across from a multiple of eight on */
+    int                      pixels_x_max, pixels_y_max; /* across from a multiple of four on */
     int                      depth_max;                  /* -1: no shares are taken over */
     bool                     kept;                       /* something is copied in the end */
 };

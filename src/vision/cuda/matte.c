@@ -19,12 +19,18 @@ struct matte_round {
 
 /* ---- one job ---- */
 
-static bool reads_four(const struct sac_surface *s)
+static bool reads_words(const struct sac_surface *s)
 {
     const uintptr_t at = (uintptr_t)s->plane[0] | s->pitch[0];
     if (s->turned || sac_rgb_step(s->format))
         return false;
     return at % (s->format == SAC_PIXEL_P010 ? 8 : 4) == 0;
+}
+
+/* No cell has more pixels, one way, than are looked at. */
+static bool samples_all(const struct sac_matte_axis *a)
+{
+    return a->step * SAC_MATTE_SAMPLES > 1 + 1e-3;
 }
 
 static bool has_pixels(const struct cuda_matte_job *m)
@@ -47,11 +53,12 @@ static sac_result job_init(struct matte_round *r, int i)
         .before = -1,
         .moves =
             !r->style->classes && job->state.has_before && (r->style->smooth > 0 || job->image < 0),
-        .wide_out = ((uintptr_t)job->out->plane[0] | job->out->pitch_bytes[0]) % 8 == 0,
+        .wide_out = ((uintptr_t)job->out->plane[0] | job->out->pitch_bytes[0]) % 4 == 0,
         .summary = job->summary,
     };
     sac_matte_axes_of(r->spec, job, &m->x, &m->y);
-    m->wide_frame = reads_four(&m->frame);
+    m->few = 3 * m->x.step < 1;
+    m->words = reads_words(&m->frame) && samples_all(&m->x) && samples_all(&m->y);
     if (m->x.from == m->x.until || m->y.from == m->y.until) {
         m->x.cells = m->y.cells = 0;
         m->moves = false;
@@ -129,7 +136,7 @@ static void *part(uintptr_t *at, size_t count, size_t size)
 /* Tables, of which the longest counts. */
 static int lay_out_tables(struct cuda_matte_job *m, bool classes, uintptr_t *at)
 {
-    const int across = ((m->x.until + 7) & -8) - (m->x.from & -8), down = m->y.until - m->y.from;
+    const int across = ((m->x.until + 3) & -4) - (m->x.from & -4), down = m->y.until - m->y.from;
     m->tap_x = part(at, (size_t)across, sizeof *m->tap_x);
     m->tap_y = part(at, (size_t)down, sizeof *m->tap_y);
     if (classes)
@@ -228,9 +235,10 @@ static void measure(struct matte_round *r)
             continue;
         find_chain(r, i);
         p->turned |= m->frame.turned;
+        p->upright |= !m->words;
         p->cells_x_max = SAC_MAX(p->cells_x_max, m->x.cells);
         p->cells_y_max = SAC_MAX(p->cells_y_max, m->y.cells);
-        p->pixels_x_max = SAC_MAX(p->pixels_x_max, m->x.until - (m->x.from & -8));
+        p->pixels_x_max = SAC_MAX(p->pixels_x_max, m->x.until - (m->x.from & -4));
         p->pixels_y_max = SAC_MAX(p->pixels_y_max, m->y.until - m->y.from);
     }
 }

@@ -22,8 +22,8 @@ static_assert(sizeof(job_list) + 2 * sizeof(void *) <= 4096, "a launch's paramet
 
 __device__ void fill_tables(const cuda_matte_job &job, int i, bool nearest)
 {
-    const int left = job.x.from & -STRIP, down = job.y.until - job.y.from;
-    if (left + i < ((job.x.until + STRIP - 1) & -STRIP))
+    const int left = job.x.from & -PIXELS, down = job.y.until - job.y.from;
+    if (left + i < ((job.x.until + PIXELS - 1) & -PIXELS))
         job.tap_x[i] = pack_tap(job.x, clamp_to(left + i, job.x.from, job.x.until - 1), nearest);
     if (i < down)
         job.tap_y[i] = pack_tap(job.y, job.y.from + i, nearest);
@@ -118,35 +118,36 @@ void launch_motion(const cuda_matte_params &p, cudaStream_t stream)
         CUDA_LAUNCH(take_over, quads(p, 0), block, stream, p, first);
 }
 
-template <typename CELL> void launch_pixels(const cuda_matte_params &p, cudaStream_t stream)
+template <typename T, reading READING>
+void launch_read(const cuda_matte_params &p, cudaStream_t stream)
 {
-    const dim3 grid = areas(p, CUDA_MATTE_AREA_Y), block(STRIPS, STRIPS);
-    if (p.turned)
-        CUDA_LAUNCH((fill_pixels<CELL, true>), grid, block, stream, p);
-    else
-        CUDA_LAUNCH((fill_pixels<CELL, false>), grid, block, stream, p);
+    const dim3 block(TILE_X, TILE_Y), pixels = areas(p, CUDA_MATTE_AREA_Y), threads(ACROSS, DOWN);
+    CUDA_LAUNCH((fill_cells<T, READING>), quads(p, MARGIN), dim3(QUADS, QUADS), stream, p);
+    if (p.depth_max >= 0)
+        launch_motion(p, stream);
+    if (p.hole > 0)
+        CUDA_LAUNCH(close_holes, tiles(p, 0, CLOSE_X - 2 * p.hole, CLOSE_Y - 2 * p.hole), block,
+                    stream, p);
+    if (p.guide > 0) {
+        const dim3 strips = tiles(p, 0, LANES - 2 * p.guide, WALKS * WALK), walks(LANES, WALKS);
+        CUDA_LAUNCH(walk_windows<fit_rule>, strips, walks, stream, p);
+        CUDA_LAUNCH(walk_windows<mean_rule>, strips, walks, stream, p);
+        CUDA_LAUNCH((fill_pixels<guided_cell, READING>), pixels, threads, stream, p);
+    } else {
+        CUDA_LAUNCH((fill_pixels<level_cell, WORDS>), pixels, threads, stream, p);
+    }
+    if (p.kept)
+        CUDA_LAUNCH(keep_planes, tiles(p, MARGIN, TILE_X, TILE_Y), block, stream, p);
 }
 
 template <typename T> void launch_matte(const cuda_matte_params &p, cudaStream_t stream)
 {
-    const dim3 block(TILE_X, TILE_Y);
     if (p.turned)
-        CUDA_LAUNCH((fill_cells<T, true>), quads(p, MARGIN), dim3(QUADS, QUADS), stream, p);
+        launch_read<T, TURNED>(p, stream);
+    else if (p.upright)
+        launch_read<T, UPRIGHT>(p, stream);
     else
-        CUDA_LAUNCH((fill_cells<T, false>), quads(p, MARGIN), dim3(QUADS, QUADS), stream, p);
-    if (p.depth_max >= 0)
-        launch_motion(p, stream);
-    if (p.hole > 0)
-        CUDA_LAUNCH(close_holes, tiles(p, 0, TILE_X, CLOSE_Y), block, stream, p);
-    if (p.guide > 0) {
-        CUDA_LAUNCH(fit_lines, tiles(p, 0, TILE_X, LINE_Y), block, stream, p);
-        CUDA_LAUNCH(mean_lines, tiles(p, 0, TILE_X, LINE_Y), block, stream, p);
-        launch_pixels<guided_cell>(p, stream);
-    } else {
-        launch_pixels<level_cell>(p, stream);
-    }
-    if (p.kept)
-        CUDA_LAUNCH(keep_planes, tiles(p, MARGIN, TILE_X, TILE_Y), block, stream, p);
+        launch_read<T, WORDS>(p, stream);
 }
 
 template <typename T> void launch(const cuda_matte_params &p, cudaStream_t stream)

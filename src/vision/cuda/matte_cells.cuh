@@ -209,34 +209,46 @@ __device__ void shares_of(const sac_matte_spec &s, const numbers<T> &in, int x, 
     } else {
         in.four(0, x, y, count, v);
     }
+    if (s.form == SAC_MATTE_LABEL) {
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            out[i] = sac_matte_share_of_label(&s, v[i]);
+        return;
+    }
+    if (s.form == SAC_MATTE_LOGIT) {
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            v[i] = sac_sigmoid(v[i]);
+    }
 #pragma unroll
     for (int i = 0; i < PIXELS; i++)
-        out[i] = s.form == SAC_MATTE_LABEL   ? sac_matte_share_of_label(&s, v[i])
-                 : s.form == SAC_MATTE_LOGIT ? sac_matte_share(sac_sigmoid(v[i]))
-                                             : sac_matte_share(v[i]);
+        out[i] = sac_matte_share(v[i]);
 }
 
 /* ---- luma ---- */
 
+/* How a launch reads its frames. A kernel that has no other way than words is short. */
+enum reading { WORDS, UPRIGHT, TURNED };
+
 /* The format is one for all of a block. */
-template <bool TURNED, typename BODY>
+template <reading READING, typename BODY>
 __device__ auto read_as(enum sac_pixel_format format, BODY body)
 {
     switch (format) {
-    case SAC_PIXEL_P010: return body(sac_reading{SAC_PIXEL_P010, TURNED});
+    case SAC_PIXEL_P010: return body(sac_reading{SAC_PIXEL_P010, READING == TURNED});
     case SAC_PIXEL_NV12:
     case SAC_PIXEL_I420:
-    case SAC_PIXEL_GRAY8: return body(sac_reading{SAC_PIXEL_GRAY8, TURNED});
-    default: return body(sac_reading{format, TURNED});
+    case SAC_PIXEL_GRAY8: return body(sac_reading{SAC_PIXEL_GRAY8, READING == TURNED});
+    default: return body(sac_reading{format, READING == TURNED});
     }
 }
 
-template <bool TURNED>
+template <reading READING>
 __device__ uint8_t mean_of(const cuda_matte_job &job, const sac_matte_span &sx,
                            const sac_matte_span &sy)
 {
     const int     across = sac_matte_samples(&sx), down = sac_matte_samples(&sy);
-    const int32_t sum = read_as<TURNED>(job.frame.format, [&](sac_reading r) {
+    const int32_t sum = read_as<READING>(job.frame.format, [&](sac_reading r) {
         int32_t all = 0;
         for (int j = 0; j < down; j++) {
             const int row = sac_matte_sample(&sy, j);
@@ -249,55 +261,85 @@ __device__ uint8_t mean_of(const cuda_matte_job &job, const sac_matte_span &sx,
     return sac_matte_mean(sum, sac_matte_inverse(across * down));
 }
 
-/* The sum of a cell's luma where its rows can be read word by word and all its pixels count. */
-__device__ int32_t sum_words(const cuda_matte_job &job, const sac_matte_span &sx,
-                             const sac_matte_span &sy)
+/* The first `count` bytes of a word; less than none are none. */
+__device__ uint32_t first_bytes(int count)
+{
+    return count >= 4 ? ~0u : ~(~0u << 8 * (count > 0 ? count : 0));
+}
+
+/* Sums of four cells' luma, two words of a row of each at a time, so that many are under way. What
+ * a cell does not reach counts as nothing, and is read where the cell begins. */
+__device__ void sums_of_four(const cuda_matte_job &job, const sac_matte_span sx[PIXELS],
+                             const sac_matte_span &sy, uint32_t sum[PIXELS])
 {
     const bool     words = job.frame.format == SAC_PIXEL_P010;
-    const int      scale = words ? 2 : 1, from = sx.first * scale, until = from + sx.length * scale;
+    const int      scale = words ? 2 : 1;
     const uint32_t ones = words ? 0x01000100u : 0x01010101u; /* of 16 bits the upper byte counts */
     const size_t   pitch = job.frame.pitch[0];
-    uint32_t       sum = 0;
-    for (int at = from & -4; at < until; at += 4) {
-        const int      low = from - at, high = at + 4 - until;
-        const uint8_t *row = job.frame.plane[0] + (size_t)sy.first * pitch + at;
-        uint32_t       mask = ones;
-        mask = low > 0 ? mask & ~0u << 8 * low : mask;
-        mask = high > 0 ? mask & ~0u >> 8 * high : mask;
+    const uint8_t *first = job.frame.plane[0] + (size_t)sy.first * pitch;
+    int            end[PIXELS], longest = 0; /* bytes from a cell's first word on */
+    uint32_t       begin[PIXELS], mask[PIXELS][2];
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++) {
+        const int from = sx[i].first * scale;
+        begin[i] = (uint32_t)from & ~3u;
+        end[i] = (from & 3) + sx[i].length * scale;
+        mask[i][0] = first_bytes(end[i]) & ones << 8 * (from & 3);
+        longest = end[i] > longest ? end[i] : longest;
+        sum[i] = 0;
+    }
+#pragma unroll 1
+    for (int k = 0; k < longest; k += 8) {
+        uint32_t at[PIXELS][2];
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++) {
+            if (k > 0)
+                mask[i][0] = first_bytes(end[i] - k) & ones;
+            mask[i][1] = first_bytes(end[i] - k - 4) & ones;
+            at[i][0] = begin[i] + (uint32_t)(k < end[i] ? k : 0);
+            at[i][1] = begin[i] + (uint32_t)(k + 4 < end[i] ? k + 4 : 0);
+        }
+        const uint8_t *row = first;
 #pragma unroll 2
         for (int j = 0; j < sy.length; j++, row += pitch)
-            sum = __dp4a(read_only((const uint32_t *)(const void *)row), mask, sum);
+#pragma unroll
+            for (int i = 0; i < 2 * PIXELS; i++)
+                sum[i / 2] =
+                    __dp4a(read_only((const uint32_t *)(const void *)(row + at[i / 2][i % 2])),
+                           mask[i / 2][i % 2], sum[i / 2]);
     }
-    return (int32_t)sum;
 }
 
-/* Of a row's last pixels a word may reach past the frame. */
-__device__ bool has_words(const cuda_matte_job &job, const sac_matte_span &sx,
-                          const sac_matte_span &sy)
+/* Of four cells side by side. */
+template <reading READING> __device__ uint32_t lumas_of(const cuda_matte_job &job, int x, int y)
 {
-    const int scale = job.frame.format == SAC_PIXEL_P010 ? 2 : 1;
-    return job.wide_frame && sx.length <= SAC_MATTE_SAMPLES && sy.length <= SAC_MATTE_SAMPLES &&
-           (((sx.first + sx.length) * scale + 3) & -4) <= job.frame.width * scale;
-}
-
-template <bool TURNED> __device__ uint8_t luma_of(const cuda_matte_job &job, int x, int y)
-{
-    const sac_matte_span sx = job.span_x[clamp_to(x, 0, job.x.cells - 1)],
-                         sy = job.span_y[clamp_to(y, 0, job.y.cells - 1)];
-    if (TURNED || !has_words(job, sx, sy))
-        return mean_of<TURNED>(job, sx, sy);
-    return sac_matte_mean(sum_words(job, sx, sy), sac_matte_inverse(sx.length * sy.length));
+    const sac_matte_span sy = job.span_y[clamp_to(y, 0, job.y.cells - 1)];
+    sac_matte_span       sx[PIXELS];
+    uint32_t             sum[PIXELS], four = 0;
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        sx[i] = job.span_x[clamp_to(x + i, 0, job.x.cells - 1)];
+    if (READING == WORDS)
+        sums_of_four(job, sx, sy, sum);
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        four |= (uint32_t)(READING == WORDS
+                               ? sac_matte_mean((int32_t)sum[i],
+                                                sac_matte_inverse(sx[i].length * sy.length))
+                               : mean_of<READING>(job, sx[i], sy))
+                << 8 * i;
+    return four;
 }
 
 /* Luma of four cells, of which `count` are there. */
-template <bool TURNED>
+template <reading READING>
 __device__ uint32_t fill_luma(const cuda_matte_params &p, const cuda_matte_job &job, int x, int y,
                               int count)
 {
     uint8_t *to = job.luma + (ptrdiff_t)y * p.luma_pitch + x;
-    uint32_t four = 0;
-    for (int i = 0; i < count; i++)
-        four |= (uint32_t)luma_of<TURNED>(job, x + i, y) << 8 * i;
+    if (count == 0)
+        return 0;
+    const uint32_t four = lumas_of<READING>(job, x, y);
     if (count == PIXELS && job.wide_luma) {
         *(uint32_t *)(void *)to = four;
         return four;
@@ -346,7 +388,7 @@ __device__ void fill_half_before(const cuda_matte_params &p, const cuda_matte_jo
 }
 
 /* Shares of the grid, and luma with its margin, whose cells are those next to them. */
-template <typename T, bool TURNED>
+template <typename T, reading READING>
 __global__ void __launch_bounds__(THREADS) fill_cells(const __grid_constant__ cuda_matte_params p)
 {
     __shared__ uint32_t   luma[QUADS][QUADS];
@@ -356,11 +398,11 @@ __global__ void __launch_bounds__(THREADS) fill_cells(const __grid_constant__ cu
     const int             x = t.x + threadIdx.x * PIXELS - MARGIN, y = t.y + threadIdx.y - MARGIN;
     if (width == 0 || t.x >= width + 2 * MARGIN || t.y >= height + 2 * MARGIN)
         return;
-    const int lumas = y < height + MARGIN ? clamp_to(width + MARGIN - x, 0, PIXELS) : 0;
-    luma[threadIdx.y][threadIdx.x] = fill_luma<TURNED>(p, job, x, y, lumas);
+    const int  lumas = y < height + MARGIN ? clamp_to(width + MARGIN - x, 0, PIXELS) : 0;
     const bool in = job.image >= 0 && x >= 0 && y >= 0 && y < height;
     const int  count = in ? clamp_to(width - x, 0, PIXELS) : 0;
     int16_t    share[PIXELS] = {};
+    luma[threadIdx.y][threadIdx.x] = fill_luma<READING>(p, job, x, y, lumas);
     if (count > 0) {
         shares_of(p.spec, numbers_of<T>(p, job), x, y, count, share);
         store_four(job.raw + (ptrdiff_t)y * p.spec.width + x, count, share);

@@ -15,8 +15,7 @@ enum {
     MARGIN = SAC_MATTE_MARGIN,
     PIXELS = 4, /* of a thread, side by side; cells too */
     QUADS = CUDA_MATTE_QUADS,
-    QUAD_TILE = QUADS * PIXELS, /* cells of a row of a block */
-    STRIP = 2 * PIXELS          /* pixels of a thread of a matte */
+    QUAD_TILE = QUADS * PIXELS /* cells of a row of a block */
 };
 
 __device__ int thread_of_block()

@@ -336,6 +336,20 @@ __device__ int16_t trace_share(const cuda_matte_params &p, int number, int first
     return value;
 }
 
+/* The same where the frame before is of an earlier launch. */
+__device__ int16_t take_share(const cuda_matte_params &p, const cuda_matte_job &job, int x, int y,
+                              uint32_t former, int16_t share)
+{
+    const int kept =
+        job.image < 0 ? (int)SAC_MATTE_ONE : sac_matte_kept(share, (int)(former >> 16), p.smooth);
+    const int from_x = clamp_to(x + (int)(former & 0xff) - NOWHERE, 0, job.x.cells - 1),
+              from_y = clamp_to(y + (int)(former >> 8 & 0xff) - NOWHERE, 0, job.y.cells - 1);
+    return sac_matte_blend(share,
+                           read_only(job.share_before + ((uint32_t)from_y * (uint32_t)p.spec.width +
+                                                         (uint32_t)from_x)),
+                           kept);
+}
+
 /* Frames that have from `first` to first + CUDA_MATTE_CHAIN - 1 others before them. */
 __global__ void __launch_bounds__(THREADS)
     take_over(const __grid_constant__ cuda_matte_params p, int first)
@@ -351,14 +365,23 @@ __global__ void __launch_bounds__(THREADS)
     const int      count = y < height ? clamp_to(width - x, 0, PIXELS) : 0;
     const uint32_t at = (uint32_t)y * (uint32_t)p.spec.width + (uint32_t)x;
     int16_t        share[PIXELS] = {};
-    uint32_t       former[PIXELS] = {};
+    uint32_t       former[PIXELS];
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++)
+        former[i] = pack_former(sac_matte_move{0, 0}, 0);
     load_four(job.former + at, count, former);
     if (job.image >= 0)
         load_four(job.raw + at, count, share);
+    if (job.depth == first) {
 #pragma unroll
-    for (int i = 0; i < PIXELS; i++)
-        if (i < count)
-            share[i] = trace_share(p, blockIdx.z, first, x + i, y, former[i], share[i]);
+        for (int i = 0; i < PIXELS; i++)
+            share[i] = take_share(p, job, x + i, y, former[i], share[i]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            if (i < count)
+                share[i] = trace_share(p, blockIdx.z, first, x + i, y, former[i], share[i]);
+    }
     store_four(job.share + at, count, share);
     if (job.summary && job.image < 0)
         add_to_summary(job, count, share, x, y);

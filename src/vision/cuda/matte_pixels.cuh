@@ -25,23 +25,35 @@ __device__ quad quad_of(const sac_matte_axis &a, int x)
     return quad{x, first > 0 ? first : 0, end < PIXELS ? end : PIXELS};
 }
 
-/* Their luma, a byte each. */
-template <bool TURNED>
-__device__ uint32_t luma_of_quad(const sac_surface &s, bool wide, const quad &q, int y)
+/* Their luma as it is read: nothing waits for it yet. Words have what lies beside the crop too. */
+struct raw_luma {
+    uint32_t of[2]; /* the second is of 16 bits a pixel alone */
+};
+
+template <reading READING>
+__device__ raw_luma read_luma(const sac_surface &s, const uint8_t *row, bool words, const quad &q,
+                              int y)
 {
-    if (!TURNED && wide && q.whole()) {
-        const uint8_t *row = s.plane[0] + (size_t)y * s.pitch[0];
-        if (s.format != SAC_PIXEL_P010)
-            return *(const uint32_t *)(const void *)(row + q.x);
-        const uint32_t *two = (const uint32_t *)(const void *)(row + 2 * (size_t)q.x);
-        const uint32_t  a = two[0], b = two[1];
-        return (a >> 8 & 0xff) | (a >> 16 & 0xff00) | (b << 8 & 0xff0000) | (b & 0xff000000);
-    }
-    uint32_t luma = 0;
+    raw_luma raw = {};
+    if (READING == WORDS) {
+        const uint32_t *at = (const uint32_t *)(const void *)(row + (q.x << (int)words));
+        raw.of[0] = read_only(at);
+        if (words)
+            raw.of[1] = read_only(at + 1);
+    } else {
 #pragma unroll 1
-    for (int i = q.first; i < q.end; i++)
-        luma |= (uint32_t)sac_matte_luma(&s, sac_reading{s.format, TURNED}, q.x + i, y) << 8 * i;
-    return luma;
+        for (int i = q.first; i < q.end; i++)
+            raw.of[0] |=
+                (uint32_t)sac_matte_luma(&s, sac_reading{s.format, READING == TURNED}, q.x + i, y)
+                << 8 * i;
+    }
+    return raw;
+}
+
+/* A byte each. */
+template <reading READING> __device__ uint32_t luma_of(const raw_luma &raw, bool words)
+{
+    return READING == WORDS && words ? __byte_perm(raw.of[0], raw.of[1], 0x7531) : raw.of[0];
 }
 
 /* to: the first of the four. */
@@ -91,13 +103,24 @@ __device__ float float_of_share(int16_t share)
 #endif
 }
 
-/* A number that is one to a byte, as sac_byte_of. */
+/* A number that is one to a byte, as sac_byte_of: the lowest byte of what comes back. Added to a
+ * number whose last bit is one, towards 0, it loses its fraction; the conversion is slower. */
 __device__ uint32_t byte_of(float v)
 {
 #ifdef __CUDA_ARCH__
-    return __float2uint_rz(fminf(v + 0.5f, 255.5f)); /* what is below 0 becomes 0 */
+    return __float_as_uint(__fadd_rz(fmaxf(fminf(v + 0.5f, 255.5f), 0.0f), 8388608.0f));
 #else
     return sac_byte_of(v);
+#endif
+}
+
+/* One of four bytes, as float_of_share. */
+__device__ float float_of_byte(uint32_t four, int i)
+{
+#ifdef __CUDA_ARCH__
+    return __uint_as_float(__byte_perm(four, 0x4b000000u, 0x7440 | i)) - 8388608.0f;
+#else
+    return (float)(four >> 8 * i & 0xff);
 #endif
 }
 
@@ -132,62 +155,66 @@ struct area {
 
 __device__ area area_of(const cuda_matte_job &job, int height, int pixels, int rows)
 {
-    return area{(job.x.from & -STRIP) + (int)blockIdx.x * CUDA_MATTE_AREA_X +
+    return area{(job.x.from & -PIXELS) + (int)blockIdx.x * CUDA_MATTE_AREA_X +
                     (int)threadIdx.x * pixels,
                 job.y.from + (int)blockIdx.y * height + (int)threadIdx.y * rows};
 }
 
-/* A cell with the way to the next one. */
+/* What a cell has. */
 struct level_cell {
-    float base, base_step;
+    float base;
 };
-struct alignas(16) guided_cell {
-    float slope, slope_step, base, base_step;
+struct guided_cell {
+    float slope, base;
 };
 
-__device__ void read_cell(const cuda_matte_job &job, uint32_t at, uint32_t next, level_cell *out)
+/* The plane that has them, and one of it. */
+__device__ const int16_t *plane_of(const cuda_matte_job &job, const level_cell &)
 {
-    out->base = float_of_share(read_only(job.closed + at));
-    out->base_step = float_of_share(read_only(job.closed + next)) - out->base;
+    return job.closed;
 }
-
-__device__ void read_cell(const cuda_matte_job &job, uint32_t at, uint32_t next, guided_cell *out)
+__device__ const cuda_matte_mean *plane_of(const cuda_matte_job &job, const guided_cell &)
 {
-    const cuda_matte_mean a = read_mean(job.mean + at), b = read_mean(job.mean + next);
-    out->slope = a.slope;
-    out->slope_step = b.slope - a.slope;
-    out->base = a.base;
-    out->base_step = b.base - a.base;
+    return job.mean;
+}
+__device__ level_cell cell_of(const int16_t *at)
+{
+    return level_cell{float_of_share(read_only(at))};
+}
+__device__ guided_cell cell_of(const cuda_matte_mean *at)
+{
+    const cuda_matte_mean mean = read_mean(at);
+    return guided_cell{mean.slope, mean.base};
 }
 
 /* One row of cells as wide as a thread's pixels. */
 template <typename CELL> struct wide_row;
 template <> struct wide_row<level_cell> {
-    float           base[STRIP];
-    __device__ void set(int i, const level_cell &c, float part)
+    float           base[PIXELS];
+    __device__ void set(int i, const level_cell &a, const level_cell &b, float part)
     {
-        base[i] = c.base + c.base_step * part; /* sac_matte_between */
+        base[i] = sac_matte_between(a.base, b.base, part);
     }
 };
 template <> struct wide_row<guided_cell> {
-    float           slope[STRIP], base[STRIP];
-    __device__ void set(int i, const guided_cell &c, float part)
+    float           slope[PIXELS], base[PIXELS];
+    __device__ void set(int i, const guided_cell &a, const guided_cell &b, float part)
     {
-        slope[i] = c.slope + c.slope_step * part;
-        base[i] = c.base + c.base_step * part;
+        slope[i] = sac_matte_between(a.slope, b.slope, part);
+        base[i] = sac_matte_between(a.base, b.base, part);
     }
 };
 
-__device__ uint32_t pixel_of(const two_rows<wide_row<guided_cell>> &w, int i, float part, int luma,
-                             const sac_matte_stretch &stretch)
+__device__ uint32_t pixel_of(const two_rows<wide_row<guided_cell>> &w, int i, float part,
+                             float luma, const sac_matte_stretch &stretch)
 {
-    return byte_of(sac_matte_number(sac_matte_between(w.wide[0].slope[i], w.wide[1].slope[i], part),
-                                    sac_matte_between(w.wide[0].base[i], w.wide[1].base[i], part),
-                                    luma, stretch));
+    const float slope = sac_matte_between(w.wide[0].slope[i], w.wide[1].slope[i], part),
+                base = sac_matte_between(w.wide[0].base[i], w.wide[1].base[i], part);
+    return byte_of((slope * luma + base - stretch.low) * stretch.scale); /* sac_matte_number */
 }
 
 /* Without a guide the slope is 0, and adds nothing. */
-__device__ uint32_t pixel_of(const two_rows<wide_row<level_cell>> &w, int i, float part, int,
+__device__ uint32_t pixel_of(const two_rows<wide_row<level_cell>> &w, int i, float part, float,
                              const sac_matte_stretch &stretch)
 {
     return byte_of((sac_matte_between(w.wide[0].base[i], w.wide[1].base[i], part) - stretch.low) *
@@ -199,153 +226,122 @@ __device__ uint32_t bytes_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
     return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
 
-struct alignas(8) eight_bytes {
-    uint32_t of[2];
-};
-
-/* Two quads side by side. */
-__device__ void store_strip(uint8_t *to, bool wide, const quad q[2], const eight_bytes &bytes)
-{
-    if (wide && q[0].whole() && q[1].whole()) {
-        *(eight_bytes *)(void *)to = bytes;
-        return;
-    }
-    store_quad(to, wide, q[0], bytes.of[0]);
-    store_quad(to + PIXELS, wide, q[1], bytes.of[1]);
-}
-
 enum {
-    STRIPS = CUDA_MATTE_AREA_X / STRIP,
-    ROWS = CUDA_MATTE_AREA_Y / STRIPS, /* of a thread */
-    TOGETHER = 4,                      /* of these, whose luma is read at once */
-    CLASS_ROWS = CUDA_MATTE_CLASS_Y / TILE_Y,
-    STAGED_MAX = 2304 /* cells of a block of pixels that are copied to its shared memory */
+    ACROSS = CUDA_MATTE_AREA_X / PIXELS, /* threads of a block of pixels */
+    DOWN = THREADS / ACROSS,
+    ROWS = CUDA_MATTE_AREA_Y / DOWN, /* of a thread */
+    AHEAD = 2,                       /* rows whose luma is on its way */
+    CLASS_ROWS = CUDA_MATTE_CLASS_Y / TILE_Y
+};
+static_assert((int)ACROSS == (int)LANES && (int)ROWS <= (int)LANES, "a warp has a row of a block");
+
+/* Where a quad lies along its row of cells. */
+struct quad_cells {
+    quad_taps taps;
+    int       last; /* of the row */
+    bool      few;  /* the quad lies between three cells */
 };
 
-/* The cells under a block of pixels. */
-struct cell_window {
-    int left, top, width, height;
-};
+/* A row of cells, which begins at cell `row` of the plane. Where three cells are enough, those of
+ * the row below are read at the same time, for the next call. */
+template <typename CELL> struct cell_reader {
+    CELL near[3];
+    int  coming = -1; /* whose they are */
 
-__device__ cell_window window_of(const cuda_matte_job &job)
-{
-    const area at = area_of(job, CUDA_MATTE_AREA_Y, 0, 0);
-    const int  left = job.x.from & -STRIP, columns = (job.x.until + STRIP - 1) & -STRIP;
-    const int  x = at.x - left, y = (at.y - job.y.from);
-    const int  last_x =
-        (at.x + CUDA_MATTE_AREA_X < columns ? at.x + CUDA_MATTE_AREA_X : columns) - left - 1;
-    const int last_y =
-        (at.y + CUDA_MATTE_AREA_Y < job.y.until ? at.y + CUDA_MATTE_AREA_Y : job.y.until) -
-        job.y.from - 1;
-    const two_cells first[2] = {unpack_tap(read_only(job.tap_x + x)),
-                                unpack_tap(read_only(job.tap_y + y))};
-    const two_cells last[2] = {unpack_tap(read_only(job.tap_x + last_x)),
-                               unpack_tap(read_only(job.tap_y + last_y))};
-    return cell_window{(int)first[0].a, (int)first[1].a, (int)(last[0].b - first[0].a) + 1,
-                       (int)(last[1].b - first[1].a) + 1};
-}
-
-template <typename CELL>
-__device__ void stage_cells(const cuda_matte_job &job, uint32_t pitch, const cell_window &in,
-                            CELL *room)
-{
-    for (int y = threadIdx.y; y < in.height; y += STRIPS)
-        for (int x = threadIdx.x; x < in.width; x += STRIPS) {
-            const int      column = in.left + x;
-            const uint32_t at = (uint32_t)(in.top + y) * pitch + (uint32_t)column;
-            read_cell(job, at, column + 1 < job.x.cells ? at + 1 : at, &room[y * in.width + x]);
-        }
-}
-
-/* The rows of a thread; cell_of(x, y): of the grid. */
-template <typename CELL, bool TURNED, typename CELL_OF>
-__device__ void fill_rows(const cuda_matte_params &p, const cuda_matte_job &job, int x, int y,
-                          CELL_OF cell_of)
-{
-    const bool               guided = sizeof(CELL) == sizeof(guided_cell);
-    const quad               q[2] = {quad_of(job.x, x), quad_of(job.x, x + PIXELS)};
-    const uint32_t          *tap_x = job.tap_x + (x - (job.x.from & -STRIP));
-    const uint32_t          *tap_y = job.tap_y + (y - job.y.from);
-    const int                count = job.y.until - y < ROWS ? job.y.until - y : ROWS;
-    const bool               wide_out = job.wide_out;
-    const size_t             out_pitch = job.out_pitch;
-    uint8_t                 *out = job.out + (size_t)y * out_pitch + x;
-    two_cells                across[STRIP];
-    two_rows<wide_row<CELL>> w;
-#pragma unroll
-    for (int i = 0; i < STRIP; i++)
-        across[i] = unpack_tap(read_only(tap_x + i));
-#pragma unroll 1
-    for (int from = 0; from < count; from += TOGETHER) {
-        uint32_t luma[TOGETHER][2] = {}, down[TOGETHER];
-#pragma unroll
-        for (int j = 0; j < TOGETHER; j++)
-            down[j] = read_only(tap_y + (from + j < count ? from + j : from));
-#pragma unroll
-        for (int j = 0; j < TOGETHER; j++)
-#pragma unroll
-            for (int i = 0; i < 2; i++)
-                if (guided && from + j < count)
-                    luma[j][i] =
-                        luma_of_quad<TURNED>(job.frame, job.wide_frame, q[i], y + from + j);
-#pragma unroll
-        for (int j = 0; j < TOGETHER; j++) {
-            if (from + j >= count)
-                break;
-            const two_cells tap = unpack_tap(down[j]);
-            w.move_to(tap.a, tap.b, [&](uint32_t row, wide_row<CELL> &wide) {
-#pragma unroll
-                for (int i = 0; i < STRIP; i++)
-                    wide.set(i, cell_of(across[i].a, row), across[i].part);
-            });
-            uint32_t v[STRIP];
-#pragma unroll
-            for (int i = 0; i < STRIP; i++)
-                v[i] = pixel_of(w, i, tap.part,
-                                (int)(luma[j][i / PIXELS] >> 8 * (i % PIXELS) & 0xff), p.stretch);
-            const eight_bytes bytes = {
-                {bytes_of(v[0], v[1], v[2], v[3]), bytes_of(v[4], v[5], v[6], v[7])}};
-            store_strip(out, wide_out, q, bytes);
-            out += out_pitch;
-        }
+    template <typename PLANE> __device__ void read(const PLANE *plane, int row, const quad_cells &q)
+    {
+        const int first = (int)q.taps.of[0].a;
+        near[0] = cell_of(plane + (row + first));
+        near[1] = cell_of(plane + (row + (first < q.last ? first + 1 : q.last)));
+        near[2] = cell_of(plane + (row + (first + 1 < q.last ? first + 2 : q.last)));
+        coming = row;
     }
-}
+    template <typename PLANE>
+    __device__ void widen(const PLANE *plane, int row, int below, const quad_cells &q,
+                          wide_row<CELL> *out)
+    {
+        if (!q.few) {
+#pragma unroll
+            for (int i = 0; i < PIXELS; i++)
+                out->set(i, cell_of(plane + (row + (int)q.taps.of[i].a)),
+                         cell_of(plane + (row + (int)q.taps.of[i].b)), q.taps.of[i].part);
+            return;
+        }
+        if (coming != row)
+            read(plane, row, q);
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++) {
+            const bool second = q.taps.of[i].a != q.taps.of[0].a;
+            out->set(i, second ? near[1] : near[0], second ? near[2] : near[1], q.taps.of[i].part);
+        }
+        read(plane, below, q);
+    }
+};
 
-/* A block's cells go to its shared memory first; where there are too many, as of a map finer than
- * the frame, they are read where they are. */
-template <typename CELL, bool TURNED>
-__global__ void __launch_bounds__(STRIPS *STRIPS, sizeof(CELL) > sizeof(level_cell) ? 2 : 3)
+/* Each thread has four columns of pixels, and some rows, the same as its warp. Where these lie
+ * among cells the lanes know, each of one row: no row waits for a table. */
+template <typename CELL, reading READING>
+__global__ void __launch_bounds__(THREADS, 4)
     fill_pixels(const __grid_constant__ cuda_matte_params p)
 {
-    __shared__ CELL       room[STAGED_MAX];
+    const bool            guided = sizeof(CELL) == sizeof(guided_cell);
     const cuda_matte_job &job = p.jobs[blockIdx.z];
-    const uint32_t        pitch = (uint32_t)p.spec.width;
     if (job.x.cells == 0)
         return;
     if (job.summary && blockIdx.x == 0 && blockIdx.y == 0 && thread_of_block() == 0)
         write_summary(job);
-    const area at = area_of(job, CUDA_MATTE_AREA_Y, STRIP, ROWS);
-    if (at.x - (int)threadIdx.x * STRIP >= job.x.until ||
-        at.y - (int)threadIdx.y * ROWS >= job.y.until) /* for all of the block */
+    const area at = area_of(job, CUDA_MATTE_AREA_Y, PIXELS, ROWS);
+    const int  count = job.y.until - at.y < ROWS ? job.y.until - at.y : ROWS;
+    if (at.x - (int)threadIdx.x * PIXELS >= job.x.until || count <= 0) /* for all of the warp */
         return;
-    const cell_window in = window_of(job);
-    const bool        staged = in.width * in.height <= STAGED_MAX;
-    if (staged)
-        stage_cells(job, pitch, in, room);
-    __syncthreads();
-    if (at.x >= job.x.until || at.y >= job.y.until)
-        return;
-    if (staged)
-        fill_rows<CELL, TURNED>(p, job, at.x, at.y, [&](uint32_t x, uint32_t row) {
-            return room[((int)row - in.top) * in.width + (int)x - in.left];
+    /* Lanes past the row's end do as the last quad does, and write nothing. */
+    const int        left = job.x.from & -PIXELS, end = (job.x.until - 1) & -PIXELS;
+    const bool       past = at.x > end;
+    const int        x = past ? end : at.x, lane = threadIdx.x;
+    const quad       q = quad_of(job.x, x);
+    const quad_cells cells = {taps_of(job.tap_x + (x - left)), job.x.cells - 1, job.few};
+    const uint32_t   down = read_only(job.tap_y + (at.y - job.y.from + (lane < count ? lane : 0)));
+    const int        pitch = p.spec.width, lowest = job.y.cells - 1;
+    const bool       words = job.frame.format == SAC_PIXEL_P010, wide_out = job.wide_out;
+    const auto      *plane = plane_of(job, CELL());
+    const size_t     frame_pitch = job.frame.pitch[0], out_pitch = job.out_pitch;
+    const uint8_t   *frame = job.frame.plane[0] + (size_t)at.y * frame_pitch;
+    uint8_t         *out = job.out + (size_t)at.y * out_pitch + x;
+    const auto       read = [&](int row) { /* one after the other */
+                                     if (!guided || row >= count)
+                                         return raw_luma{};
+                                     const raw_luma raw =
+                                         read_luma<READING>(job.frame, frame, words, q, at.y + row);
+                                     frame += frame_pitch;
+                                     return raw;
+    };
+    two_rows<wide_row<CELL>> w;
+    cell_reader<CELL>        reader;
+    raw_luma                 raw[AHEAD];
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++)
+        raw[i] = read(i);
+#pragma unroll 1
+    for (int row = 0; row < count; row++) {
+        const two_cells tap = unpack_tap(__shfl_sync(~0u, down, row));
+        const raw_luma  coming = read(row + AHEAD);
+        const uint32_t  luma = luma_of<READING>(raw[0], words);
+        uint32_t        v[PIXELS];
+        w.move_to(tap.a, tap.b, [&](uint32_t y, wide_row<CELL> &wide) {
+            const int below = (int)y < lowest ? (int)y + 1 : lowest;
+            reader.widen(plane, (int)y * pitch, below * pitch, cells, &wide);
         });
-    else
-        fill_rows<CELL, TURNED>(p, job, at.x, at.y, [&](uint32_t x, uint32_t row) {
-            const uint32_t from = row * pitch + x;
-            CELL           c;
-            read_cell(job, from, (int)x + 1 < job.x.cells ? from + 1 : from, &c);
-            return c;
-        });
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++)
+            v[i] = pixel_of(w, i, tap.part, float_of_byte(luma, i), p.stretch);
+        if (!past)
+            store_quad(out, wide_out, q, bytes_of(v[0], v[1], v[2], v[3]));
+        out += out_pitch;
+#pragma unroll
+        for (int i = 0; i < AHEAD - 1; i++)
+            raw[i] = raw[i + 1];
+        raw[AHEAD - 1] = coming;
+    }
 }
 
 /* ---- classes ---- */
@@ -377,7 +373,7 @@ __global__ void __launch_bounds__(THREADS, 3)
         return;
     const bool       alone = p.spec.form == SAC_MATTE_SHARE || p.spec.form == SAC_MATTE_LOGIT;
     const quad       q = quad_of(job.x, at.x);
-    const quad_taps  taps = taps_of(job.tap_x + (at.x - (job.x.from & -STRIP)));
+    const quad_taps  taps = taps_of(job.tap_x + (at.x - (job.x.from & -PIXELS)));
     const numbers<T> in = numbers_of<T>(p, job);
     const uint32_t   cell = (uint32_t)in.cell;
     const int        count = job.y.until - at.y < CLASS_ROWS ? job.y.until - at.y : CLASS_ROWS;
@@ -432,7 +428,7 @@ __global__ void __launch_bounds__(THREADS) fill_labels(const __grid_constant__ c
         return;
     const quad       q = quad_of(job.x, at.x);
     const numbers<T> in = numbers_of<T>(p, job);
-    const uint32_t  *tap_x = job.tap_x + (at.x - (job.x.from & -STRIP));
+    const uint32_t  *tap_x = job.tap_x + (at.x - (job.x.from & -PIXELS));
     const int        end = job.y.until - at.y < CLASS_ROWS ? job.y.until : at.y + CLASS_ROWS;
     for (int y = at.y; y < end; y++) {
         const int row = (int)job.tap_y[y - job.y.from];

@@ -104,6 +104,21 @@ static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned from)
         out |= (unsigned)(both >> (from >> 4 * i & 7) * 8 & 0xff) << 8 * i;
     return out;
 }
+template <class PICK> unsigned of_halves(unsigned a, unsigned b, PICK pick)
+{
+    unsigned out = 0;
+    for (int i = 0; i < 32; i += 16)
+        out |= (unsigned)(uint16_t)pick((int16_t)(a >> i), (int16_t)(b >> i)) << i;
+    return out;
+}
+static inline unsigned __vmaxs2(unsigned a, unsigned b)
+{
+    return of_halves(a, b, [](int16_t x, int16_t y) { return x > y ? x : y; });
+}
+static inline unsigned __vmins2(unsigned a, unsigned b)
+{
+    return of_halves(a, b, [](int16_t x, int16_t y) { return x < y ? x : y; });
+}
 static inline unsigned __vsadu4(unsigned a, unsigned b)
 {
     unsigned sum = 0;
@@ -154,6 +169,17 @@ template <class T> T __shfl_sync(unsigned mask, T value, int from, int width = 3
 template <class T> T __shfl_xor_sync(unsigned mask, T value, int with)
 {
     return emulated::exchange(mask, value, emulated::lane() ^ with);
+}
+/* Lanes that have none so far away get their own. */
+template <class T> T __shfl_up_sync(unsigned mask, T value, int by)
+{
+    const int lane = emulated::lane();
+    return emulated::exchange(mask, value, lane < by ? lane : lane - by);
+}
+template <class T> T __shfl_down_sync(unsigned mask, T value, int by)
+{
+    const int lane = emulated::lane();
+    return emulated::exchange(mask, value, lane + by > 31 ? lane : lane + by);
 }
 static inline unsigned __ballot_sync(unsigned mask, int vote)
 {
