@@ -337,9 +337,10 @@ enum {
     SAC_MATTE_STILL = 2 * SAC_MATTE_BLOCK * SAC_MATTE_BLOCK, /* sum of differences: that of noise */
     SAC_MATTE_STEP_COST = 8, /* of a cell of distance: of places that look the same the nearest
                                 is taken */
-    SAC_MATTE_FOUND = 3 * 9, /* sum of differences over 3 x 3 cells: found again */
-    SAC_MATTE_LOST = 8 * 9,  /* not found */
-    SAC_MATTE_MOVE_COST = 9  /* of a neighbouring block's place over staying */
+    SAC_MATTE_FOUND = 6 * 9, /* sum of differences over 3 x 3 cells: found again */
+    SAC_MATTE_LOST = 16 * 9, /* not found */
+    SAC_MATTE_MOVE_COST = 9, /* of a neighbouring block's place over staying */
+    SAC_MATTE_SURE = 22      /* the network is sure within a 22nd of 0 and of 1 */
 };
 
 /* From a cell to where it was. */
@@ -384,17 +385,15 @@ SAC_ANYWHERE int sac_matte_smoothing(const struct sac_matte_style *s)
 }
 
 /* How much of its former share stays in a cell. residual: sum of the differences of its 3 x 3 cells
- * to where it was; smooth: of SAC_MATTE_ONE. The network is unsure between an
- * eighth and seven. */
+ * to where it was; smooth: of SAC_MATTE_ONE. Less where the network is sure, nothing at 0 and 1:
+ * what keeps more there is steadier, and lags behind who moves. */
 SAC_ANYWHERE int sac_matte_kept(int16_t share, int residual, int smooth)
 {
-    int unsure = sac_matte_unsure(share), found = SAC_MATTE_LOST - residual;
-    unsure = unsure < SAC_MATTE_ONE / 8 ? 8 * unsure : SAC_MATTE_ONE;
-    found = found < 0                                  ? 0
-            : found > SAC_MATTE_LOST - SAC_MATTE_FOUND ? SAC_MATTE_LOST - SAC_MATTE_FOUND
-                                                       : found;
-    const int one = SAC_MATTE_LOST - SAC_MATTE_FOUND;
-    return ((smooth * unsure >> SAC_MATTE_BITS) * found * (SAC_MATTE_ONE / one)) >> SAC_MATTE_BITS;
+    const int ramp = SAC_MATTE_LOST - SAC_MATTE_FOUND;
+    int       unsure = SAC_MATTE_SURE * sac_matte_unsure(share), found = SAC_MATTE_LOST - residual;
+    unsure = unsure < SAC_MATTE_ONE ? unsure : SAC_MATTE_ONE;
+    found = found < 0 ? 0 : found > ramp ? ramp : found;
+    return (smooth * unsure >> SAC_MATTE_BITS) * found / ramp;
 }
 
 /* kept: of sac_matte_kept; 0: was does not matter. */

@@ -579,6 +579,31 @@ static void nothing_lags(void **state)
     finish(&s);
 }
 
+/* All of what smoothing asks for where a cell was found and the network is unsure; less on the way
+ * to where it was not, and to where the network is sure. */
+static void what_is_kept(void **state)
+{
+    enum { SMOOTH = 3891, MIDDLE = (SAC_MATTE_FOUND + SAC_MATTE_LOST) / 2 };
+    const int16_t half = SAC_MATTE_ONE / 2, near = SAC_MATTE_ONE / SAC_MATTE_SURE / 2;
+    (void)state;
+    assert_int_equal(sac_matte_kept(half, SAC_MATTE_FOUND, SMOOTH), SMOOTH);
+    assert_int_equal(sac_matte_kept(SAC_MATTE_ONE / SAC_MATTE_SURE + 1, 0, SMOOTH), SMOOTH);
+    assert_int_equal(sac_matte_kept(half, SAC_MATTE_LOST, SMOOTH), 0);
+    assert_int_equal(sac_matte_kept(half, 9 * 255, SMOOTH), 0);
+    assert_int_equal(sac_matte_kept(0, 0, SMOOTH), 0);
+    assert_int_equal(sac_matte_kept(SAC_MATTE_ONE, 0, SMOOTH), 0);
+    assert_in_range(sac_matte_kept(half, MIDDLE, SMOOTH), SMOOTH / 2 - 1, SMOOTH / 2 + 1);
+    assert_in_range(sac_matte_kept(near, 0, SMOOTH), SMOOTH * 48 / 100, SMOOTH / 2);
+    for (int residual = 1; residual <= 9 * 255; residual++)
+        assert_true(sac_matte_kept(half, residual, SMOOTH) <=
+                    sac_matte_kept(half, residual - 1, SMOOTH));
+    for (int16_t share = 1; share <= half; share++) {
+        const int kept = sac_matte_kept(share, MIDDLE, SMOOTH);
+        assert_true(kept >= sac_matte_kept((int16_t)(share - 1), MIDDLE, SMOOTH));
+        assert_int_equal(kept, sac_matte_kept((int16_t)(SAC_MATTE_ONE - share), MIDDLE, SMOOTH));
+    }
+}
+
 /* ---- frames that no network saw ---- */
 
 static bool is_inside(int x, int y, int left, int top, int side)
@@ -1033,6 +1058,7 @@ int main(void)
         cmocka_unit_test_prestate(small_gaps_close_and_wide_ones_stay, dev),
         cmocka_unit_test_prestate(shares_move_with_the_picture, dev),
         cmocka_unit_test_prestate(nothing_lags, dev),
+        cmocka_unit_test(what_is_kept),
         cmocka_unit_test_prestate(a_frame_alone_takes_the_matte_along, dev),
         cmocka_unit_test_prestate(summaries, dev),
         cmocka_unit_test_prestate(flicker_falls, dev),
