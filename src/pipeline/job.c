@@ -212,7 +212,8 @@ sac_result sac_job_start(struct sac_job *job)
     return res == SAC_OK ? sac_finishing_start(job->finishing) : res;
 }
 
-/* "device 312 ms, read 40 ms", the longest parts first; what takes less is in none. */
+/* "device 312, read 40", in milliseconds, the longest parts first; those under half a millisecond
+ * are left out. */
 static void list_parts(const struct sac_start *start, char *out, size_t size)
 {
     bool   said[SAC_START_PARTS] = {false};

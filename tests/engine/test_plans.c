@@ -3,6 +3,7 @@
  * foreign and cut files are made anew and that is said; `build` checks before it writes. */
 #include <glob.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -233,6 +234,14 @@ static void a_batch_is_checked_once(void **state)
     ok(sac_model_load(far, path, NULL, &m));
     assert_false(sac_model_batches(m));
     assert_string_equal(m->why_fixed, "it mixes them");
+    sac_model_unref(&m);
+    setenv("SACCADE_WITHOUT", "memory-reuse", 1); /* it finds out for itself, and tells nobody */
+    ok(sac_model_load(far, path, NULL, &m));
+    assert_true(sac_model_batches(m));
+    sac_model_unref(&m);
+    unsetenv("SACCADE_WITHOUT");
+    ok(sac_model_load(far, path, NULL, &m));
+    assert_false(sac_model_batches(m));
     sac_model_unref(&m);
     proto_free(&bytes);
 }

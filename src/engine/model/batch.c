@@ -278,10 +278,17 @@ static sac_result compare_as_check(sac_model *m, sac_tensor *const *in, sac_tens
 
 static const char page_name[] = "batch of 1 opened", opened[] = "opened", fixed[] = "fixed: ";
 
+/* What is left out without a plan of its own can be what makes stacks wrong: then a verdict holds
+ * for this run alone. */
+static bool keeps_verdicts(const sac_model *m)
+{
+    return m->book.key[SAC_BOOK_MODEL] && !(m->without.plan & ~(uint32_t)SAC_WITHOUT_OF_KERNELS);
+}
+
 static bool recall_verdict(sac_model *m)
 {
     const struct sac_book_page *page =
-        m->book.key[SAC_BOOK_MODEL] ? sac_book_find(&m->book, page_name) : NULL;
+        keeps_verdicts(m) ? sac_book_find(&m->book, page_name) : NULL;
     const char *text = page && page->count == 1 && page->choices[0] ? page->choices[0] : "";
     if (strcmp(text, opened) == 0) {
         m->batching = SAC_BATCH_FREE;
@@ -298,7 +305,7 @@ static void keep_verdict(sac_model *m)
 {
     char              text[sizeof m->why_fixed + sizeof fixed];
     const char *const choices[] = {text};
-    if (!m->book.key[SAC_BOOK_MODEL])
+    if (!keeps_verdicts(m))
         return;
     if (m->batching == SAC_BATCH_FREE)
         snprintf(text, sizeof text, "%s", opened);
