@@ -27,7 +27,7 @@ struct sac_batch {
 
 struct sac_inference {
     struct sac_job *job;
-    /* Written before the thread starts, constant from then on. */
+    /* Written before go is posted, constant from then on. */
     int     batch_max;
     int     batch_limit; /* frames in a full batch; fewer if fewer can be inside */
     int     depth;       /* batches under way at once */
