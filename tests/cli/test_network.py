@@ -2,7 +2,9 @@
 """Streams from servers on this machine that fall silent, or end before they said they would."""
 import contextlib
 import json
+import signal
 import socket
+import subprocess
 import threading
 
 import pytest
@@ -140,3 +142,20 @@ def test_several_are_opened_at_once(saccade, transport, tmp_path):
     assert run.returncode == 0, run.stderr
     for name in ('one', 'two'):
         assert len((tmp_path / f'{name}.jsonl').read_text().splitlines()) == FRAMES + 1
+
+
+def test_an_interrupt_ends_inputs_that_are_being_opened(program, tmp_path):
+    """Eight at a time; none of them answers, and none would give up by itself for a minute."""
+    with socket.create_server(('127.0.0.1', 0), backlog=64) as silent, contextlib.ExitStack() as held:
+        silent.settimeout(30)
+        urls = [f'http://127.0.0.1:{silent.getsockname()[1]}/{i}.ts' for i in range(12)]
+        process = subprocess.Popen([program, 'track', *urls, '--input-timeout', '60', '--device', 'cpu', '--detector',
+                                    'person_det_fast', '--reid', 'none', '--jsonl', str(tmp_path)],
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for _ in range(8):
+            held.enter_context(silent.accept()[0])
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    assert 'interrupted' in said.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
