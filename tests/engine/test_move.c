@@ -28,7 +28,7 @@ struct subject {
 /* Strides of the dimensions when they lie in a random order, `gap` elements wider than needed. */
 static int64_t lay_out(const struct subject *s, int64_t *strides, int64_t gap)
 {
-    int     order[RANK];
+    int     order[RANK] = {0};
     int64_t step = 1;
     for (int d = 0; d < s->rank; d++) {
         const int at = (int)random_below((uint32_t)d + 1);
