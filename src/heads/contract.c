@@ -56,6 +56,18 @@ static bool parse_channels(const char *text, float out[3])
     return true;
 }
 
+/* What a deviation divides by; false where that is not a number as others are: of 0, and of next to
+ * nothing. */
+static bool scale_of(const float std[3], float out[3])
+{
+    for (int c = 0; c < 3; c++)
+        if (!(fabsf(std[c]) > 1e-30f))
+            return false;
+    for (int c = 0; c < 3; c++)
+        out[c] = 1 / std[c];
+    return true;
+}
+
 static bool set_size(struct sac_model_contract *io, const char *value,
                      enum sac_contract_source from)
 {
@@ -127,15 +139,8 @@ static bool set_scale(struct sac_model_contract *io, const char *value,
 static bool set_std(struct sac_model_contract *io, const char *value, enum sac_contract_source from)
 {
     float std[3];
-    if (!parse_channels(value, std))
-        return false;
-    for (int c = 0; c < 3; c++) {
-        if (std[c] == 0)
-            return false;
-        io->pre.scale[c] = 1 / std[c];
-    }
     io->scale_from = from;
-    return true;
+    return parse_channels(value, std) && scale_of(std, io->pre.scale);
 }
 
 static bool set_fill(struct sac_model_contract *io, const char *value,
@@ -161,7 +166,7 @@ static const struct key {
     {"order", "rgb or bgr", set_order},
     {"mean", "one number or three, as in 103.5:116.3:123.7", set_mean},
     {"scale", "one number or three, as in 1/255", set_scale},
-    {"std", "one number or three, none of them 0", set_std},
+    {"std", "one number or three, none of them 0 or next to it", set_std},
     {"letterbox", "topleft, centre or none", set_fit},
     {"filter", "bilinear or area", set_filter},
     {"fill", "one number or three", set_fill},
@@ -476,13 +481,11 @@ static void apply_normalisation(const sac_model *model, struct sac_model_contrac
         const char *mean = sac_model_metadata(model, keys_of[i][0]),
                    *std = sac_model_metadata(model, keys_of[i][1]);
         float m[3], d[3];
-        if (!mean || !std || !parse_list(mean, m) || !parse_list(std, d) || d[0] == 0 ||
-            d[1] == 0 || d[2] == 0)
+        if (!mean || !std || !parse_list(mean, m) || !parse_list(std, d) ||
+            !scale_of(d, io->pre.scale))
             continue;
-        for (int c = 0; c < 3; c++) {
+        for (int c = 0; c < 3; c++)
             io->pre.mean[c] = m[c];
-            io->pre.scale[c] = 1 / d[c];
-        }
         io->mean_from = io->scale_from = SAC_FROM_METADATA;
     }
 }

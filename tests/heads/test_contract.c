@@ -99,12 +99,29 @@ static void reads_what_ultralytics_writes(void **state)
 static void refuses_text_it_does_not_know(void **state)
 {
     (void)state;
-    static const char *const bad[] = {
-        "colour",         "mean",         "mean=",          "mean=1:2",  "mean=1:2:3:4",
-        "mean=x",         "mean=1x",      "scale=1/0",      "scale=nan", "std=0",
-        "letterbox=left", "order=gbr",    "size=0x4",       "size=4",    "size=4x4x4",
-        "size=99999x1",   "filter=cubic", "mean=1,,fill=q", "=",         "=1"};
-    sac_model *m = model(TEST_SOURCE_DIR "/yolov5.onnx");
+    static const char *const bad[] = {"colour",
+                                      "mean",
+                                      "mean=",
+                                      "mean=1:2",
+                                      "mean=1:2:3:4",
+                                      "mean=x",
+                                      "mean=1x",
+                                      "scale=1/0",
+                                      "scale=nan",
+                                      "std=0",
+                                      "std=1/1e35",
+                                      "std=1:1:1e-45",
+                                      "letterbox=left",
+                                      "order=gbr",
+                                      "size=0x4",
+                                      "size=4",
+                                      "size=4x4x4",
+                                      "size=99999x1",
+                                      "filter=cubic",
+                                      "mean=1,,fill=q",
+                                      "=",
+                                      "=1"};
+    sac_model               *m = model(TEST_SOURCE_DIR "/yolov5.onnx");
     for (size_t i = 0; i < SAC_COUNT(bad); i++) {
         struct sac_model_contract c = start();
         assert_sac_error(sac_model_contract_read(m, bad[i], &c), SAC_ERR_ARG);
