@@ -11,11 +11,12 @@ import types
 
 import numpy
 import onnx
+import onnx.numpy_helper
 import pytest
 import torch
 
 from helpers import ONE_THREAD, TRAIN, losses
-from saccade_train import matte, nets, pack, segment, training
+from saccade_train import complete, matte, nets, pack, segment, training, unfold
 
 SIDE, SMALL, SECONDS, STEPS = 64, 32, 8, 32
 FILES = {'person_matte.onnx': SIDE, 'person_seg.onnx': SMALL}
@@ -235,10 +236,81 @@ def test_the_teacher_counts_where_nothing_is_labelled():
     assert lesson.teach(soft, target, known) == (target, known)
 
 
+def test_a_training_begins_as_an_exported_file(run, arguments, tmp_path):
+    path, (_, more) = run[0] / 'person_matte.onnx', arguments
+    folded = unfold.folded_net(path, matte.SIZES['tiny']['large'])
+    trained, _ = matte.load_averages(run[0])
+    x = torch.rand(4, 3, SIDE, SIDE)
+    with torch.no_grad():
+        assert torch.allclose(torch.sigmoid(folded(x)), torch.sigmoid(trained['large'].eval()(x)), atol=1e-2)
+    net = nets.PersonSeg(**matte.SIZES['tiny']['large'])
+    assert max(unfold.apart(net, folded, x)) > 0.05
+    unfold.unfold(net, folded, x)
+    assert net.training and max(unfold.apart(net, folded, x)) < 1e-3
+    net(x).square().mean().backward()  # each branch learns
+    step = net.backbone.stages[0].steps[0]
+    assert all(p.grad.abs().max() > 0 for p in (step.conv.weight, step.point.weight, step.skip_bn.weight))
+    # and so does the program, which puts nothing of its own in between
+    said = start('train', *more, '--out', tmp_path, '--init', path, '--complete', '--steps', 1, '--lr', 0).splitlines()
+    notes = [json.loads(line) for line in said if line.startswith('{')]
+    assert [max(n['apart']) < 1e-3 for n in notes if 'apart' in n] == [True]
+    again = nets.fuse(matte.load_averages(tmp_path)[0]['large'])
+    with torch.no_grad():
+        # but for a step's statistics
+        assert (torch.sigmoid(again(x)) - torch.sigmoid(folded(x))).abs().mean() < 0.05
+    assert any('boxes_seen' in n for n in notes) and 'another network' in refusal(path, *more[:-1], '--size', 'full')
+
+
+def refusal(path, *more):
+    with pytest.raises(SystemExit) as end:
+        start('train', *more, '--init', path, '--steps', 1)
+    return end.value.code
+
+
+def test_files_are_mixed_by_their_shares(run, tmp_path):
+    path, other = run[0] / 'person_matte.onnx', tmp_path / 'other.onnx'
+    model = onnx.load(path)
+    for t in model.graph.initializer:
+        if t.data_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16):
+            t.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(t) * 0, t.name))
+    onnx.save(model, other)
+    start('mix', '--out', tmp_path / 'mixed.onnx', path, other, '--shares', 1, 3)
+    whole, part = unfold.read_folded(path), unfold.read_folded(tmp_path / 'mixed.onnx')
+    assert all(torch.allclose(part[k], v / 4, atol=1e-3) for k, v in whole.items()) and len(part) > 20
+    with pytest.raises(SystemExit, match='different shapes'):
+        start('mix', '--out', tmp_path / 'mixed.onnx', path, run[0] / 'person_seg.onnx')
+    with pytest.raises(SystemExit, match='--shares'):
+        start('mix', '--out', tmp_path / 'mixed.onnx', path, other, '--shares', 1)
+
+
+def test_what_is_in_boxes_is_completed():
+    """A network that takes white for people: somebody in the first box, nobody in the second, two in the third and
+    fourth who overlap; the fifth is too small to say."""
+    picture = numpy.zeros((128, 128, 3), numpy.uint8)
+    boxes = numpy.array([[8, 8, 40, 72], [60, 4, 100, 40], [50, 60, 90, 120], [70, 60, 110, 120], [112, 4, 120, 12]], float)
+    for i in (0, 2, 3):
+        x0, y0, x1, y1 = boxes[i].astype(int)
+        picture[y0:y1, x0:x1] = 255
+    picture[30:50, 8:14] = 0
+    mask = numpy.zeros((1, 128, 128), numpy.uint8)
+    for x0, y0, x1, y1 in boxes.astype(int):
+        mask[0, y0 - 2:y1 + 2, x0 - 2:x1 + 2] = 255
+    cache = types.SimpleNamespace(pictures=[types.SimpleNamespace(mask=None, boxes=boxes)], rgb=picture[None], mask=mask,
+                                  size=numpy.array([[128, 128]]), boxes=[boxes], ignore=[boxes[:0]])
+    white = lambda x: (x.mean(1, keepdim=True) - 0.5) * 40
+    assert complete.complete(cache, white, SIDE, 'cpu', batch=2) == (3, 5)
+    assert (mask[0, 12:28, 12:36] == 1).all() and (mask[0, 34:46, 9:12] == 0).all()  # who is alone is cut out
+    assert (mask[0, 6:38, 62:98] == 255).all() and (mask[0, 5:11, 113:119] == 255).all()
+    assert (mask[0, 64:116, 54:106] == complete.UNCUT).all() and (mask[0, 124:, :40] == 0).all()
+
+
 def test_what_cannot_be_is_refused_with_a_sentence(arguments, refused, tmp_path):
     _, more = arguments
     assert '--batch 0' in refused('matte', 'train', *more, '--minutes', 1, '--batch', 0)
     assert '--side 100' in refused('matte', 'train', *more, '--minutes', 1, '--side', 100)
+    assert '--complete' in refused('matte', 'train', *more, '--minutes', 1, '--complete')
+    (tmp_path / 'no.onnx').write_text('no')
+    assert 'not an ONNX model' in refused('matte', 'train', *more, '--minutes', 1, '--init', tmp_path / 'no.onnx')
     assert 'preparations' in refused('matte', 'train', *more, '--minutes', 0.01)
     assert 'no such file' in refused('matte', 'export', '--out', tmp_path)
     torch.save(dict(average={}, config={}, step=1), tmp_path / 'average.pt')

@@ -3,6 +3,7 @@
 
     python3 -m saccade_train.matte train  --data FOLDER --out runs/matte --minutes 12 --json
     python3 -m saccade_train.matte export --out runs/matte
+    python3 -m saccade_train.matte mix    --out mixed.onnx A.onnx B.onnx
 
 `train` stops by itself after --minutes, its preparations and exports included, and leaves person_matte.onnx and
 person_seg.onnx in --out; cut off, the same command with --resume goes on with what is left of them. Where one
@@ -19,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from . import bodies, data, detect, faults, losses, nets, scenes, segment, training
+from . import bodies, data, detect, faults, losses, nets, scenes, segment, training, unfold
 
 WEIGHTS = Path(__file__).parent.parent / "weights/segmenter.pt"
 SIZES = {
@@ -195,6 +196,27 @@ def make(args, mimic=0):
     return model
 
 
+def former(args, device):
+    """The large network that --init names, in its inference form, or None."""
+    if not args.init:
+        return None
+    if args.init.endswith(".onnx"):
+        net = unfold.folded_net(args.init, SIZES[args.size]["large"])
+    else:
+        state = training.read_weights(args.init)
+        net = nets.fuse(averages(state, args.init)["large"])
+    return net.to(device).eval()
+
+
+def begin_as(trainer, lesson, net):
+    """A training whose large network begins as an exported one; the small one is what it was."""
+    batch = lesson.draw(trainer.args.batch, False)[1] / 255
+    x = batch.contiguous(memory_format=training.memory_format(batch.device))
+    unfold.unfold(trainer.model.large, net, x)
+    trainer.average.model.load_state_dict(trainer.model.state_dict())
+    trainer.note(apart=[round(v, 5) for v in unfold.apart(trainer.model.large, net, x)])
+
+
 def train(args):
     began = time.time()
     for name in ("side", "small_side"):
@@ -210,7 +232,10 @@ def train(args):
     pictures = segment.read_pictures(args.data, "fit" if args.dev else "train", args.category, args.drop_licenses)
     cache = data.Cache(pictures, args.canvas, args.cache, with_masks=True)
     bank = bodies.Bank(args.bodies, args.seed, device, args.body_side) if args.bodies else None
-    made = scenes.Scenes(cache, device, args.side, args.shares, bank)
+    start = former(args, device)
+    if args.complete and not start:
+        raise SystemExit("--complete: it needs --init, whose network says what is in boxes")
+    made = scenes.Scenes(cache, device, args.side, args.shares, bank, net=start if args.complete else None)
     held = segment.read_pictures(args.data, "dev", args.category, args.drop_licenses) if args.dev else []
     detector, channels = read_detector(args, device)
     lesson = Lesson(args, made, detector)
@@ -220,8 +245,13 @@ def train(args):
         setattr(args, stop, getattr(args, stop) - (prepared + EXPORT_S) / 60)
         if getattr(args, stop) <= 0:
             raise SystemExit(f"--{stop}: the preparations took {prepared:.0f} s, the export needs {EXPORT_S} s")
+    exported = args.init and args.init.endswith(".onnx")
+    if exported:
+        args.init = None  # which for a Trainer is a file of weights
     trainer = lesson.trainer = training.Trainer(make(args, channels), lesson.loss, args, args.out)
     lesson.teacher = Teacher(trainer)
+    if exported and not trainer.step:
+        begin_as(trainer, lesson, start)
     trainer.note(**made.counts, cut_outs=len(made.cut_outs), bodies=len(bank) if bank else 0,
                  prepared_s=round(prepared, 1), parameters={k: nets.count_parameters(getattr(trainer.model, k))
                                                             for k in NAMES})
@@ -254,33 +284,50 @@ def load_averages(folder):
     path = Path(folder) / "average.pt"
     if not path.exists():
         raise SystemExit(f"{path}: no such file; 'train' leaves it every minute and at its end")
-    state, out = training.read_weights(path), {}
+    state = training.read_weights(path)
+    return averages(state, path), state["step"]
+
+
+def averages(state, path):
+    """Both networks of what `path` holds."""
+    out = {}
     if state["config"].keys() != NAMES.keys():
         raise SystemExit(f"{path}: holds other networks: {state['config']}")
     for name in NAMES:
         out[name] = nets.PersonSeg(**state["config"][name])
         out[name].load_state_dict(training.restored({k[len(name) + 1:]: v for k, v in state["average"].items()
                                                      if k.startswith(name + ".")}))
-    return out, state["step"]
+    return out
 
 
 def export(args):
     from .export import contract, store_half, to_onnx
     import onnx
-    averages, step = load_averages(args.out)
+    trained, step = load_averages(args.out)
     for name, side in (("large", args.side), ("small", args.small_side)):
         path, shape = Path(args.out) / f"{NAMES[name]}.onnx", (1, 3, side, side)
         entries = contract("matte", "rgb,letterbox=topleft,mean=0,scale=1/255,fill=114,filter=area",
                            [args.category], steps=step)
-        module = nets.ExportSeg(nets.fuse(averages[name]))
+        module = nets.ExportSeg(nets.fuse(trained[name]))
         onnx.save(store_half(to_onnx(module, shape, "matte", entries)), path)
         print(f"{path}: {nets.count_parameters(module)} parameters, {nets.count_flops(module, shape) / 1e9:.2f} GFLOP, "
               f"{path.stat().st_size} bytes", flush=True)
 
 
+def mix(args):
+    shares = args.shares or [1.0] * len(args.models)
+    if len(shares) != len(args.models) or min(shares) < 0 or not sum(shares):
+        raise SystemExit("--shares: have one for each file, none below 0, not all 0")
+    unfold.mix(args.models, shares, args.out)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="saccade_train.matte", description=__doc__.split("\n")[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
+    p = verbs.add_parser("mix", help="the mean of the weights of exported networks")
+    p.add_argument("models", nargs="+", help="exported files of one network's trainings")
+    p.add_argument("--shares", type=float, nargs="*", help="of the files; all the same without it")
+    p.add_argument("--out", required=True, help="the file that is made")
     for verb in ("train", "export"):
         p = verbs.add_parser(verb)
         p.add_argument("--category", default="person", help="name of the one class")
@@ -291,6 +338,8 @@ def main():
             continue
         training.add_arguments(p, lr=1e-3, batch=96, steps=0)
         p.set_defaults(warmup=200, ema=0.999)
+        p.add_argument("--complete", action="store_true",
+                       help="the network of --init says what is in boxes without masks, and its people are pasted too")
         p.add_argument("--data", required=True, help="folder with detect/ and segment/")
         p.add_argument("--size", choices=SIZES, default="full")
         p.add_argument("--start", default=str(WEIGHTS), help="weights of a small network; both begin as it. '': none")
@@ -316,7 +365,7 @@ def main():
         p.add_argument("--cache", default="cache")
     args = parser.parse_args()
     with faults.as_sentences():
-        {"train": train, "export": export}[args.verb](args)
+        {"train": train, "export": export, "mix": mix}[args.verb](args)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image, ImageFilter
 
-from . import augment, bodies, data, faults
+from . import augment, bodies, complete, data, faults
 
 FILL = 114     # of the letterbox, as the models' contract says
 CHUNK = 32     # pictures that are drawn at once: 2 GB at 512x512
@@ -117,8 +117,8 @@ class CutOuts:
     [n,2] (width, height), and which edges of their picture cut them (left, top, right, bottom)."""
 
     def __init__(self, cache, device, least=56, most=2000):
-        wanted = [(i, k) for i, p in enumerate(cache.pictures) if p.mask is not None
-                  for k in np.unique(cache.mask[i]) if 0 < k < 255]
+        wanted = [(i, k) for i in range(len(cache.pictures)) for k in np.unique(cache.mask[i])
+                  if 0 < k < complete.UNCUT]
         if len(wanted) > most:
             wanted = [wanted[i] for i in np.random.default_rng(1).permutation(len(wanted))[:most]]
         with ThreadPoolExecutor(data.cores()) as pool:
@@ -245,13 +245,14 @@ class Scenes:
 
     cache: of training pictures with masks (data.Cache); shares: of pictures with masks, with boxes alone, of nobody;
     bank: rendered people (bodies.Bank), or None; pasted, rendered, hidden: how many pictures get cut-outs, rendered
-    people, and a thing before them."""
+    people, and a thing before them; net: the network that says what is in boxes without masks (complete.py), or None."""
 
     def __init__(self, cache, device, side, shares=(0.55, 0.25, 0.2), bank=None, pasted=0.45, rendered=0.35,
-                 hidden=0.12):
+                 hidden=0.12, net=None):
         if any(p.split != "train" for p in cache.pictures):
             raise ValueError("only training pictures belong here")
         cache.mask = paint_unknown(cache)
+        done = complete.complete(cache, net, side, device) if net else None
         self.store, self.side, self.bank = data.Store(cache, device), side, bank
         self.device = self.store.device
         self.pasted, self.rendered, self.hidden = pasted, rendered, hidden
@@ -265,6 +266,8 @@ class Scenes:
         there = np.array([s if len(g) else 0.0 for s, g in zip(shares, self.groups)])
         self.shares = there / there.sum()
         self.counts = dict(zip(("masks", "boxes", "nobody"), (len(g) for g in self.groups)))
+        if done:
+            self.counts.update(boxes_filled=done[0], boxes_seen=done[1])
 
     # ---- decisions, on the host ----
 
