@@ -281,12 +281,14 @@ static void open_one_input(void *arg, int piece, int worker)
     sac_pipeline          *pipe = arg;
     struct sac_stream_run *s = &pipe->streams[piece];
     (void)worker;
-    if (s->fault.res != SAC_OK)
-        return;
-    const sac_result res = sac_stream_open_input(s);
-    sac_stream_fail(s, res);
-    if (res != SAC_OK)
-        sac_stream_close(s);
+    if (s->fault.res == SAC_OK)
+        sac_fault_keep(&s->unopened, pipe->ctx, sac_stream_open_input(s));
+}
+
+/* Behind the pool, so that faults are logged in the inputs' order. */
+static sac_result take_opened(struct sac_stream_run *s)
+{
+    return sac_fault_raise(&s->unopened, s->pipe->ctx);
 }
 
 /* With a limit on memory one after the other: the newest are those that it has no room for. */
@@ -294,7 +296,6 @@ static sac_result open_inputs(sac_pipeline *pipe)
 {
     const struct sac_device_params *p = &pipe->params.job.device_params;
     struct sac_worker_pool         *pool = NULL;
-    int                             failed = 0;
     if (pipe->stream_count == 1 || p->memory_limit_bytes || p->vram_limit_bytes)
         return for_each_stream(pipe, sac_stream_open_input);
     sac_result res =
@@ -303,13 +304,7 @@ static sac_result open_inputs(sac_pipeline *pipe)
         return res;
     sac_worker_pool_run(pool, pipe->stream_count, open_one_input, pipe);
     sac_worker_pool_destroy(&pool);
-    for (int i = 0; i < pipe->stream_count; i++) {
-        struct sac_stream_run *s = &pipe->streams[i];
-        if (s->fault.res == SAC_ERR_CANCELLED)
-            return sac_fault_raise(&s->fault, pipe->ctx);
-        failed += s->fault.res != SAC_OK;
-    }
-    return failed < pipe->stream_count ? SAC_OK : raise_fault(pipe);
+    return for_each_stream(pipe, take_opened);
 }
 
 /* A step that may find no memory on the device: then the newest stream is dropped, which may be s.

@@ -41,8 +41,8 @@ struct sac_stream_run {
     atomic_bool failed;      /* an output or a frame failed */
     atomic_bool finished;    /* the outputs are finished */
     atomic_uint_fast64_t room_waits, room_wait_ns;
-    atomic_uint          whole; /* outputs that are complete: SAC_OUTPUT_... */
-    struct sac_fault     fault;
+    atomic_uint          whole;           /* outputs that are complete: SAC_OUTPUT_... */
+    struct sac_fault     fault, unopened; /* unopened: of a worker that opened its input */
 };
 
 struct sac_pipeline {

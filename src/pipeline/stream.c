@@ -104,6 +104,7 @@ void sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
     for (int i = 0; i < SAC_OUTPUT_ROWS; i++)
         *sac_output_path(&s->params, i) = *sac_output_path_of_stream(&p, i);
     sac_fault_init(&s->fault);
+    sac_fault_init(&s->unopened);
     sem_init(&s->room, 0, 0);
     const struct sac_segment_params *seg = pipe->params.job.segment;
     if (is_one_of_many(s))
@@ -587,5 +588,6 @@ void sac_stream_finish(struct sac_stream_run *s)
     sac_queue_destroy(&s->lane.done);
     sac_rows_finish(&s->rows);
     sac_fault_finish(&s->fault);
+    sac_fault_finish(&s->unopened);
     sem_destroy(&s->room);
 }

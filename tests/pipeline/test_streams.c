@@ -161,6 +161,64 @@ static void faults_stay_with_their_stream(void **state)
     assert_null(pipe);
 }
 
+enum { LINES_MAX = 2 * STREAMS };
+
+struct lines {
+    char text[LINES_MAX][512];
+    int  count;
+};
+
+/* The context calls it for one thread at a time. */
+static void keep_error(void *user, enum sac_log_level level, const char *message)
+{
+    struct lines *lines = user;
+    if (level == SAC_LOG_ERROR && lines->count < LINES_MAX)
+        snprintf(lines->text[lines->count++], sizeof lines->text[0], "%s", message);
+}
+
+/* What can be opened, and shows only after a while that it is no video. */
+static void *feed_late(void *path)
+{
+    const int fd = open(path, O_WRONLY);
+    usleep(300000);
+    if (fd >= 0 && write(fd, "no video\n", 9) == 9)
+        close(fd);
+    return NULL;
+}
+
+/* Inputs are opened side by side, and the first of these is the last to fail. */
+static void faults_are_told_in_the_order_of_the_inputs(void **state)
+{
+    (void)state;
+    struct lines               lines = {.count = 0};
+    struct sac_context_params  ctx_params = sac_context_params_default();
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = several(streams, true);
+    sac_context               *ctx = NULL;
+    sac_pipeline              *pipe = NULL;
+    pthread_t                  writer;
+    char                       slow[384], missing[STREAMS][64];
+    snprintf(slow, sizeof slow, "%s", in_folder("slow.ts"));
+    assert_int_equal(mkfifo(slow, 0600), 0);
+    streams[0].input = slow;
+    for (int i = 1; i < STREAMS - 1; i++) {
+        snprintf(missing[i], sizeof missing[i], "/nowhere/%d.mp4", i);
+        streams[i].input = missing[i];
+    }
+    ctx_params.log_fn = keep_error;
+    ctx_params.log_user = &lines;
+    assert_sac_ok(sac_context_create(&ctx_params, &ctx));
+    assert_int_equal(pthread_create(&writer, NULL, feed_late, slow), 0);
+    assert_int_equal(sac_pipeline_create(ctx, &params, &pipe), SAC_OK);
+    pthread_join(writer, NULL);
+    sac_pipeline_destroy(&pipe);
+    sac_context_destroy(&ctx);
+    unlink(slow);
+    assert_int_equal(lines.count, STREAMS - 1);
+    for (int i = 0; i < STREAMS - 1; i++)
+        assert_non_null(strstr(lines.text[i], streams[i].input));
+}
+
 struct pause {
     sac_pipeline *pipe;
     int           frames;
@@ -409,6 +467,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(each_stream_is_as_it_is_alone, remove_outputs),
         cmocka_unit_test_teardown(faults_stay_with_their_stream, remove_outputs),
+        cmocka_unit_test_teardown(faults_are_told_in_the_order_of_the_inputs, remove_outputs),
         cmocka_unit_test_teardown(a_stop_ends_all_with_whole_outputs, remove_outputs),
         cmocka_unit_test_teardown(a_stop_is_told_by_a_run_that_learns_it_late, remove_outputs),
         cmocka_unit_test_teardown(a_stuck_sink_holds_nobody_else_up, remove_outputs),
