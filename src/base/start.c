@@ -62,3 +62,15 @@ void sac_start_end(struct sac_start_span *span)
     if (record)
         atomic_fetch_add(&record->ns[span->part], ns - span->inside_ns);
 }
+
+sac_result sac_start_step(struct sac_start *start, enum sac_start_part part,
+                          sac_result (*step)(void *arg), void         *arg)
+{
+    struct sac_start_span   span;
+    struct sac_start *const before = sac_start_use(start);
+    sac_start_begin(&span, part);
+    const sac_result res = step(arg);
+    sac_start_end(&span);
+    sac_start_use(before);
+    return res;
+}

@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <saccade/result.h>
+
 enum sac_start_part {
     SAC_START_DEVICE,    /* the device: its plug-in, driver and context */
     SAC_START_INPUTS,    /* the sources and their decoders */
@@ -58,5 +60,8 @@ struct sac_start *sac_start_used(void);
  * network for themselves, all time is theirs. */
 void sac_start_begin(struct sac_start_span *span, enum sac_start_part part);
 void sac_start_end(struct sac_start_span *span);
+/* A step whose record is `start`, in a span of a part; then the thread has the record it had. */
+sac_result sac_start_step(struct sac_start *start, enum sac_start_part part,
+                          sac_result (*step)(void *arg), void         *arg);
 
 #endif

@@ -165,13 +165,10 @@ static sac_result create_run(struct sac_job *job, const struct sac_task *task)
     return task->prepare ? task->prepare(job->run) : SAC_OK;
 }
 
-static sac_result open_device(struct sac_job *job)
+static sac_result open_device(void *arg)
 {
-    struct sac_start *const before = sac_start_use(&job->start);
-    sac_result              res =
-        sac_device_open(job->ctx, job->params.device, &job->params.device_params, &job->dev);
-    sac_start_use(before);
-    return res;
+    struct sac_job *job = arg;
+    return sac_device_open(job->ctx, job->params.device, &job->params.device_params, &job->dev);
 }
 
 sac_result sac_job_create(sac_context *ctx, const struct sac_task *task,
@@ -190,7 +187,7 @@ sac_result sac_job_create(sac_context *ctx, const struct sac_task *task,
     if (res == SAC_OK)
         res = create_run(job, task);
     if (res == SAC_OK)
-        res = open_device(job);
+        res = sac_start_step(&job->start, SAC_START_DEVICE, open_device, job);
     if (res == SAC_OK)
         res = sac_inference_create(job, &job->inference);
     if (res == SAC_OK)

@@ -165,8 +165,9 @@ static int surfaces_for(const struct sac_stream_run *s)
     return room_of(s->pipe, s->job) + 1 + (prefetch > 0 ? prefetch + 1 : 0);
 }
 
-static sac_result open_input(struct sac_stream_run *s)
+static sac_result open_input(void *arg)
 {
+    struct sac_stream_run   *s = arg;
     struct sac_source_params params = s->params.source;
     struct sac_job          *job = s->job;
     params.decode_threads = share_of(s, params.decode_threads);
@@ -204,13 +205,7 @@ static sac_result open_input(struct sac_stream_run *s)
 
 sac_result sac_stream_open_input(struct sac_stream_run *s)
 {
-    struct sac_start_span   span;
-    struct sac_start *const before = sac_start_use(&s->job->start);
-    sac_start_begin(&span, SAC_START_INPUTS);
-    sac_result res = open_input(s);
-    sac_start_end(&span);
-    sac_start_use(before);
-    return res;
+    return sac_start_step(&s->job->start, SAC_START_INPUTS, open_input, s);
 }
 
 static sac_result add_output(struct sac_stream_run *s, int row)
@@ -251,8 +246,9 @@ sac_result sac_stream_prepare(struct sac_stream_run *s)
                           pixels ? s->info.height : 0);
 }
 
-static sac_result open_all_outputs(struct sac_stream_run *s)
+static sac_result open_all_outputs(void *arg)
 {
+    struct sac_stream_run            *s = arg;
     const struct sac_pipeline_params *p = &s->params;
     s->params.sink.threads = share_of(s, p->sink.threads);
     s->params.sink.beside = s->pipe->stream_count - 1;
@@ -281,13 +277,7 @@ static sac_result open_all_outputs(struct sac_stream_run *s)
 
 sac_result sac_stream_open_outputs(struct sac_stream_run *s)
 {
-    struct sac_start_span   span;
-    struct sac_start *const before = sac_start_use(&s->job->start);
-    sac_start_begin(&span, SAC_START_OUTPUTS);
-    sac_result res = open_all_outputs(s);
-    sac_start_end(&span);
-    sac_start_use(before);
-    return res;
+    return sac_start_step(&s->job->start, SAC_START_OUTPUTS, open_all_outputs, s);
 }
 
 /* ---- faults ---- */

@@ -71,6 +71,29 @@ static void nothing_is_counted_without_a_record(void **state)
         assert_int_equal(part(&start, (enum sac_start_part)i), 0);
 }
 
+static sac_result pass_and_plan(void *arg)
+{
+    struct sac_start_span plan;
+    assert_ptr_equal(sac_start_used(), arg);
+    pass(2);
+    sac_start_begin(&plan, SAC_START_PLAN);
+    pass(2);
+    sac_start_end(&plan);
+    return SAC_AGAIN;
+}
+
+static void a_step_has_a_record_of_its_own(void **state)
+{
+    (void)state;
+    struct sac_start        outer = {0}, inner = {0};
+    struct sac_start *const before = sac_start_use(&outer);
+    assert_int_equal(sac_start_step(&inner, SAC_START_INPUTS, pass_and_plan, &inner), SAC_AGAIN);
+    assert_ptr_equal(sac_start_use(before), &outer);
+    assert_true(part(&inner, SAC_START_INPUTS) >= 2000000);
+    assert_true(part(&inner, SAC_START_PLAN) >= 2000000);
+    assert_int_equal(part(&outer, SAC_START_INPUTS), 0);
+}
+
 static void parts_have_names(void **state)
 {
     (void)state;
@@ -87,6 +110,7 @@ int main(void)
         cmocka_unit_test(spans_nest),
         cmocka_unit_test(a_whole_part_keeps_what_is_inside),
         cmocka_unit_test(nothing_is_counted_without_a_record),
+        cmocka_unit_test(a_step_has_a_record_of_its_own),
         cmocka_unit_test(parts_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
