@@ -237,9 +237,9 @@ struct sac_model_times {
  * nor the host count, unless the runs are shorter than their launch.
  *
  * in       as of sac_model_run; they must not be written to meanwhile.
- * seconds  about how long to measure.
+ * seconds  about how long to measure, 0..86400.
  * Threads  any; other work on the device makes the times longer.
- * Errors   as of sac_model_run. */
+ * Errors   as of sac_model_run; SAC_ERR_ARG for other seconds, NAN among them. */
 SAC_API sac_result sac_model_time(sac_model *model, sac_tensor *const *in, double seconds,
                                   struct sac_model_times *out);
 

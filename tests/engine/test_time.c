@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What steps are said to move and compute, how long runs take, and what a device can do. */
+#include <math.h>
+
 #include <saccade/device.h>
 
 #include "engine/model/model.h"
@@ -173,6 +175,9 @@ static void time_on(sac_device *dev)
     assert_true(times.best_ms <= times.median_ms);
     assert_true(times.plan_ms > 0);
     assert_sac_error(sac_model_time(model, &none, 0.002, &times), SAC_ERR_ARG);
+    static const double no_times[] = {(double)NAN, -1, (double)INFINITY};
+    for (size_t i = 0; i < SAC_COUNT(no_times); i++)
+        assert_sac_error(sac_model_time(model, &x, no_times[i], &times), SAC_ERR_ARG);
     sac_model_profile(model, 1);
     assert_sac_ok(sac_model_run(model, &x, &y));
     assert_true(step_of(model, "Conv").step.ms > 0);

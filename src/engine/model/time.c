@@ -116,6 +116,9 @@ sac_result sac_model_time(sac_model *m, sac_tensor *const *in, double seconds,
     SAC_NEEDS(m ? m->ctx : NULL, m);
     SAC_NEEDS_ARRAY(m->ctx, in, m->graph->input_count);
     SAC_NEEDS(m->ctx, out);
+    const struct sac_number number = {"seconds", seconds, 0, 86400};
+    if (sac_numbers_check(m->ctx, "time", &number, 1) != SAC_OK)
+        return SAC_ERR_ARG;
     struct timing          t = {.model = m, .in = in};
     struct sac_model_times times = {0};
     t.out = sac_calloc((size_t)m->graph->output_count + 1, sizeof(sac_tensor *));
