@@ -2,6 +2,7 @@
 /* Chains of nodes that only move numbers become one Rearrange, with the numbers of the nodes that
  * it replaces. */
 #include "base/base.h"
+#include "engine/model/model.h"
 #include "tests/engine/device.h"
 #include "tests/engine/spelling.h"
 
@@ -257,11 +258,42 @@ static void each_spelling_is_one_step(void **state)
         spelling_check(&spellings[i], "Rearrange", NULL);
 }
 
+/* On a machine whose memory would hold it: padding whose numbers, times what stands for an open
+ * dim, are beyond 63 bits, which the undefined behaviour sanitizer reports. The nodes stay as they
+ * are.
+ */
+static void padding_beyond_counting_is_no_chain(void **state)
+{
+    (void)state;
+    const int64_t pads[] = {0, 0, 0, 0, (1 << 20) - 2, (1 << 20) - 2}, shape[] = {-1, 4, 1 << 18};
+    struct sac_model_params params = sac_model_params_default();
+    struct proto            graph = {0}, kept = {0}, turn = {0};
+    sac_model              *m = NULL;
+    params.memory_limit_bytes = INT64_MAX;
+    proto_attr_ints(&turn, "perm", "2 1 0");
+    proto_initializer(&graph, "pads", 7, "6", pads, sizeof pads);
+    proto_initializer(&graph, "shape", 7, "3", shape, sizeof shape);
+    proto_input(&graph, "x", 1, "? 2 2");
+    proto_node(&graph, "Pad", "x pads", "p", NULL);
+    proto_node(&graph, "Reshape", "p shape", "r", NULL);
+    proto_node(&graph, "Transpose", "r", "y", &turn);
+    proto_output(&graph, "y", 1, "262144 4 ?");
+    proto_model(&kept, &graph, 17);
+    assert_sac_ok(sac_model_load_memory(device(), kept.bytes, kept.size, "test.onnx", &params, &m));
+    for (size_t i = 0; i < m->graph->node_count; i++) {
+        assert_true(m->graph->nodes[i]->outputs[0]->rank == 3); /* known, so it was looked at */
+        assert_string_not_equal(m->graph->nodes[i]->op_type, "Rearrange");
+    }
+    sac_model_unref(&m);
+    proto_free(&kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_spelling_is_one_step),
         cmocka_unit_test(layouts_take_no_step),
+        cmocka_unit_test(padding_beyond_counting_is_no_chain),
     };
     return cmocka_run_group_tests(tests, NULL, close_device);
 }

@@ -38,11 +38,13 @@ bool sac_takes_map(const struct sac_node *n)
 
 /* ---- digits ---- */
 
+/* 0: more than can be counted, as an open dim times a padding without sense is. */
 static int64_t elements_of(const struct sac_digits *s)
 {
     int64_t all = 1;
     for (int i = 0; i < s->count; i++)
-        all *= s->digit[i].dim;
+        if (__builtin_mul_overflow(all, s->digit[i].dim, &all))
+            return 0;
     return all;
 }
 
@@ -100,7 +102,8 @@ static bool regroup_as(struct sac_digits *s, const struct sac_value *v)
     struct regrouped to = {.count = 0};
     struct sac_digit rest = {.dim = 1};
     int              at = s->count, end[SAC_RANK_MAX], open;
-    if (!sac_stand_in_dims(v, elements_of(s), dims, &open))
+    const int64_t    all = elements_of(s);
+    if (all == 0 || !sac_stand_in_dims(v, all, dims, &open))
         return false;
     for (int d = rank - 1; d >= 0; d--) {
         end[d] = to.count;
@@ -244,8 +247,9 @@ static bool pad(struct sac_digits *s, const struct sac_node *n)
             continue;
         struct sac_digit *at = only_digit(s, d);
         if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX || !at ||
-            at->dim >= SAC_STAND_IN || at->step != 1 || at->dim != s->size[at->axis] ||
-            s->period[at->axis] != at->dim || s->start[at->axis] != 0)
+            at->dim + before + after >= SAC_STAND_IN || at->step != 1 ||
+            at->dim != s->size[at->axis] || s->period[at->axis] != at->dim ||
+            s->start[at->axis] != 0)
             return false;
         at->dim = s->period[at->axis] += before + after;
         s->start[at->axis] = before ? at->dim - before : 0;
