@@ -236,8 +236,8 @@ sac_result sac_segmenter_take_shown(struct sac_segmenter *seg, struct sac_segmen
 sac_result sac_segmenter_facets_open(struct sac_segmenter *seg);
 /* Nothing is under way; half-built too. */
 void sac_segmenter_facets_close(struct sac_segmenter *seg);
-/* The table for the net's maps, unless there is one for maps of this size. */
-sac_result sac_segmenter_lay_out_facets(struct sac_segmenter *seg, bool same);
+/* The table for the net's maps, unless it is there: they have one size. */
+sac_result sac_segmenter_lay_out_facets(struct sac_segmenter *seg);
 /* From an eye's pixels to its map, which covers all of it. */
 struct sac_fit_map sac_segmenter_facets_map(const struct sac_segmenter *seg, const sac_frame *eye);
 /* Before the runs of a batch: the facets of the eyes that are seen, and the jobs of these. */

@@ -78,11 +78,24 @@ void sac_segmenter_batch_close(struct sac_segmenter *seg)
 
 /* ---- the network ---- */
 
+/* Its memory is for maps of one size: nothing is changed for another. */
+static sac_result check_size(const struct sac_segmenter *seg, const struct sac_matte_spec *had,
+                             const struct sac_matte_spec *now)
+{
+    if (!seg->laid_out || (now->width == had->width && now->height == had->height))
+        return SAC_OK;
+    return SAC_FAIL(seg->dev->ctx, SAC_ERR_UNSUPPORTED,
+                    "%s: a map of %dx%d cells after ones of %dx%d; have one size",
+                    sac_model_path(seg->model), now->width, now->height, had->width, had->height);
+}
+
 /* The shapes of its outputs as the bucket's latest run shows them. */
 static sac_result lay_out(struct sac_segmenter *seg, const struct sac_bucket *bucket)
 {
-    struct sac_head_view  view = seg->view;
-    struct sac_matte_spec spec = sac_segmenter_has_looks(seg) ? seg->net : seg->spec;
+    const bool                   looks = sac_segmenter_has_looks(seg);
+    const struct sac_matte_spec *had = looks ? &seg->net : &seg->spec;
+    struct sac_head_view         view = seg->view;
+    struct sac_matte_spec        spec = *had;
     if (seg->laid_out && !bucket->varies)
         return SAC_OK;
     for (int i = 0; i < view.output_count; i++) {
@@ -95,15 +108,12 @@ static sac_result lay_out(struct sac_segmenter *seg, const struct sac_bucket *bu
     if (!sac_segmenter_read_shapes(seg, &view, &spec))
         return sac_segmenter_refuse_shapes(seg, &view);
     sac_result res = sac_segmenter_check_spec(seg, &spec);
-    if (res == SAC_OK && sac_segmenter_has_looks(seg))
+    if (res == SAC_OK)
+        res = check_size(seg, had, &spec);
+    if (res == SAC_OK && looks)
         res = sac_segmenter_lay_out_looks(seg, &spec);
     if (res != SAC_OK)
         return res;
-    if (seg->laid_out && (spec.width != seg->spec.width || spec.height != seg->spec.height))
-        return SAC_FAIL(seg->dev->ctx, SAC_ERR_UNSUPPORTED,
-                        "%s: a map of %dx%d cells after ones of %dx%d; have one size",
-                        sac_model_path(seg->model), spec.width, spec.height, seg->spec.width,
-                        seg->spec.height);
     seg->spec = spec;
     seg->laid_out = true;
     return SAC_OK;

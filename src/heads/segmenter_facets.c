@@ -18,9 +18,6 @@ static sac_result table_open(struct sac_segmenter *seg, size_t n, size_t size,
 {
     const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_HEAD);
     *t = (struct table){{NULL, NULL}, n * size};
-    if (*buf) /* maps of an earlier batch may still be made with it */
-        sac_buffer_used(*buf, seg->buckets.behind);
-    sac_buffer_unref(buf);
     sac_result res = sac_buffer_create(seg->dev, t->bytes, "facets", buf);
     if (res == SAC_OK)
         res = sac_mirror_open(seg->dev, sac_buffer_data(*buf), t->bytes, "facets", &t->host);
@@ -85,12 +82,17 @@ void sac_segmenter_facets_close(struct sac_segmenter *seg)
     sac_buffer_unref(&seg->facets.cells);
 }
 
-sac_result sac_segmenter_lay_out_facets(struct sac_segmenter *seg, bool same)
+sac_result sac_segmenter_lay_out_facets(struct sac_segmenter *seg)
 {
-    const struct sac_segmenter_facets *f = &seg->facets;
-    int                                width, height;
+    struct sac_segmenter_facets *f = &seg->facets;
+    int                          width, height;
+    if (f->cells)
+        return SAC_OK;
     sac_facets_map_size(f->projection, f->set, &seg->net, &width, &height);
-    return same && f->cells ? SAC_OK : make_cells(seg, width, height);
+    const sac_result res = make_cells(seg, width, height);
+    if (res != SAC_OK)
+        sac_buffer_unref(&f->cells); /* it was not filled */
+    return res;
 }
 
 struct sac_fit_map sac_segmenter_facets_map(const struct sac_segmenter *seg, const sac_frame *eye)

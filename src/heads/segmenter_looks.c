@@ -66,7 +66,6 @@ sac_result sac_segmenter_queue_looks(struct sac_segmenter *seg, struct sac_segme
 sac_result sac_segmenter_lay_out_looks(struct sac_segmenter *seg, struct sac_matte_spec *spec)
 {
     const struct sac_segmenter_facets *f = &seg->facets;
-    const bool same = spec->width == seg->net.width && spec->height == seg->net.height;
     seg->net = *spec;
     if (f->count) {
         sac_facets_map_size(f->projection, f->set, &seg->net, &spec->width, &spec->height);
@@ -82,7 +81,7 @@ sac_result sac_segmenter_lay_out_looks(struct sac_segmenter *seg, struct sac_mat
                                             .dtype = SAC_F32,
                                             .image = (int64_t)spec->width * spec->height,
                                             .cell = 1};
-    return f->count ? sac_segmenter_lay_out_facets(seg, same) : SAC_OK;
+    return f->count ? sac_segmenter_lay_out_facets(seg) : SAC_OK;
 }
 
 static sac_result reserve(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)

@@ -146,6 +146,19 @@ def larger():
     net.save()
 
 
+def varying(name, height, width):
+    """A map of as many rows and columns as the brightest of all numbers says: all of them for white."""
+    net = Net(name, size=(height, width))
+    net.node("Sigmoid", [net.bright("image", "logit")], "share")
+    net.node("ReduceMax", ["image"], "brightest", keepdims=0)
+    net.node("Mul", ["brightest", net.value("size", np.asarray([height, width], np.float32))], "cells")
+    net.node("Cast", [net.node("Ceil", ["cells"], "whole")], "end", to=TensorProto.INT64)
+    net.node("Slice", ["share", net.value("begin", np.asarray([0, 0], np.int64)), "end",
+                       net.value("axes", np.asarray([2, 3], np.int64))], "matte")
+    net.output("matte", ["n", 1, "rows", "columns"])
+    net.save()
+
+
 def recurrent(name, first, second, fixed, metadata=PLAIN, published=False):
     """The matte is how many frames came before, in tenths, where the picture is bright. first, second: the names of
     the two states, which must not change places: the one counts in ones, the other in hundreds."""
@@ -201,6 +214,8 @@ label("label_real", "n", True)
 bytes_()
 depth()
 larger()
+varying("varying", SIZE, SIZE)
+varying("varying_wide", 2, 4000)
 recurrent("recurrent", ("r1i", "r1o"), ("r2i", "r2o"), False)
 recurrent("recurrent_published", ("r1i", "r1o"), ("r2i", "r2o"), False, published=True)
 recurrent("recurrent_fixed", ("h_in", "h_out"), ("c_in", "c_out"), True)

@@ -367,6 +367,55 @@ static void the_gpu_s_matte_is_the_cpu_s(void **state)
     sac_device_unref(&cpu);
 }
 
+static sac_frame *plain_picture(sac_device *dev, int grey)
+{
+    sac_frame *f = test_frame(dev, SAC_PIXEL_RGB24, EYE, EYE);
+    test_fill(f, grey, grey, grey, grey);
+    return f;
+}
+
+static void check_refused(sac_device *dev, const char *network,
+                          const struct sac_segmenter_params *p)
+{
+    static const int refused[] = {191, 128};
+    sac_frame       *white = plain_picture(dev, 255);
+    sac_segmenter   *seg = test_segmenter(dev, network, p);
+    sac_frame       *want = test_matte_of(seg, white);
+    const int        width = seg->net.width, height = seg->net.height;
+    for (size_t i = 0; i < SAC_COUNT(refused); i++) {
+        sac_frame *grey = plain_picture(dev, refused[i]), *none = NULL;
+        char       why[64];
+        snprintf(why, sizeof why, "cells after ones of %dx%d; have one size", width, height);
+        assert_why(sac_segmenter_run(seg, &grey, 1, &none), SAC_ERR_UNSUPPORTED, why);
+        assert_null(none);
+        assert_true(seg->net.width == width && seg->net.height == height);
+        sac_frame_unref(&grey);
+    }
+    sac_frame *again = test_matte_of(seg, white);
+    for (int y = 0; y < EYE; y++)
+        for (int x = 0; x < EYE; x++)
+            assert_int_equal(test_matte_pixel(again, x, y), test_matte_pixel(want, x, y));
+    sac_frame_unref(&again);
+    sac_frame_unref(&want);
+    sac_segmenter_destroy(&seg);
+    sac_frame_unref(&white);
+}
+
+/* Networks whose map is another one each time, while memory is for the first. Of 4000 and of 2997
+ * columns at two scales an eye's map is of one size, the largest. */
+static void a_refused_size_changes_nothing(void **state)
+{
+    (void)state;
+    struct sac_segmenter_params faceted = wide_params(SAC_PROJECTION_EQUIRECT180, SAC_FACETS_ALL),
+                                scaled = test_plain_params();
+    sac_device *dev = test_device();
+    scaled.scales[0] = 1;
+    scaled.scales[1] = 2;
+    check_refused(dev, "maps_varying", &faceted);
+    check_refused(dev, "maps_varying_wide", &scaled);
+    sac_device_unref(&dev);
+}
+
 static void maps_of_classes_have_no_facets(void **state)
 {
     (void)state;
@@ -395,6 +444,7 @@ int main(void)
         cmocka_unit_test(each_facet_has_its_own_state),
         cmocka_unit_test(on_the_gpu_too),
         cmocka_unit_test(the_gpu_s_matte_is_the_cpu_s),
+        cmocka_unit_test(a_refused_size_changes_nothing),
         cmocka_unit_test(maps_of_classes_have_no_facets),
     };
     test_without_onednn();

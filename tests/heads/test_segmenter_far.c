@@ -184,6 +184,38 @@ static void facets_wait_for_what_they_need_alone(void **state)
     check_looks(&p, SAC_FACETS_MAX);
 }
 
+/* Where there is no memory to fill a table, there is none. */
+static void a_table_that_was_not_filled_is_not_kept(void **state)
+{
+    (void)state;
+    struct sac_segmenter_params p = test_plain_params();
+    sac_device                 *cpu = test_device(), *dev = open_far();
+    sac_frame                  *frames[FRAMES], *want, *got;
+    long                        n = 0;
+    make_frames(cpu, dev, frames);
+    p.projection = SAC_PROJECTION_EQUIRECT180;
+    p.facets = SAC_FACETS_ALL;
+    sac_segmenter *seg = test_segmenter(dev, "maps_matte", &p);
+    want = test_matte_of(seg, frames[0]);
+    sac_buffer_unref(&seg->facets.cells);
+    for (sac_result res = SAC_ERR_MEMORY; res != SAC_OK;) {
+        assert_null(seg->facets.cells);
+        sac_device_pool_trim(dev); /* no other memory is used again */
+        sac_alloc_fail_at(++n);
+        res = sac_segmenter_lay_out_facets(seg);
+        sac_alloc_fail_at(0);
+    }
+    assert_true(n > 3); /* the table, and where it is filled */
+    got = test_matte_of(seg, frames[0]);
+    expect_same(cpu, &want, &got, 1);
+    sac_frame_unref(&want);
+    sac_frame_unref(&got);
+    unref_all(frames);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+    sac_device_unref(&cpu);
+}
+
 /* Crops of the frame. */
 static void scales_wait_for_what_they_need_alone(void **state)
 {
@@ -301,6 +333,7 @@ int main(void)
         cmocka_unit_test(runs_wait_for_what_they_need_alone),
         cmocka_unit_test(mattes_do_not_hold_up_the_next_network),
         cmocka_unit_test(facets_wait_for_what_they_need_alone),
+        cmocka_unit_test(a_table_that_was_not_filled_is_not_kept),
         cmocka_unit_test(scales_wait_for_what_they_need_alone),
         cmocka_unit_test(what_was_just_queued_is_seen),
         cmocka_unit_test(masks_arrive_with_their_batch),
