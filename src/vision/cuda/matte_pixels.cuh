@@ -360,42 +360,73 @@ __device__ float class_from(enum sac_matte_form form)
     }
 }
 
+/* What a thread fills of a map of classes: four pixels side by side, in some rows. */
+template <typename T> struct class_area {
+    quad            q;
+    int             y, count;      /* rows */
+    const uint32_t *tap_x, *tap_y; /* of the first pixel */
+    numbers<T>      in;
+};
+
+/* false: nothing. */
+template <typename T>
+__device__ bool find_class_area(const cuda_matte_params &p, class_area<T> *out)
+{
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
+    if (job.x.cells == 0)
+        return false;
+    const area at = area_of(job, CUDA_MATTE_CLASS_Y, PIXELS, CLASS_ROWS);
+    if (at.x >= job.x.until || at.y >= job.y.until)
+        return false;
+    const int left = job.y.until - at.y;
+    *out = {quad_of(job.x, at.x),
+            at.y,
+            left < CLASS_ROWS ? left : CLASS_ROWS,
+            job.tap_x + (at.x - (job.x.from & -PIXELS)),
+            job.tap_y + (at.y - job.y.from),
+            numbers_of<T>(p, job)};
+    return true;
+}
+
+/* Row j of the area. */
+template <typename T>
+__device__ void store_classes(const cuda_matte_params &p, const class_area<T> &a, int j,
+                              uint32_t bytes)
+{
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
+    store_quad(job.out + (size_t)(a.y + j) * job.out_pitch + a.q.x, job.wide_out, a.q, bytes);
+}
+
 /* Class after class, each where it is likelier than those before it. */
 template <typename T>
 __global__ void __launch_bounds__(THREADS, 3)
     fill_classes(const __grid_constant__ cuda_matte_params p)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.z];
-    if (job.x.cells == 0)
+    class_area<T> a;
+    if (!find_class_area(p, &a))
         return;
-    const area at = area_of(job, CUDA_MATTE_CLASS_Y, PIXELS, CLASS_ROWS);
-    if (at.x >= job.x.until || at.y >= job.y.until)
-        return;
-    const bool       alone = p.spec.form == SAC_MATTE_SHARE || p.spec.form == SAC_MATTE_LOGIT;
-    const quad       q = quad_of(job.x, at.x);
-    const quad_taps  taps = taps_of(job.tap_x + (at.x - (job.x.from & -PIXELS)));
-    const numbers<T> in = numbers_of<T>(p, job);
-    const uint32_t   cell = (uint32_t)in.cell;
-    const int        count = job.y.until - at.y < CLASS_ROWS ? job.y.until - at.y : CLASS_ROWS;
-    uint32_t         down[CLASS_ROWS], which[CLASS_ROWS] = {};
-    float            best[CLASS_ROWS][PIXELS];
+    const bool      alone = p.spec.form == SAC_MATTE_SHARE || p.spec.form == SAC_MATTE_LOGIT;
+    const quad_taps taps = taps_of(a.tap_x);
+    const uint32_t  cell = (uint32_t)a.in.cell;
+    uint32_t        down[CLASS_ROWS], which[CLASS_ROWS] = {};
+    float           best[CLASS_ROWS][PIXELS];
 #pragma unroll
     for (int j = 0; j < CLASS_ROWS; j++) {
-        down[j] = read_only(job.tap_y + (at.y - job.y.from + (j < count ? j : count - 1)));
+        down[j] = read_only(a.tap_y + (j < a.count ? j : a.count - 1));
 #pragma unroll
         for (int i = 0; i < PIXELS; i++)
             best[j][i] = class_from(p.spec.form);
     }
 #pragma unroll 1
     for (int k = 0; k < (alone ? 1 : p.spec.classes); k++) {
-        const T               *plane = in.first + k * in.number;
+        const T               *plane = a.in.first + k * a.in.number;
         const uint32_t         number = alone ? 1 : (uint32_t)k;
         two_rows<wide_numbers> w;
 #pragma unroll
         for (int j = 0; j < CLASS_ROWS; j++) {
             const two_cells tap = unpack_tap(down[j]);
             w.move_to(tap.a, tap.b, [&](uint32_t row, wide_numbers &wide) {
-                const T *from = plane + row * in.row;
+                const T *from = plane + row * a.in.row;
 #pragma unroll
                 for (int i = 0; i < PIXELS; i++)
                     wide.of[i] = sac_matte_between(number_of(read_only(from + taps.of[i].a * cell)),
@@ -412,31 +443,24 @@ __global__ void __launch_bounds__(THREADS, 3)
             }
         }
     }
-    for (int j = 0; j < count; j++)
-        store_quad(job.out + (size_t)(at.y + j) * job.out_pitch + at.x, job.wide_out, q, which[j]);
+    for (int j = 0; j < a.count; j++)
+        store_classes(p, a, j, which[j]);
 }
 
 /* The class of the cell that a pixel lies in. */
 template <typename T>
 __global__ void __launch_bounds__(THREADS) fill_labels(const __grid_constant__ cuda_matte_params p)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.z];
-    if (job.x.cells == 0)
+    class_area<T> a;
+    if (!find_class_area(p, &a))
         return;
-    const area at = area_of(job, CUDA_MATTE_CLASS_Y, PIXELS, CLASS_ROWS);
-    if (at.x >= job.x.until || at.y >= job.y.until)
-        return;
-    const quad       q = quad_of(job.x, at.x);
-    const numbers<T> in = numbers_of<T>(p, job);
-    const uint32_t  *tap_x = job.tap_x + (at.x - (job.x.from & -PIXELS));
-    const int        end = job.y.until - at.y < CLASS_ROWS ? job.y.until : at.y + CLASS_ROWS;
-    for (int y = at.y; y < end; y++) {
-        const int row = (int)job.tap_y[y - job.y.from];
+    for (int j = 0; j < a.count; j++) {
+        const int row = (int)a.tap_y[j];
         uint32_t  bytes = 0;
 #pragma unroll
         for (int i = 0; i < PIXELS; i++)
-            bytes |= (uint32_t)sac_matte_class(in.at(0, (int)tap_x[i], row)) << 8 * i;
-        store_quad(job.out + (size_t)y * job.out_pitch + at.x, job.wide_out, q, bytes);
+            bytes |= (uint32_t)sac_matte_class(a.in.at(0, (int)a.tap_x[i], row)) << 8 * i;
+        store_classes(p, a, j, bytes);
     }
 }
 
