@@ -34,36 +34,34 @@ struct source {
     enum conv_form          form;
 };
 
-/* Large weights are packed by several threads, each of which takes some of the outputs. */
-enum { PIECES = 8, LARGE_BYTES = 256 << 10 };
-
 struct packing {
     const struct source *source;
     char                *host;
 };
 
-static void pack_piece(void *arg, int piece, int worker)
+/* Some of the outputs. */
+static void pack_outputs(void *arg, int64_t begin, int64_t end)
 {
     const struct packing *p = arg;
     const float          *from = p->source->plan->call->in[1].data;
     struct conv_spec      part = *p->source->spec;
     int64_t              *outer = part.transposed ? &part.in.c : &part.out.c;
-    const int64_t         all = *outer, begin = all * piece / PIECES;
-    const int64_t         bytes = (int64_t)conv_weights_bytes(&part, CONV_FORM_LAST) / all;
-    (void)worker;
-    *outer = all * (piece + 1) / PIECES - begin;
+    const int64_t         bytes = (int64_t)conv_weights_bytes(&part, CONV_FORM_LAST) / *outer;
+    *outer = end - begin;
     conv_weights_pack(&part, CONV_FORM_LAST, from + begin * (bytes / (int64_t)conv_element(&part)),
                       p->host + begin * bytes);
 }
 
 static void fill_weights(void *arg, void *host)
 {
-    const struct source *s = arg;
-    struct packing       p = {s, host};
-    if (s->form == CONV_FORM_LAST && conv_weights_bytes(s->spec, s->form) > LARGE_BYTES)
-        sac_device_parallel(s->dev, PIECES, pack_piece, &p);
+    const struct source    *s = arg;
+    const struct conv_spec *spec = s->spec;
+    struct packing          p = {s, host};
+    if (s->form == CONV_FORM_LAST)
+        fill_in_pieces(s->dev, conv_weights_bytes(spec, s->form),
+                       spec->transposed ? spec->in.c : spec->out.c, pack_outputs, &p);
     else
-        conv_weights_pack(s->spec, s->form, s->plan->call->in[1].data, host);
+        conv_weights_pack(spec, s->form, s->plan->call->in[1].data, host);
 }
 
 static sac_result get_weights(void *arg, enum conv_form form, const void **device)

@@ -73,12 +73,10 @@ struct source {
     void                     *host;
 };
 
-/* Large constants are converted by several threads. */
-enum { PIECES = 8, LARGE = 128 << 10 };
-
-static void fill_part(const struct source *s, int64_t begin, int64_t end)
+static void fill_part(void *arg, int64_t begin, int64_t end)
 {
-    const float *from = s->o->data;
+    const struct source *s = arg;
+    const float         *from = s->o->data;
     for (int64_t i = begin; i < end; i++)
         if (s->half)
             ((uint16_t *)s->host)[i] = sac_float_to_half(from[i] * s->scale);
@@ -86,23 +84,13 @@ static void fill_part(const struct source *s, int64_t begin, int64_t end)
             ((float *)s->host)[i] = from[i] * s->scale;
 }
 
-static void fill_piece(void *arg, int piece, int worker)
-{
-    const struct source *s = arg;
-    const int64_t        count = sac_operand_elements(s->o);
-    (void)worker;
-    fill_part(s, count * piece / PIECES, count * (piece + 1) / PIECES);
-}
-
 static void fill_constant(void *arg, void *host)
 {
     struct source *s = arg;
     const int64_t  count = sac_operand_elements(s->o);
     s->host = host;
-    if (count > LARGE)
-        sac_device_parallel(s->dev, PIECES, fill_piece, s);
-    else
-        fill_part(s, 0, count);
+    fill_in_pieces(s->dev, (size_t)count * (s->half ? sizeof(uint16_t) : sizeof(float)), count,
+                   fill_part, s);
 }
 
 static sac_result take_constants(struct sac_device *dev, struct matmul_state *s,

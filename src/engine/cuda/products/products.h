@@ -37,4 +37,9 @@ double measure_us(const struct measure *m);
 void tuned_remember(const char *key, const char *choice);
 bool tuned_recall(const char *key, char choice[SAC_KERNEL_CHOICE_MAX]);
 
+/* Bring constants into a kernel's form: rows, channels or numbers, 0 to count, of so many bytes in
+ * all; where these are many, by several threads of the device (pieces.c). */
+void fill_in_pieces(struct sac_device *dev, size_t bytes, int64_t count,
+                    void (*part)(void *arg, int64_t begin, int64_t end), void *arg);
+
 #endif
