@@ -24,10 +24,10 @@ import os
 import pathlib
 import subprocess
 import sys
-import threading
 import time
 
-from time_networks import HERE, ROUNDS, compiled, milliseconds, wait
+from peer_process import PeerProcess, wait
+from time_networks import HERE, ROUNDS, compiled, milliseconds
 
 ROWS = "fp32:1,fp16:1,fp16:4,fp16:8"
 COLUMNS = {"eager_ms": "eager", "graph_ms": "CUDA graph", "compiled_ms": "torch.compile", "ours_ms": "saccade"}
@@ -102,38 +102,19 @@ def child(options):
     print(json.dumps(row), flush=True)
 
 
-class Peer:
-    def __init__(self, row, options):
-        self.row, self.ready, self.ended, self.figures = row, False, False, {}
-        self.log = open(pathlib.Path(options.folder) / f"columns_{row.replace(':', '_')}.log", "w")
-        self.process = subprocess.Popen([sys.executable, __file__, "--child", row, "--network", options.network, "--mode", options.mode,
-                                         "--seconds", str(options.seconds), "--device", options.device],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
-        threading.Thread(target=self.read, daemon=True).start()
+def open_peer(row, options):
+    return PeerProcess(__file__, [row, "--network", options.network, "--mode", options.mode, "--seconds", options.seconds,
+                                  "--device", options.device],
+                       pathlib.Path(options.folder) / f"columns_{row.replace(':', '_')}.log")
 
-    def read(self):
-        for line in self.process.stdout:
-            if line.startswith("{"): # a library of theirs talks
-                row = json.loads(line)
-                self.ready, self.figures = True, {} if "ready" in row else row
-        self.ended = True
 
-    def measure(self, seconds):
-        """Its figures, or why there are none; it has ended then."""
-        if self.ready and not self.ended:
-            self.process.stdin.write("go\n")
-            self.process.stdin.flush()
-            wait([self], seconds, lambda peer: False)
-        self.end()
-        if self.figures:
-            return self.figures
-        lines = pathlib.Path(self.log.name).read_text().strip().splitlines()
-        return {"fault": "torch: " + (lines[-1][:200] if lines else "not compiled in time")}
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-        self.log.close()
+def measure(peer, seconds):
+    """Its figures, or why there are none; it has ended then."""
+    if peer.ready and not peer.ended:
+        peer.tell("go")
+        wait([peer], seconds, lambda peer: False)
+    peer.end()
+    return peer.rows[-1] if peer.rows else {"fault": peer.fault()}
 
 
 # ---- both ----
@@ -164,14 +145,14 @@ def export(options):
 def compare(options):
     os.makedirs(options.folder, exist_ok=True)
     begun, names = time.monotonic(), options.rows.split(",")
-    peers = {row: Peer(row, options) for row in names}
+    peers = {row: open_peer(row, options) for row in names}
     try:
         path = export(options)
         wait(peers.values(), 0.6 * options.budget - (time.monotonic() - begun), lambda peer: peer.ready)
         for peer in peers.values():
             if not peer.ready: # else it would compile while others are timed
                 peer.end()
-        theirs = {row: peer.measure(0.2 * options.budget) for row, peer in peers.items()}
+        theirs = {row: measure(peer, 0.2 * options.budget) for row, peer in peers.items()}
     finally:
         for peer in peers.values():
             peer.end()

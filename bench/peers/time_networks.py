@@ -20,10 +20,10 @@ import os
 import pathlib
 import select
 import statistics
-import subprocess
 import sys
-import threading
 import time
+
+from peer_process import PeerProcess, wait
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "gpu")]
@@ -95,52 +95,19 @@ def child(name, mode, seconds, batches):
 
 # ---- both in turns ----
 
-class Peer:
+class Peer(PeerProcess):
+    """One of a network, by the size of its batches."""
+
     def __init__(self, name, batches, options):
-        self.name, self.batches, self.ready, self.rows, self.compiled = name, batches, False, {}, {}
-        self.log = open(pathlib.Path(options.folder) / f"peer_{name}.log", "w")
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, "--child", name, "--mode", options.mode, "--seconds", str(options.seconds),
-             "--batches", ",".join(map(str, batches))],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
-        self.ended = False
-        threading.Thread(target=self.read, daemon=True).start()
+        super().__init__(__file__, [name, "--mode", options.mode, "--seconds", options.seconds, "--batches", ",".join(map(str, batches))],
+                         pathlib.Path(options.folder) / f"peer_{name}.log", lambda line: print(f"# torch, {name}: {line}", flush=True))
+        self.name, self.batches = name, batches
 
-    def read(self):
-        for line in self.process.stdout:
-            if not line.startswith("{"): # a library of theirs talks
-                continue
-            row = json.loads(line)
-            self.ready = self.ready or "ready" in row
-            if "compiled" in row:
-                self.compiled[row["compiled"]] = row["s"]
-            if "ms" in row:
-                self.rows[row["batch"]] = row
-            print(f"# torch, {self.name}: {line.strip()}", flush=True)
-        self.ended = True
+    def timed(self, batch):
+        return next((row for row in self.rows if row.get("batch") == batch), {})
 
-    def tell(self, word):
-        try:
-            self.process.stdin.write(word + "\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            pass # it has ended; its log says why
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-        self.log.close()
-
-    def fault(self):
-        lines = pathlib.Path(self.log.name).read_text().strip().splitlines()
-        return "torch: " + (lines[-1][:200] if lines else "not compiled in time")
-
-
-def wait(peers, seconds, until):
-    """Until that holds for each, or it has ended, or time is up."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and not all(peer.ended or until(peer) for peer in peers):
-        time.sleep(0.1)
+    def compiled(self, batch):
+        return next((row["s"] for row in self.rows if row.get("compiled") == batch), None)
 
 
 def ours(name, batches, options):
@@ -194,10 +161,10 @@ def compare(options):
     for peer in peers:
         mine, my_fault = ours(peer.name, peer.batches, options)
         for batch in peer.batches:
-            a, b = mine.get(batch, {}).get("ms"), peer.rows.get(batch, {}).get("ms")
+            a, b = mine.get(batch, {}).get("ms"), peer.timed(batch).get("ms")
             row = {"part": "engine", "network": peer.name, "batch": batch, "ours_ms": a, "torch_ms": b,
-                   "ours_best_ms": mine.get(batch, {}).get("best_ms"), "torch_best_ms": peer.rows.get(batch, {}).get("best_ms"),
-                   "ours_plan_ms": mine.get(batch, {}).get("plan_ms"), "torch_compile_s": peer.compiled.get(batch), "torch": torch.__version__,
+                   "ours_best_ms": mine.get(batch, {}).get("best_ms"), "torch_best_ms": peer.timed(batch).get("best_ms"),
+                   "ours_plan_ms": mine.get(batch, {}).get("plan_ms"), "torch_compile_s": peer.compiled(batch), "torch": torch.__version__,
                    "cudnn": torch.backends.cudnn.version(), "mode": options.mode,
                    "torch_over_ours": round(b / a, 3) if a and b else None,
                    "fault": my_fault or (peer.fault() if b is None else None)}
