@@ -28,16 +28,17 @@ bool sac_cache_folder(char *out, size_t size)
     return length > 0 && (size_t)length < size && make_folder(out);
 }
 
-static bool write_whole(const char *path, const void *bytes, size_t size)
+static bool write_whole(const char *path, const void *bytes, size_t size, bool lasting)
 {
     FILE *f = fopen(path, "wb");
-    bool  good = f && fwrite(bytes, 1, size, f) == size && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    bool  good = f && fwrite(bytes, 1, size, f) == size && fflush(f) == 0 &&
+                (!lasting || fsync(fileno(f)) == 0);
     if (f && fclose(f) != 0)
         good = false;
     return good;
 }
 
-bool sac_cache_write(const char *path, const void *bytes, size_t size)
+bool sac_cache_write(const char *path, const void *bytes, size_t size, bool lasting)
 {
     static atomic_uint number; /* threads of one process write beside each other too */
     char *beside = sac_asprintf("%s.%ld.%u", path, (long)getpid(), atomic_fetch_add(&number, 1));
@@ -45,7 +46,7 @@ bool sac_cache_write(const char *path, const void *bytes, size_t size)
         errno = ENOMEM;
         return false;
     }
-    const bool good = write_whole(beside, bytes, size) && rename(beside, path) == 0;
+    const bool good = write_whole(beside, bytes, size, lasting) && rename(beside, path) == 0;
     const int  why = errno;
     if (!good)
         unlink(beside);

@@ -11,8 +11,10 @@
  * be made. */
 bool sac_cache_folder(char *out, size_t size);
 /* Written beside and renamed, so that readers see the former file or the new one, whoever else
- * writes it. False: errno says why. */
-bool sac_cache_write(const char *path, const void *bytes, size_t size);
+ * writes it. False: errno says why.
+ * lasting  waits until the disk has it, tens of milliseconds; else a machine that stops before
+ *          leaves a damaged file, which its reader must recognise */
+bool sac_cache_write(const char *path, const void *bytes, size_t size, bool lasting);
 /* The whole file (sac_free), with a zero behind it; NULL: there is none, it cannot be read, or it
  * has more than max bytes. */
 void *sac_cache_read(const char *path, size_t max, size_t *size);

@@ -23,7 +23,7 @@ sac_result sac_book_save(sac_context *ctx, const struct sac_plan_book *book, con
     char  *text = sac_book_text(book, 0, &size);
     if (!text)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory to keep a plan");
-    const bool good = sac_cache_write(path, text, size);
+    const bool good = sac_cache_write(path, text, size, true);
     const int  why = errno;
     free(text);
     return good
