@@ -537,10 +537,64 @@ static void describe_places(const struct sac_kernel_plan *p, struct far_state *s
             (struct place){s->call.out[i], p->out_layout[i], p->out_pixel[i], p->out_sample[i]};
 }
 
+/* Its kernels of the plan under way, by the thread that prepares it. */
+static _Thread_local struct {
+    struct foreseen {
+        struct sac_kernel_plan plan;
+        const struct sac_node *node;
+    } * items;
+    size_t count, capacity, next;
+} ahead;
+
+static struct sac_kernel kernel;
+
+static void far_foresee(struct sac_device *dev, const struct sac_kernel *k,
+                        const struct sac_kernel_plan *p)
+{
+    (void)dev;
+    assert_int_equal(ahead.next, 0);
+    if (k != &kernel)
+        return;
+    assert_true(
+        sac_grow((void **)&ahead.items, &ahead.capacity, ahead.count + 1, sizeof *ahead.items));
+    ahead.items[ahead.count++] = (struct foreseen){*p, p->call->node};
+}
+
+static void far_forget(struct sac_device *dev)
+{
+    (void)dev;
+    sac_free(ahead.items);
+    memset(&ahead, 0, sizeof ahead);
+}
+
+#define SAME(field) assert_memory_equal(was->field, p->field, sizeof p->field)
+
+/* Kernels come in the order that was told, with the same operands in the same places. */
+static void check_foreseen(const struct sac_kernel_plan *p)
+{
+    if (ahead.next == ahead.count)
+        return;
+    const struct sac_kernel_plan *was = &ahead.items[ahead.next].plan;
+    assert_ptr_equal(ahead.items[ahead.next++].node, p->call->node);
+    assert_ptr_equal(was->choice, p->choice);
+    assert_int_equal(was->measure, p->measure);
+    assert_int_equal(was->precision, p->precision);
+    SAME(in_layout);
+    SAME(out_layout);
+    SAME(in_pixel);
+    SAME(in_sample);
+    SAME(out_pixel);
+    SAME(out_sample);
+    SAME(in_align);
+    SAME(out_align);
+    far_counts.foreseen++;
+}
+
 static sac_result far_prepare(struct sac_device *dev, struct sac_kernel_plan *p)
 {
     struct far_state *s = sac_new(struct far_state);
     (void)dev;
+    check_foreseen(p);
     s->call = *p->call;
     describe_places(p, s);
     if (is_conv(p->call) && s->call.in[1].data) {
@@ -683,7 +737,9 @@ static const struct sac_kernel_provider  provider = {.abi = SAC_KERNEL_ABI,
                                                      .name = "far 1.0",
                                                      .open = provider_open,
                                                      .close = provider_close,
-                                                     .kernels = kernels};
+                                                     .kernels = kernels,
+                                                     .foresee = far_foresee,
+                                                     .forget = far_forget};
 static const struct sac_kernel_provider *providers[2];
 
 /* ---- the device ---- */

@@ -14,12 +14,13 @@ struct far_counts {
     int kernels, relayouts, launches, captures;
     int prepared, measured, told; /* kernels made; with leave to measure; with a choice from a plan
                                      file */
-    int         taken;            /* constants that kernels took */
-    bool        capture_fails;    /* in: the next captures do */
-    bool        full;             /* in: it has no memory left */
-    bool        goes_on;          /* in: it also works while it is only asked how far it is */
-    bool        wrong;            /* in: what kernels compute is wrong, */
-    const char *wrong_op;         /* in: those of this operator alone; NULL: all */
+    int         foreseen; /* of those prepared: told of before the first, and as they came then */
+    int         taken;    /* constants that kernels took */
+    bool        capture_fails; /* in: the next captures do */
+    bool        full;          /* in: it has no memory left */
+    bool        goes_on;       /* in: it also works while it is only asked how far it is */
+    bool        wrong;         /* in: what kernels compute is wrong, */
+    const char *wrong_op;      /* in: those of this operator alone; NULL: all */
     float       drift; /* in: every kernel's numbers are larger by that part of themselves */
 };
 extern struct far_counts far_counts;

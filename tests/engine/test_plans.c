@@ -134,10 +134,12 @@ static void measured_once(void **state)
     const int kernels = far_counts.prepared;
     assert_true(kernels > 10);
     assert_int_equal(far_counts.measured, kernels);
+    assert_int_equal(far_counts.foreseen, kernels);
     assert_non_null(strstr(said, "planned for float32[1,3,64,64] on far:0 in"));
     assert_int_equal(count_files(), 1); /* nothing half written beside it */
     run(model_path);
     assert_int_equal(far_counts.prepared, kernels);
+    assert_int_equal(far_counts.foreseen, kernels);
     assert_int_equal(far_counts.measured, 0);
     assert_int_equal(far_counts.told, far_counts.taken); /* the convolutions, which have variants */
     assert_true(far_counts.told > 10);

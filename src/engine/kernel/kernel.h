@@ -20,7 +20,7 @@
 #include "device/device.h"
 #include "engine/ops/op.h"
 
-enum { SAC_KERNEL_ABI = 5 };
+enum { SAC_KERNEL_ABI = 6 };
 
 /* Constants on a device whose memory is not the host's, one copy for all plans of a model, in the
  * form that the kernel reads. fill writes `bytes` of that form to host memory; it is called when no
@@ -126,6 +126,13 @@ struct sac_kernel_provider {
     sac_result (*open)(struct sac_device *dev);
     void (*close)(struct sac_device *dev);
     const struct sac_kernel *const *kernels; /* [SAC_OP_COUNT], NULL where it has none */
+    /* Whoever prepares a plan's kernels tells of each of them before the first is prepared, on the
+     * same thread, and ends with forget, also after a fault. So what takes long can be made for all
+     * of them at once, by several threads. The plan is as prepare will get it; it is lent for the
+     * call. A kernel that was never foreseen can be prepared too. NULL: nothing to gain. */
+    void (*foresee)(struct sac_device *dev, const struct sac_kernel *kernel,
+                    const struct sac_kernel_plan *plan);
+    void (*forget)(struct sac_device *dev);
 };
 /* A plug-in exports `const struct sac_kernel_provider *sac_kernel_provider_v1(void)`. */
 

@@ -242,8 +242,10 @@ static sac_result keep_results(struct sac_plan *plan, struct sac_step *step,
     return step->chosen ? SAC_OK : sac_plan_no_memory(plan);
 }
 
-/* Has a step's kernel create its state, now that all its operands have their final layouts. */
-static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step, size_t number)
+/* What a step's kernel prepares for; number: of the step among those with kernels. It is valid
+ * until the next such call. */
+static struct sac_kernel_plan kernel_plan(struct sac_plan *plan, const struct sac_step *step,
+                                          size_t number)
 {
     struct sac_kernel_plan kp = {
         .call = plan->call,
@@ -253,7 +255,14 @@ static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step, siz
         .choice = number < plan->params.choice_count ? plan->params.choices[number] : NULL};
     fill_call(plan, step->node);
     describe_operands(plan, step, &kp);
-    struct sac_start_span span;
+    return kp;
+}
+
+/* Has a step's kernel create its state, now that all its operands have their final layouts. */
+static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step, size_t number)
+{
+    struct sac_kernel_plan kp = kernel_plan(plan, step, number);
+    struct sac_start_span  span;
     sac_start_begin(&span, kp.measure && !kp.choice ? SAC_START_TRIALS : SAC_START_KERNELS);
     sac_result res = step->kernel->prepare(plan->dev, &kp);
     sac_start_end(&span);
@@ -282,7 +291,17 @@ static void say_progress(const struct sac_plan *plan, size_t number, int64_t *sa
             number, count);
 }
 
-sac_result sac_plan_prepare(struct sac_plan *plan)
+static void foresee_steps(struct sac_plan *plan, const struct sac_kernel_provider *provider)
+{
+    size_t number = 0;
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind == SAC_STEP_KERNEL) {
+            const struct sac_kernel_plan kp = kernel_plan(plan, &plan->steps[i], number++);
+            provider->foresee(plan->dev, plan->steps[i].kernel, &kp);
+        }
+}
+
+static sac_result prepare_steps(struct sac_plan *plan)
 {
     sac_result res = SAC_OK;
     size_t     number = 0;
@@ -292,6 +311,20 @@ sac_result sac_plan_prepare(struct sac_plan *plan)
             res = prepare_step(plan, &plan->steps[i], number++);
             say_progress(plan, number, &said_ns);
         }
+    return res;
+}
+
+sac_result sac_plan_prepare(struct sac_plan *plan)
+{
+    int                                      count;
+    const struct sac_kernel_provider *const *list = sac_kernel_providers(plan->dev, &count);
+    for (int i = 0; i < count; i++)
+        if (list[i]->foresee)
+            foresee_steps(plan, list[i]);
+    sac_result res = prepare_steps(plan);
+    for (int i = 0; i < count; i++)
+        if (list[i]->forget)
+            list[i]->forget(plan->dev);
     return res;
 }
 
