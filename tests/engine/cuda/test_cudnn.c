@@ -1,65 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs of convolutions as cuDNN itself takes them, without a GPU: since 9.8 it plans for a GPU
- * that is only described. Skipped where cuDNN is not there. */
-#include <dlfcn.h>
+/* Graphs of convolutions as cuDNN itself takes them, without a GPU (described.h). Skipped where
+ * cuDNN is not there. */
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/cuda/products/cudnn_conv.h"
+#include "tests/engine/cuda/described.h"
 #include "tests/parity/subject.h"
-#include "tests/test.h"
-
-/* Of an H200, as its driver tells them. */
-static const char properties[] =
-    "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":"
-    "65536,\"multiProcessorCount\":132,\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,"
-    "\"maxSharedMemoryPerBlockOptin\":232448,\"reservedSharedMemoryPerBlock\":1024,"
-    "\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"
-    "\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,"
-    "\"smClockRateKHz\":1980000,\"memClockRateKHz\":3201000,\"l2CacheSize\":62914560,"
-    "\"deviceName\":\"NVIDIA "
-    "H200\",\"cudaDeviceId\":0,\"deviceVer\":900,\"driverVer\":13000,\"totalGlobalMem\":"
-    "150109880320}";
-
-static struct cudnn_api    api;
-static struct cudnn_set    device;
-static struct cudnn_target target;
-
-static int open_cudnn(void **state)
-{
-    struct sac_nvidia_library all[SAC_NVIDIA_COUNT];
-    (void)state, (void)all, (void)api, (void)properties;
-#if CUDNN_VERSION >= 90800 && !TEST_SANITIZED /* its own memory is not ours to judge */
-    sac_nvidia_open_all(0, all);
-    const struct sac_nvidia_library *lib = &all[SAC_NVIDIA_CUDNN];
-    if (!lib->handle || lib->version[0] * 100 + lib->version[1] < 908) {
-        print_message("skipped: %s\n", lib->handle ? "cuDNN is older than 9.8" : lib->missing);
-        return 0;
-    }
-    assert_null(cudnn_api_read(lib->handle, &api));
-    device = (struct cudnn_set){.api = &api};
-    cudnn_desc d = cudnn_make(&device, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, "describe a GPU");
-    cudnn_put(&device, d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-              sizeof properties, properties);
-    cudnn_done(&device, d);
-    if (!cudnn_good(&device) && !dlopen("libcuda.so.1", RTLD_LAZY)) { /* of 9.28 a part is linked to
-                                                                         it */
-        print_message("skipped: cuDNN %d.%d plans nothing without a driver\n", lib->version[0],
-                      lib->version[1]);
-        return 0;
-    }
-    assert_true(cudnn_good(&device));
-    target = (struct cudnn_target){.api = &api, .device = d};
-#endif
-    return 0;
-}
-
-static int close_cudnn(void **state)
-{
-    (void)state;
-    cudnn_set_finish(&device);
-    return 0;
-}
 
 static struct conv_spec spec_of(const struct parity_case *pc, enum sac_precision precision,
                                 int64_t room, int align)
@@ -106,7 +52,7 @@ static int offered(const struct conv_spec *spec, bool fused)
     struct cudnn_candidate found[8];
     char                   why[600], text[512];
     int                    ready = 0;
-    if (!cudnn_graph_make(&target, spec, fused, &g)) {
+    if (!cudnn_graph_make(&target, spec, fused, CUDNN_THIS_SHAPE, &g)) {
         cudnn_say(&g.set, why, sizeof why);
         fail_msg("%s", why);
     }
@@ -124,7 +70,7 @@ static int offered(const struct conv_spec *spec, bool fused)
         assert_true(conv_choice_parse(text, &again) && conv_choice_same(&again, &found[i].choice));
         if (ready++ > 1)
             continue;
-        if (!cudnn_plan_make(&target, &g, &again, &plan)) {
+        if (!cudnn_plan_make(&target, &g, &again, NULL, &plan)) {
             cudnn_say(&plan.set, why, sizeof why);
             fail_msg("%s: %s", text, why);
         }
@@ -217,7 +163,7 @@ static void fused_graphs_are_taken(void **state)
             assert_int_equal(cudnn_graph_can_fuse(&spec), !ours);
             if (ours)
                 continue;
-            const bool made = cudnn_graph_make(&target, &spec, true, &g);
+            const bool made = cudnn_graph_make(&target, &spec, true, CUDNN_THIS_SHAPE, &g);
             char       why[600] = "";
             cudnn_say(&g.set, why, sizeof why);
             cudnn_graph_finish(&g);
@@ -239,13 +185,13 @@ static void nonsense_is_refused(void **state)
     (void)state;
     need_cudnn();
     const struct conv_spec spec = spec_of(&pc, SAC_PRECISION_FP16, 0, 0);
-    assert_true(cudnn_graph_make(&target, &spec, false, &g));
+    assert_true(cudnn_graph_make(&target, &spec, false, CUDNN_THIS_SHAPE, &g));
     for (size_t i = 0; i < SAC_COUNT(texts); i++) {
         struct conv_choice choice;
         struct cudnn_plan  plan;
         char               why[600] = "";
         assert_true(conv_choice_parse(texts[i], &choice));
-        if (cudnn_plan_make(&target, &g, &choice, &plan))
+        if (cudnn_plan_make(&target, &g, &choice, NULL, &plan))
             fail_msg("'%s' makes a plan", texts[i]);
         cudnn_say(&plan.set, why, sizeof why);
         assert_true(strlen(why) > 10);

@@ -15,8 +15,7 @@ struct conv_ready {
     struct cudnn_graph graph; /* of cuDNN's ways */
     struct cudnn_plan  plan;
     int                users; /* guarded by the lock of conv_memory.c */
-    /* is in the user's cache, or was compiled so quickly that it need not be */
-    bool kept;
+    bool kept; /* is in the user's cache, or shall not be: precompiled, or wrong when read again */
 };
 
 struct conv_state {
@@ -53,7 +52,9 @@ void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, str
 struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_target *target,
                                    const char *key, const struct conv_spec *spec,
                                    const struct conv_choice *choice);
-/* Stores a plan that took long to compile in the user's cache. */
+/* As the user's cache would give it back; NULL: it would not. */
+struct conv_ready *conv_ready_reread(const struct cudnn_target *target, const struct conv_ready *r);
+/* Stores a plan that was compiled in the user's cache. */
 void           conv_ready_keep(struct sac_device *dev, const char *key, struct conv_ready *r);
 void           conv_ready_destroy(struct conv_ready *r); /* even if it has users */
 enum conv_form conv_form_of(enum conv_way way);
@@ -69,7 +70,24 @@ void               conv_offer(const char *key, struct conv_ready *r);
 /* The last user destroys it. */
 void conv_ready_unref(struct conv_ready **r);
 
+/* ---- making many at once (conv_ahead.c), on the thread that prepares a plan ---- */
+
+/* Notes what prepare will ask for: the way that is known, else, if it may measure, all of them. The
+ * first that is taken waits until all that was noted is made. */
+void conv_foresee(struct sac_device *dev, const struct sac_kernel_plan *plan);
+void conv_forget(void);
+/* The noted one of this choice, with one user; NULL: it was not noted, or does not run here. */
+struct conv_ready *conv_ahead_take(struct sac_device *dev, const char *key,
+                                   const struct conv_choice *choice);
+/* All ways, noted or not; ready: those that run here, for the caller to destroy. */
+void conv_ahead_all(struct sac_device *dev, const char *key, const struct conv_spec *spec,
+                    struct conv_ways *list, struct conv_ready *ready[CONV_TRIED_MAX]);
+
 /* ---- choosing (conv_tune.c) ---- */
+
+/* That of the plan's file, or of an earlier measurement. */
+bool conv_known_choice(const struct sac_kernel_plan *plan, const char *key,
+                       struct conv_choice *out);
 
 /* Weights of the node in a form, on the device. */
 struct conv_weights_source {

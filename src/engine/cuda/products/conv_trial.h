@@ -15,7 +15,6 @@ struct conv_trial {
     struct sac_buffer *x, *y, *want, *residual, *workspace, *weights, *found;
     struct sac_buffer *other_x, *other_y; /* the same at other addresses */
     size_t             workspace_bytes;
-    int64_t            began_ns;
 };
 
 /* Allocates memory for all ready convolutions, fills it, and computes the expected result. weights:

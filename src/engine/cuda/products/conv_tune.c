@@ -1,37 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the fastest way to compute a convolution: all ways are compiled in parallel, then measured
+/* Finds the fastest way to compute a convolution: all ways are made (conv_ahead.c), then measured
  * on maps of the real size. The result serves all convolutions with the same text. A way whose
  * results differ from saccade's plain kernel is left out: libraries have bugs too. */
 #include <string.h>
 
 #include "engine/cuda/products/conv_trial.h"
-
-/* ---- compiling ---- */
-
-/* A handle for one thread, created on first use by the only piece that uses it. */
-static cudnnHandle_t spare_handle(struct products_gpu *gpu, int i)
-{
-    if (!gpu->spare[i] && gpu->cudnn.api->create(&gpu->spare[i]) != CUDNN_STATUS_SUCCESS)
-        gpu->spare[i] = NULL;
-    return gpu->spare[i];
-}
-
-static void make_piece(void *arg, int piece, int worker)
-{
-    struct conv_trial   *t = arg;
-    struct products_gpu *gpu = t->state->gpu;
-    struct cudnn_target  target = gpu->cudnn;
-    (void)worker;
-    if (cuda_enter(t->dev) != SAC_OK)
-        return;
-    for (int i = piece; i < t->list.count; i += CUDNN_SPARE_HANDLES) {
-        if (gpu->cudnn.handle)
-            target.handle = spare_handle(gpu, piece);
-        t->ready[i] =
-            conv_ready_make(t->dev, &target, t->key, &t->state->spec, &t->list.items[i].choice);
-    }
-    cuda_leave();
-}
 
 /* ---- measuring ---- */
 
@@ -90,6 +63,32 @@ static int first_made(const struct conv_trial *t)
     return i < t->list.count ? i : -1;
 }
 
+/* What was compiled is kept as text, and then run as cuDNN reads it, so that is tried too. */
+static void try_kept(struct conv_trial *t, struct conv_ready **at)
+{
+    struct conv_ready *made = *at;
+    if (made->kept || !made->plan.plan)
+        return;
+    struct conv_ready *again = conv_ready_reread(&t->state->gpu->cudnn, made);
+    t->state->ready = again;
+    const bool right = again && conv_trial_right(t, "as it is kept") && conv_trial_captures(t);
+    cudaStreamSynchronize(t->state->gpu->stream);
+    made->kept = !right;
+    *at = t->state->ready = right ? again : made;
+    conv_ready_destroy(right ? made : again);
+}
+
+/* tried: there was memory for it. */
+static void settle(struct conv_trial *t, const struct conv_weights_source *weights, int best,
+                   bool tried)
+{
+    const enum conv_form form = conv_form_of(t->list.items[best].choice.way);
+    if (tried && weights->get(weights->arg, form, &t->state->weights) == SAC_OK)
+        try_kept(t, &t->ready[best]);
+    else
+        t->ready[best]->kept = true;
+}
+
 static void finish_trial(struct conv_trial *t, int keep)
 {
     for (int i = 0; i < t->list.count; i++)
@@ -99,14 +98,13 @@ static void finish_trial(struct conv_trial *t, int keep)
     conv_trial_finish(t);
 }
 
-static void say_best(const struct conv_trial *t, double best_us, int64_t made_ns)
+static void say_best(const struct conv_trial *t, double best_us, int64_t began_ns)
 {
     char text[512] = "";
     conv_choice_print(&t->state->ready->choice, text, sizeof text);
-    sac_log(t->dev->ctx, SAC_LOG_DEBUG,
-            "products: %s: %s, %.1f us; %d ways, made in %.0f ms, measured in %.0f",
-            t->state->label, text, best_us, t->list.count, (double)(made_ns - t->began_ns) * 1e-6,
-            (double)(sac_time_ns() - made_ns) * 1e-6);
+    sac_log(t->dev->ctx, SAC_LOG_DEBUG, "products: %s: %s, %.1f us; %d ways, measured in %.0f ms",
+            t->state->label, text, best_us, t->list.count,
+            (double)(sac_time_ns() - began_ns) * 1e-6);
 }
 
 static void remember(const char *key, const struct conv_choice *choice)
@@ -125,18 +123,19 @@ static bool try_all(struct sac_device *dev, struct conv_state *state,
     double             best_us = 0;
     if (!t)
         return false;
+    *t = (struct conv_trial){.dev = dev, .state = state, .key = key};
+    conv_ahead_all(dev, key, &state->spec, &t->list, t->ready);
     /* one at a time, so that measurements do not disturb each other */
     pthread_mutex_lock(&state->gpu->tuning);
-    *t = (struct conv_trial){.dev = dev, .state = state, .key = key, .began_ns = sac_time_ns()};
-    conv_ways_list(&state->gpu->cudnn, &state->spec, &t->list);
-    sac_device_parallel(dev, SAC_MIN(t->list.count, (int)CUDNN_SPARE_HANDLES), make_piece, t);
-    const int64_t made_ns = sac_time_ns();
+    const int64_t began_ns = sac_time_ns();
     const int     best =
         conv_trial_begin(t, numbers) == SAC_OK ? measure_all(t, weights, &best_us) : first_made(t);
     cudaStreamSynchronize(state->gpu->stream); /* a way that was abandoned may still be running */
+    if (best >= 0)
+        settle(t, weights, best, best_us > 0);
     finish_trial(t, best);
     if (best >= 0)
-        say_best(t, best_us, made_ns);
+        say_best(t, best_us, began_ns);
     if (best >= 0 && best_us > 0)
         remember(key, &state->ready->choice);
     pthread_mutex_unlock(&state->gpu->tuning);
@@ -150,6 +149,8 @@ static bool take(struct sac_device *dev, struct conv_state *s, const char *key,
                  const struct conv_choice *choice)
 {
     s->ready = conv_share(key, choice);
+    if (!s->ready)
+        s->ready = conv_ahead_take(dev, key, choice);
     if (!s->ready)
         s->ready = conv_ready_make(dev, &s->gpu->cudnn, key, &s->spec, choice);
     return s->ready != NULL;
@@ -168,14 +169,31 @@ static bool is_right(struct sac_device *dev, struct conv_state *s,
     pthread_mutex_lock(&s->gpu->tuning);
     bool right =
         weights->get(weights->arg, conv_form_of(s->ready->choice.way), &s->weights) == SAC_OK;
-    /* without memory for a trial it is trusted */
+    /* without memory for a trial it is trusted, but not kept */
     if (right && conv_trial_begin(t, numbers) == SAC_OK)
         right = conv_trial_right(t, "at first") && conv_trial_captures(t);
+    else
+        s->ready->kept = true;
+    if (right)
+        try_kept(t, &s->ready);
     cudaStreamSynchronize(s->gpu->stream);
     conv_trial_finish(t);
     pthread_mutex_unlock(&s->gpu->tuning);
     sac_free(t);
     return right;
+}
+
+/* One whose kernel had to be compiled is looked at before it is kept. */
+static bool take_known(struct sac_device *dev, struct conv_state *s,
+                       const struct conv_weights_source *weights, const char *key,
+                       const float *numbers, const struct conv_choice *choice)
+{
+    if (!take(dev, s, key, choice))
+        return false;
+    if (s->ready->kept || !s->ready->plan.plan || is_right(dev, s, weights, key, numbers))
+        return true;
+    conv_ready_unref(&s->ready);
+    return false;
 }
 
 static bool take_likely(struct sac_device *dev, struct conv_state *s,
@@ -197,22 +215,31 @@ static bool take_likely(struct sac_device *dev, struct conv_state *s,
     return false;
 }
 
+static bool recall(const char *key, struct conv_choice *out)
+{
+    char text[SAC_KERNEL_CHOICE_MAX];
+    return tuned_recall(key, text) && conv_choice_parse(text, out);
+}
+
+bool conv_known_choice(const struct sac_kernel_plan *plan, const char *key, struct conv_choice *out)
+{
+    return (plan->choice && conv_choice_parse(plan->choice, out)) || recall(key, out);
+}
+
 static bool choose(struct sac_device *dev, struct conv_state *state,
                    const struct sac_kernel_plan *plan, const struct conv_weights_source *weights,
                    const char *key)
 {
+    const float       *numbers = plan->call->in[1].data;
     struct conv_choice choice;
-    char               text[SAC_KERNEL_CHOICE_MAX];
     if (plan->choice && conv_choice_parse(plan->choice, &choice)) {
-        if (take(dev, state, key, &choice))
+        if (take_known(dev, state, weights, key, numbers, &choice))
             return true;
         sac_log(dev->ctx, SAC_LOG_DEBUG, "%s: '%.200s' of the plan file does not run here",
                 state->label, plan->choice);
     }
-    if (tuned_recall(key, text) && conv_choice_parse(text, &choice) &&
-        take(dev, state, key, &choice))
+    if (recall(key, &choice) && take_known(dev, state, weights, key, numbers, &choice))
         return true;
-    const float *numbers = plan->call->in[1].data;
     return plan->measure ? try_all(dev, state, weights, key, numbers)
                          : take_likely(dev, state, weights, key, numbers);
 }

@@ -29,10 +29,6 @@ static void say_refused(struct sac_device *dev, const struct conv_choice *choice
     sac_log(dev->ctx, SAC_LOG_DEBUG, "products: not %s: %s", text, why);
 }
 
-/* Compiling takes a quarter of a second and more; a precompiled plan takes less than a
- * millisecond. */
-static const int64_t LONG_NS = 30 * 1000 * 1000;
-
 /* What a kept plan depends on. */
 static char *store_key(const char *key, const struct conv_choice *choice)
 {
@@ -58,6 +54,23 @@ static bool read_kept(const struct cudnn_target *target, const char *key, struct
     return good;
 }
 
+struct conv_ready *conv_ready_reread(const struct cudnn_target *target, const struct conv_ready *r)
+{
+    struct conv_ready *again = sac_new(struct conv_ready);
+    size_t             size = 0;
+    char              *text = again ? cudnn_plan_text(&r->plan, &size) : NULL;
+    const bool         good = text && cudnn_plan_read(target, text, size, &again->plan);
+    sac_free(text);
+    if (!good) {
+        conv_ready_destroy(again);
+        return NULL;
+    }
+    again->choice = r->choice;
+    again->graph.fused = r->graph.fused;
+    again->users = 1;
+    return again;
+}
+
 void conv_ready_keep(struct sac_device *dev, const char *key, struct conv_ready *r)
 {
     if (r->kept || !r->plan.plan)
@@ -73,6 +86,22 @@ void conv_ready_keep(struct sac_device *dev, const char *key, struct conv_ready 
     sac_free(name);
 }
 
+/* A plan with a kernel that was compiled for another shape. false: it is compiled for this alone.
+ */
+static bool share_kernel(struct sac_device *dev, const struct cudnn_target *target,
+                         const struct conv_spec *spec, struct conv_ready *r)
+{
+    struct cudnn_graph graph;
+    const bool shared = cudnn_kernels_plan(&products_gpu_of(dev)->kernels, target, spec, &r->choice,
+                                           &graph, &r->plan);
+    if (!shared)
+        cudnn_plan_finish(&r->plan);
+    cudnn_graph_finish(shared ? &r->graph : &graph);
+    if (shared)
+        r->graph = graph;
+    return shared;
+}
+
 static bool make_cudnn(struct sac_device *dev, const struct cudnn_target *target, const char *key,
                        const struct conv_spec *spec, struct conv_ready *r)
 {
@@ -82,16 +111,16 @@ static bool make_cudnn(struct sac_device *dev, const struct cudnn_target *target
     r->graph.fused = fused;
     if (read_kept(target, key, r))
         return r->plan.workspace <= WORKSPACE_MAX;
-    if (!cudnn_graph_make(target, spec, fused, &r->graph)) {
+    if (!cudnn_graph_make(target, spec, fused, CUDNN_THIS_SHAPE, &r->graph)) {
         say_refused(dev, &r->choice, &r->graph.set);
         return false;
     }
-    const int64_t began = sac_time_ns();
-    if (!cudnn_plan_make(target, &r->graph, &r->choice, &r->plan)) {
+    r->kept = !cudnn_graph_compiles(target, &r->graph, &r->choice);
+    if ((r->kept || !share_kernel(dev, target, spec, r)) &&
+        !cudnn_plan_make(target, &r->graph, &r->choice, NULL, &r->plan)) {
         say_refused(dev, &r->choice, &r->plan.set);
         return false;
     }
-    r->kept = sac_time_ns() - began < LONG_NS;
     return r->plan.workspace <= WORKSPACE_MAX;
 }
 
@@ -156,7 +185,7 @@ static void add_from(struct conv_ways *l, const struct cudnn_target *t, const st
     struct cudnn_candidate found[LIST_MAX];
     const int              before = l->count;
     int                    n = 0, ready = 0;
-    if (cudnn_graph_make(t, s, fused, &g))
+    if (cudnn_graph_make(t, s, fused, CUDNN_THIS_SHAPE, &g))
         n = cudnn_graph_candidates(t, &g, s, mode, found, LIST_MAX);
     cudnn_graph_finish(&g);
     for (int i = 0; i < n; i++)

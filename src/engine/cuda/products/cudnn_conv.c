@@ -252,7 +252,7 @@ static void add_step(struct graph_builder *b, struct step step, cudnn_desc from,
 }
 
 bool cudnn_graph_make(const struct cudnn_target *t, const struct conv_spec *s, bool fused,
-                      struct cudnn_graph *out)
+                      enum cudnn_shape shape, struct cudnn_graph *out)
 {
     *out = (struct cudnn_graph){.set = {.api = t->api}, .fused = fused};
     struct graph_builder b = {.set = &out->set,
@@ -276,6 +276,14 @@ bool cudnn_graph_make(const struct cudnn_target *t, const struct conv_spec *s, b
         cudnn_make(&out->set, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "finish the graph");
     cudnn_put(&out->set, g, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
               b.op_count, b.ops);
+#if CUDNN_VERSION >= 90400
+    const bool any = shape == CUDNN_ANY_SHAPE;
+    if (any)
+        cudnn_put(&out->set, g, CUDNN_ATTR_OPERATIONGRAPH_IS_DYNAMIC_SHAPE_ENABLED,
+                  CUDNN_TYPE_BOOLEAN, 1, &any);
+#else
+    (void)shape;
+#endif
     if (t->handle)
         cudnn_put(&out->set, g, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &t->handle);
     out->graph = cudnn_done(&out->set, g);

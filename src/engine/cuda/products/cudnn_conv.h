@@ -13,9 +13,11 @@ struct cudnn_graph {
     cudnn_desc       graph;
     bool             fused;
 };
+/* Plans for a graph of any shape can share what was compiled for another (cudnn_kernels.h). */
+enum cudnn_shape { CUDNN_THIS_SHAPE, CUDNN_ANY_SHAPE };
 /* false: cudnn_say describes the set's error. Finish it in any case. */
 bool cudnn_graph_make(const struct cudnn_target *t, const struct conv_spec *s, bool fused,
-                      struct cudnn_graph *out);
+                      enum cudnn_shape shape, struct cudnn_graph *out);
 void cudnn_graph_finish(struct cudnn_graph *g);
 /* Can the graph express this convolution's activation? */
 bool cudnn_graph_can_fuse(const struct conv_spec *s);
@@ -34,8 +36,12 @@ struct cudnn_plan {
     cudnn_desc       plan;
     int64_t          workspace;
 };
+/* Does NVRTC compile the plan of this choice? */
+bool cudnn_graph_compiles(const struct cudnn_target *t, const struct cudnn_graph *g,
+                          const struct conv_choice *choice);
+/* cache: cuDNN's kernel cache, for a graph of any shape; or NULL. */
 bool cudnn_plan_make(const struct cudnn_target *t, const struct cudnn_graph *g,
-                     const struct conv_choice *choice, struct cudnn_plan *out);
+                     const struct conv_choice *choice, cudnn_desc cache, struct cudnn_plan *out);
 void cudnn_plan_finish(struct cudnn_plan *p);
 /* A plan as text, with the kernels that were compiled for it (sac_free); NULL: this cuDNN
  * cannot. */

@@ -184,8 +184,20 @@ static bool finish_plan(struct cudnn_plan *p, cudnn_desc plan)
     return cudnn_good(set);
 }
 
+bool cudnn_graph_compiles(const struct cudnn_target *t, const struct cudnn_graph *g,
+                          const struct conv_choice *choice)
+{
+    struct cudnn_set set = {.api = t->api};
+    struct notes     notes = {.runtime = false};
+    cudnn_desc       engine = engine_of(t, &set, g, choice->engine);
+    if (cudnn_good(&set))
+        read_notes(t->api, engine, &notes);
+    cudnn_set_finish(&set);
+    return notes.runtime;
+}
+
 bool cudnn_plan_make(const struct cudnn_target *t, const struct cudnn_graph *g,
-                     const struct conv_choice *choice, struct cudnn_plan *out)
+                     const struct conv_choice *choice, cudnn_desc cache, struct cudnn_plan *out)
 {
     *out = (struct cudnn_plan){.set = {.api = t->api}};
     struct cudnn_set *set = &out->set;
@@ -193,6 +205,12 @@ bool cudnn_plan_make(const struct cudnn_target *t, const struct cudnn_graph *g,
     cudnn_desc plan = cudnn_make(set, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "make a plan");
     cudnn_put_desc(set, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
     put_target(t, set, plan);
+#if CUDNN_VERSION >= 90400
+    if (cache)
+        cudnn_put_desc(set, plan, CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE, cache);
+#else
+    (void)cache;
+#endif
     return finish_plan(out, plan);
 }
 

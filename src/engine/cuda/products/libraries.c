@@ -84,6 +84,7 @@ static void init_locks(void)
     for (int i = 0; i < GPUS_MAX; i++) {
         pthread_mutex_init(&gpus[i].lock, NULL);
         pthread_mutex_init(&gpus[i].tuning, NULL);
+        cudnn_kernels_init(&gpus[i].kernels);
     }
 }
 

@@ -5,7 +5,7 @@
 
 #include "engine/cuda/products/cublas_api.h"
 #include "engine/cuda/cuda.h"
-#include "engine/cuda/products/cudnn_api.h"
+#include "engine/cuda/products/cudnn_kernels.h"
 
 struct cuda_libraries {
     struct sac_nvidia_library found[SAC_NVIDIA_COUNT];
@@ -18,15 +18,16 @@ const struct cuda_libraries *cuda_libraries(void);
 
 /* The provider's state for a GPU. Created once and kept until the process ends, like the libraries'
  * own state in the GPU's primary context, although devices open and close. */
-enum { CUDNN_SPARE_HANDLES = 8 };
+enum { CUDNN_SPARE_HANDLES = 16 };
 struct products_gpu {
-    pthread_mutex_t     lock; /* guards the handle's stream, and the rest during creation */
-    bool                known;
-    struct cudnn_target cudnn;  /* handle NULL: no cuDNN */
-    cublasLtHandle_t    cublas; /* NULL: none */
-    pthread_mutex_t     tuning; /* held while ways are measured; guards the rest */
-    cudaStream_t        stream;
-    /* One per thread, for compiling plans in parallel. */
+    pthread_mutex_t      lock; /* guards the handle's stream, and the rest during creation */
+    bool                 known;
+    struct cudnn_target  cudnn;  /* handle NULL: no cuDNN */
+    cublasLtHandle_t     cublas; /* NULL: none */
+    struct cudnn_kernels kernels;
+    pthread_mutex_t      tuning; /* held while ways are made or measured; guards the rest */
+    cudaStream_t         stream;
+    /* One per thread, for making plans in parallel. */
     cudnnHandle_t spare[CUDNN_SPARE_HANDLES];
 };
 /* For an open device. Errors: SAC_ERR_UNSUPPORTED, with the sentence, when neither library is

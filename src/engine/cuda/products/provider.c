@@ -2,8 +2,7 @@
 /* The provider "products". */
 #include <stdio.h>
 
-#include "engine/cuda/products/products.h"
-#include "engine/cuda/products/libraries.h"
+#include "engine/cuda/products/conv_kernel.h"
 
 static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
     [SAC_OP_Conv] = &products_Conv,
@@ -43,6 +42,20 @@ static sac_result provider_open(struct sac_device *dev)
     return res;
 }
 
+static void provider_foresee(struct sac_device *dev, const struct sac_kernel *kernel,
+                             const struct sac_kernel_plan *plan)
+{
+    if (kernel == &products_Conv || kernel == &products_FusedConv ||
+        kernel == &products_ConvTranspose)
+        conv_foresee(dev, plan);
+}
+
+static void provider_forget(struct sac_device *dev)
+{
+    (void)dev;
+    conv_forget();
+}
+
 const struct sac_kernel_provider sac_kernels_products = {
     .abi = SAC_KERNEL_ABI,
     .struct_size = sizeof(struct sac_kernel_provider),
@@ -50,4 +63,6 @@ const struct sac_kernel_provider sac_kernels_products = {
     .name = name,
     .open = provider_open,
     .kernels = kernels,
+    .foresee = provider_foresee,
+    .forget = provider_forget,
 };
