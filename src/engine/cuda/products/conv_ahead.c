@@ -11,10 +11,14 @@
 #include "engine/cuda/products/conv_kernel.h"
 
 struct noted {
-    char               key[CONV_KEY_MAX];
-    struct conv_spec   spec;
-    struct conv_ways   list; /* one: the known choice */
-    bool               all;  /* no choice is known: those that conv_ways_list names */
+    char             key[CONV_KEY_MAX];
+    struct conv_spec spec;
+    enum noted_kind {
+        NOTED_KNOWN,  /* one choice */
+        NOTED_LIKELY, /* nothing may be measured: all are listed, and the first is made */
+        NOTED_ALL     /* all are made, to be measured */
+    } kind;
+    struct conv_ways   list;
     bool               made;
     struct conv_ready *ready[CONV_TRIED_MAX]; /* NULL: does not run here, or was taken */
 };
@@ -35,8 +39,7 @@ static struct noted *find(const char *key)
 }
 
 /* NULL: no memory. */
-static struct noted *note(const char *key, const struct conv_spec *spec,
-                          const struct conv_choice *choice)
+static struct noted *note(const char *key, const struct conv_spec *spec, enum noted_kind kind)
 {
     struct noted *n = sac_new(struct noted);
     if (!n ||
@@ -46,11 +49,7 @@ static struct noted *note(const char *key, const struct conv_spec *spec,
     }
     snprintf(n->key, sizeof n->key, "%s", key);
     n->spec = *spec;
-    n->all = !choice;
-    if (choice) {
-        n->list.items[0].choice = *choice;
-        n->list.count = 1;
-    }
+    n->kind = kind;
     ahead.items[ahead.count++] = n;
     return n;
 }
@@ -81,10 +80,12 @@ void conv_foresee(struct sac_device *dev, const struct sac_kernel_plan *plan)
     if (!conv_spec_read(plan, &spec, why, sizeof why) || !conv_key(dev, &spec, key) || find(key))
         return;
     if (!conv_known_choice(plan, key, &choice)) {
-        if (plan->measure)
-            note(key, &spec, NULL);
+        if (plan->measure || !is_in_use(key, NULL))
+            note(key, &spec, plan->measure ? NOTED_ALL : NOTED_LIKELY);
     } else if (choice.way <= CONV_CUDNN_PLAIN && !is_in_use(key, &choice)) {
-        note(key, &spec, &choice); /* our own kernels need no making */
+        struct noted *n = note(key, &spec, NOTED_KNOWN); /* our own kernels need no making */
+        if (n)
+            n->list = (struct conv_ways){.items[0].choice = choice, .count = 1};
     }
 }
 
@@ -105,7 +106,7 @@ struct making {
     struct noted       **items;
     int                  count, ways; /* not made before; of all of them */
     int                  threads;
-    bool                 tells; /* measured for the first time: that takes long */
+    bool                 lists, tells; /* not all choices are known; it takes long */
     atomic_int           done;
     atomic_int_fast64_t  said_ns;
 };
@@ -122,11 +123,16 @@ static struct cudnn_target target_of(const struct making *m, int worker)
     return target;
 }
 
+static int made_of(const struct noted *n)
+{
+    return n->kind == NOTED_LIKELY ? SAC_MIN(n->list.count, 1) : n->list.count;
+}
+
 static void list_ways(void *arg, int piece, int worker)
 {
     const struct making *m = arg;
     struct noted        *n = m->items[piece];
-    if (!n->all || cuda_enter(m->dev) != SAC_OK)
+    if (n->kind == NOTED_KNOWN || cuda_enter(m->dev) != SAC_OK)
         return;
     const struct cudnn_target target = target_of(m, worker);
     conv_ways_list(&target, &n->spec, &n->list);
@@ -150,8 +156,8 @@ static void make_way(void *arg, int piece, int worker)
 {
     struct making *m = arg;
     int            n = 0, i = piece;
-    for (; i >= m->items[n]->list.count; n++)
-        i -= m->items[n]->list.count;
+    for (; i >= made_of(m->items[n]); n++)
+        i -= made_of(m->items[n]);
     if (cuda_enter(m->dev) != SAC_OK)
         return;
     const struct cudnn_target target = target_of(m, worker);
@@ -188,17 +194,19 @@ static void make(struct making *m)
     const int64_t began = sac_time_ns();
     atomic_init(&m->done, 0);
     atomic_init(&m->said_ns, began);
-    for (int i = 0; i < m->count; i++)
-        m->tells |= m->items[i]->all;
+    for (int i = 0; i < m->count; i++) {
+        m->lists |= m->items[i]->kind != NOTED_KNOWN;
+        m->tells |= m->items[i]->kind == NOTED_ALL;
+    }
     m->threads = threads_for(m);
     /* The handles are not for another plan's threads meanwhile, and these disturb what is measured.
      */
     pthread_mutex_lock(&m->gpu->tuning);
-    if (m->tells)
+    if (m->lists)
         run(m, m->count, list_ways);
     const int64_t listed = sac_time_ns();
     for (int i = 0; i < m->count; i++)
-        m->ways += m->items[i]->list.count;
+        m->ways += made_of(m->items[i]);
     run(m, m->ways, make_way);
     pthread_mutex_unlock(&m->gpu->tuning);
     sac_log(m->dev->ctx, SAC_LOG_DEBUG,
@@ -242,16 +250,17 @@ struct conv_ready *conv_ahead_take(struct sac_device *dev, const char *key,
     return found;
 }
 
-void conv_ahead_all(struct sac_device *dev, const char *key, const struct conv_spec *spec,
-                    struct conv_ways *list, struct conv_ready *ready[CONV_TRIED_MAX])
+void conv_ahead_ways(struct sac_device *dev, const char *key, const struct conv_spec *spec,
+                     bool all, struct conv_ways *list, struct conv_ready *ready[CONV_TRIED_MAX])
 {
-    struct noted *n = find(key);
-    if (n && !n->all) { /* the choice that was known does not run */
+    const enum noted_kind kind = all ? NOTED_ALL : NOTED_LIKELY;
+    struct noted         *n = find(key);
+    if (n && n->kind != kind) { /* the choice that was known does not run */
         drop(n);
         n = NULL;
     }
     *list = (struct conv_ways){.count = 0};
-    n = n ? n : note(key, spec, NULL);
+    n = n ? n : note(key, spec, kind);
     if (!n)
         return;
     if (!n->made)

@@ -72,16 +72,17 @@ void conv_ready_unref(struct conv_ready **r);
 
 /* ---- making many at once (conv_ahead.c), on the thread that prepares a plan ---- */
 
-/* Notes what prepare will ask for: the way that is known, else, if it may measure, all of them. The
- * first that is taken waits until all that was noted is made. */
+/* Notes what prepare will ask for: the way that is known; else all of them, if it may measure, or
+ * the likely one. The first that is taken waits until all that was noted is made. */
 void conv_foresee(struct sac_device *dev, const struct sac_kernel_plan *plan);
 void conv_forget(void);
 /* The noted one of this choice, with one user; NULL: it was not noted, or does not run here. */
 struct conv_ready *conv_ahead_take(struct sac_device *dev, const char *key,
                                    const struct conv_choice *choice);
-/* All ways, noted or not; ready: those that run here, for the caller to destroy. */
-void conv_ahead_all(struct sac_device *dev, const char *key, const struct conv_spec *spec,
-                    struct conv_ways *list, struct conv_ready *ready[CONV_TRIED_MAX]);
+/* All ways, noted or not. ready: those of them that run here, or with all false only the first if
+ * it does, for the caller to destroy. */
+void conv_ahead_ways(struct sac_device *dev, const char *key, const struct conv_spec *spec,
+                     bool all, struct conv_ways *list, struct conv_ready *ready[CONV_TRIED_MAX]);
 
 /* ---- choosing (conv_tune.c) ---- */
 

@@ -124,7 +124,7 @@ static bool try_all(struct sac_device *dev, struct conv_state *state,
     if (!t)
         return false;
     *t = (struct conv_trial){.dev = dev, .state = state, .key = key};
-    conv_ahead_all(dev, key, &state->spec, &t->list, t->ready);
+    conv_ahead_ways(dev, key, &state->spec, true, &t->list, t->ready);
     /* one at a time, so that measurements do not disturb each other */
     pthread_mutex_lock(&state->gpu->tuning);
     const int64_t began_ns = sac_time_ns();
@@ -200,13 +200,15 @@ static bool take_likely(struct sac_device *dev, struct conv_state *s,
                         const struct conv_weights_source *weights, const char *key,
                         const float *numbers)
 {
-    struct conv_ways l;
+    struct conv_ways   l;
+    struct conv_ready *ready[CONV_TRIED_MAX] = {NULL};
     s->ready = conv_share(key, NULL);
     if (s->ready)
         return true;
-    conv_ways_list(&s->gpu->cudnn, &s->spec, &l);
+    conv_ahead_ways(dev, key, &s->spec, false, &l, ready);
     for (int i = 0; i < l.count; i++) {
-        if (!take(dev, s, key, &l.items[i].choice))
+        s->ready = ready[i];
+        if (!s->ready && !take(dev, s, key, &l.items[i].choice))
             continue;
         if (is_right(dev, s, weights, key, numbers))
             return true;

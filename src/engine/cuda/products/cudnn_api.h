@@ -35,6 +35,9 @@ struct cudnn_target {
 
 typedef cudnnBackendDescriptor_t cudnn_desc;
 
+/* Kernel caches: in older headers parts are missing, and 9.19 is the oldest that was tried. */
+#define CUDNN_HAS_KERNEL_CACHE (CUDNN_VERSION >= 91900)
+
 /* Descriptors that belong together. The first error is kept and all later calls do nothing, so that
  * a graph can be written as a list. */
 enum { CUDNN_DESCS_MAX = 48 };

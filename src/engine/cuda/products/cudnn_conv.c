@@ -276,7 +276,7 @@ bool cudnn_graph_make(const struct cudnn_target *t, const struct conv_spec *s, b
         cudnn_make(&out->set, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "finish the graph");
     cudnn_put(&out->set, g, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
               b.op_count, b.ops);
-#if CUDNN_VERSION >= 90400
+#if CUDNN_HAS_KERNEL_CACHE
     const bool any = shape == CUDNN_ANY_SHAPE;
     if (any)
         cudnn_put(&out->set, g, CUDNN_ATTR_OPERATIONGRAPH_IS_DYNAMIC_SHAPE_ENABLED,

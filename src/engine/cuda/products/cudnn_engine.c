@@ -205,7 +205,7 @@ bool cudnn_plan_make(const struct cudnn_target *t, const struct cudnn_graph *g,
     cudnn_desc plan = cudnn_make(set, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "make a plan");
     cudnn_put_desc(set, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
     put_target(t, set, plan);
-#if CUDNN_VERSION >= 90400
+#if CUDNN_HAS_KERNEL_CACHE
     if (cache)
         cudnn_put_desc(set, plan, CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE, cache);
 #else

@@ -70,7 +70,7 @@ static struct cudnn_kernel *find_or_add(struct cudnn_kernels *k, char *key)
     return kernel;
 }
 
-#if CUDNN_VERSION >= 90400
+#if CUDNN_HAS_KERNEL_CACHE
 /* The kernel's lock is held. */
 static bool open_cache(struct cudnn_kernel *kernel, const struct cudnn_api *api,
                        const struct cudnn_graph *graph)
