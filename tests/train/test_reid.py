@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ReID network: trained on crops, rendered persons and a teacher's word, exported, run by saccade."""
 import argparse
+import contextlib
+import io
 import json
+import sys
 
 import numpy
 import onnx
@@ -35,13 +38,18 @@ def teacher(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def run(folders, teacher, succeed, tmp_path_factory):
-    """A user's training, far too short."""
+def run(folders, teacher, tmp_path_factory):
+    """A user's training, far too short, with fewer views to calibrate on and fewer persons to draw: most of its time
+    was theirs."""
     out = tmp_path_factory.mktemp('run')
-    said = succeed('reid', 'train', '--data', folders, '--teacher', teacher, '--out', out, '--cache', out / 'cache',
-                   '--size', 'tiny', '--steps', STEPS, '--batch', 6, '--lr', 1e-2, '--warmup', 4, '--ema', 0.9,
-                   '--log-every', 1, '--device', 'cpu')
-    (out / 'said').write_text(said)
+    options = ('--data', folders, '--teacher', teacher, '--out', out, '--cache', out / 'cache', '--size', 'tiny',
+               '--steps', STEPS, '--batch', 6, '--lr', 1e-2, '--warmup', 4, '--ema', 0.9, '--log-every', 1, '--device', 'cpu')
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
+        patch.setattr(reid, 'CALIBRATION', 128)
+        patch.setattr(reid, 'RENDERED', 16)
+        patch.setattr(sys, 'argv', ['reid', 'train', *map(str, options)])
+        reid.main()
+    (out / 'said').write_text(said.getvalue())
     return out
 
 

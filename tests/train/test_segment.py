@@ -11,7 +11,7 @@ from PIL import Image
 from helpers import forgetful, losses
 from saccade_train import nets, segment, training
 
-SIDE, STEPS = 96, 200
+SIDE, STEPS = 96, 120
 
 
 @pytest.fixture(scope='module')
@@ -24,7 +24,7 @@ def mixed(folders, tmp_path_factory):
 def run(mixed, succeed, tmp_path_factory):
     out = tmp_path_factory.mktemp('run')
     succeed('segment', 'train', '--data', mixed, '--out', out, '--cache', out / 'cache', '--size', 'tiny',
-            '--side', SIDE, '--canvas', 128, '--steps', STEPS, '--batch', 8, '--lr', 1e-2, '--warmup', 10, '--ema', 0.9,
+            '--side', SIDE, '--canvas', 128, '--steps', STEPS, '--batch', 4, '--lr', 1e-2, '--warmup', 10, '--ema', 0.9,
             '--log-every', 1, '--device', 'cpu')
     return out
 

@@ -27,6 +27,7 @@ SIZES = {
     "tiny": dict(widths=(8, 8, 16, 16, 16), depths=(1, 1, 1, 1), dim=256),
 }
 CALIBRATION, CALIBRATION_BATCH = 1024, 64  # views that tell the mean and deviation of the teacher's answers
+RENDERED = 256  # persons that are drawn for the validation
 
 
 class Batches:
@@ -121,9 +122,9 @@ class Validation:
         self.plain = views.window(canvas[:, :3], box, unmoved, unflipped)
         self.pairs = [[maker.view(canvas, box, store.room, store.known)[0] for _ in range(2)] for _ in range(rounds)]
         self.who = store.identity.numpy()
-        a, b, box_a, box_b = render.pairs(256, self.device, lambda m: views.backdrops(store, m))
-        none = torch.zeros(256, dtype=torch.bool)
-        self.rendered = [maker.view(c, o, torch.ones(256, 4), none)[0] for c, o in ((a, box_a), (b, box_b))]
+        a, b, box_a, box_b = render.pairs(RENDERED, self.device, lambda m: views.backdrops(store, m))
+        none = torch.zeros(RENDERED, dtype=torch.bool)
+        self.rendered = [maker.view(c, o, torch.ones(RENDERED, 4), none)[0] for c, o in ((a, box_a), (b, box_b))]
         torch.set_rng_state(state[0])
         random.setstate(state[1])
 
