@@ -110,7 +110,7 @@ def test_each_stream_is_as_it_is_alone(saccade, clips, alone, tmp_path):
 @pytest.mark.skipif('SACCADE_SANITIZED' in os.environ, reason='four clips through a detector take minutes there')
 def test_in_batches_with_a_detector_too(saccade, shared, tmp_path):
     clip = shared / 'mot/TUD-Stadtmitte/TUD-Stadtmitte.mp4'
-    model = ['--detector', ROOT / 'models/person_det_fast.onnx', '--reid', 'none']
+    model = ['--detector', ROOT / 'models/person_det_fast.onnx', '--reid', 'none', '--duration', 3]
     shutil.copy(clip, tmp_path / 'a.mp4')
     shutil.copy(clip, tmp_path / 'b.mp4')
     shutil.copy(clip, tmp_path / 'c.mp4')
