@@ -126,30 +126,40 @@ struct sac_build_params {
                                             Default 1, 1, 1 */
     int      width, height;              /* of images, where the model leaves them open; else 0 */
     uint32_t seed;                       /* for the random input that checks the build */
-    uint64_t reserved[8];                /* 0 */
+    /* The least and greatest size of a range in which width and height are the usual one; 0:
+     * these. */
+    int      width_min, height_min, width_max, height_max;
+    uint64_t reserved[6]; /* 0 */
 };
 SAC_API struct sac_build_params sac_build_params_default(void);
 
-/* The result for one batch size. */
+/* The result for one batch size of one size of images. */
 struct sac_build_bucket {
     int    batch;
-    double seconds;    /* spent on planning and measuring */
-    double ms;         /* one run, device time and launch, mean of 20 */
-    double error;      /* largest difference from the CPU in float32, relative to the largest value
-                          of the output's channel (or to 0.05) */
-    double limit;      /* the largest error allowed: 0.001 in FP32, 0.03 in TF32 and FP16 */
-    int    host_steps; /* nodes that run on the host */
+    double seconds; /* spent on planning and measuring */
+    double ms;      /* one run, device time and launch, mean of 20 */
+    double error;   /* largest difference from the CPU in float32, relative to the largest value
+                       of the output's channel (or to 0.05) */
+    double   limit; /* the largest error allowed: 0.001 in FP32, 0.03 in TF32 and FP16 */
+    int      host_steps;    /* nodes that run on the host */
+    int      width, height; /* of the images; 0: as the model has them */
+    uint64_t reserved[4];   /* 0 */
 };
 
-/* Plan a model for a device and a range of batch sizes: choose its kernels by measurement, check
- * the results against the CPU's on random input, and write the plans and the model to one file that
- * sac_model_load accepts. On another GPU, driver, library or version of saccade the plans in the
- * file no longer fit: this is logged, and each shape is planned when it is first run.
+/* Plan a model for a device and a range of batch sizes and sizes of images: choose its kernels by
+ * measurement for each batch size of each of the (up to three) sizes, check the results against the
+ * CPU's on random input, and write the plans and the model to one file that sac_model_load accepts.
+ * What is between the least and the greatest then runs with the kernels of the nearest that was
+ * measured, and nothing is measured for it. On another GPU, driver, library or version of saccade
+ * the plans in the file no longer fit: this is logged, and each shape is planned when it is first
+ * run.
  *
  * path     as for sac_model_load; the weights must be in the file itself.
  * params   NULL: the defaults.
- * on_bucket  called when a batch size is done; may be NULL.
- * Errors   SAC_ERR_ARG (batches, an open size), SAC_ERR_UNSUPPORTED (the CPU, where planning takes
+ * on_bucket  called when a batch size is done, with all batch sizes of the least size first; may be
+ *          NULL.
+ * Errors   SAC_ERR_ARG (batches, sizes, a size that the model leaves open and one that it does
+ *          not), SAC_ERR_UNSUPPORTED (the CPU, where planning takes
  *          no time; weights in other files; a batch above 1 of a model with a fixed batch),
  *          SAC_ERR_FORMAT when an error is over its limit (the sentence names the step with the
  *          largest error of its own), SAC_ERR_IO, and those of sac_model_load and sac_model_run. No

@@ -28,15 +28,33 @@ static int read_batch(const char *text, struct sac_build_params *out, struct fau
     return STATUS_OK;
 }
 
+/* "640x640" or "320x320:640x640:1280x1280". What is too small or too large, the library says. */
 static int read_size(const char *text, struct sac_build_params *out, struct fault *fault)
 {
-    char rest;
+    int  w[3] = {0}, h[3] = {0}, count;
+    char rest = '\0';
     if (!text)
         return STATUS_OK;
-    if (sscanf(text, "%dx%d%c", &out->width, &out->height, &rest) == 2 && out->width > 0 &&
-        out->height > 0)
-        return STATUS_OK;
-    return fault_usage(fault, "--size: '%s' is not WIDTHxHEIGHT, such as 640x640", text);
+    count = sscanf(text, "%dx%d:%dx%d:%dx%d%c", &w[0], &h[0], &w[1], &h[1], &w[2], &h[2], &rest);
+    if (count == 2 && sscanf(text, "%dx%d%c", &w[0], &h[0], &rest) == 2) {
+        w[1] = w[2] = w[0];
+        h[1] = h[2] = h[0];
+        count = 6;
+    }
+    for (int i = 0; i < 3; i++)
+        if (count != 6 || w[i] < 1 || h[i] < 1)
+            return fault_usage(fault,
+                               "--size: '%s' is neither WIDTHxHEIGHT, such as 640x640, nor the "
+                               "least, the usual and the greatest, such as "
+                               "320x320:640x640:1280x1280",
+                               text);
+    out->width_min = w[0];
+    out->height_min = h[0];
+    out->width = w[1];
+    out->height = h[1];
+    out->width_max = w[2];
+    out->height_max = h[2];
+    return STATUS_OK;
 }
 
 /* "models/net.onnx" -> "net.plan". False: it does not fit. */
@@ -50,10 +68,13 @@ static bool default_output(const char *model, char *out, size_t size)
 
 static void print_bucket(void *user, const struct sac_build_bucket *b)
 {
+    char size[40] = "";
     (void)user;
-    printf("batch %-4d planned in %.1f s, a run takes %.3f ms, error %.2g of the channel's largest "
-           "value (limit %g)",
-           b->batch, b->seconds, b->ms, b->error, b->limit);
+    if (b->width)
+        snprintf(size, sizeof size, "of %dx%d ", b->width, b->height);
+    printf("batch %-4d %splanned in %.1f s, a run takes %.3f ms, error %.2g of the channel's "
+           "largest value (limit %g)",
+           b->batch, size, b->seconds, b->ms, b->error, b->limit);
     if (b->host_steps)
         printf(", %d nodes on the CPU", b->host_steps);
     putchar('\n');

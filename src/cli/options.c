@@ -391,9 +391,11 @@ const struct option options[] = {
      "the plan's file; default: the model's name with the extension .plan, in the current folder"},
     {"batch", 'b', VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_batch), "build.batch",
      "MIN:OPT:MAX",
-     "batches to plan for: these and the powers of two between; one number stands for all three"},
-    {"size", 0, VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_size), "build.size", "WIDTHxHEIGHT",
-     "size of the images, if the model leaves it open"},
+     "batches to plan for: these and the powers of two between; one number stands for all three. "
+     "Others between them need no planning either"},
+    {"size", 0, VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_size), "build.size", "WxH[:WxH:WxH]",
+     "size of the images, if the model leaves it open; or the least, the usual and the greatest, "
+     "such as 320x320:640x640:1280x1280: each is planned, and sizes between need no planning"},
 
     {"gt", 'g', VERB_EVAL, SECTION_IN, OPTION_LIST, AT(eval_gt), "eval.gt", "GT",
      "ground truth: a MOTChallenge file, a sequence's folder, or a folder of such folders"},

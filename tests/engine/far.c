@@ -537,6 +537,12 @@ static void describe_places(const struct sac_kernel_plan *p, struct far_state *s
             (struct place){s->call.out[i], p->out_layout[i], p->out_pixel[i], p->out_sample[i]};
 }
 
+/* Each its own, so that one is not taken for another's. */
+static void name_variant(const struct sac_kernel_plan *p, char *out, size_t size)
+{
+    snprintf(out, size, "variant 7 of %s", p->call->node->outputs[0]->name);
+}
+
 /* Its kernels of the plan under way, by the thread that prepares it. */
 static _Thread_local struct {
     struct foreseen {
@@ -577,6 +583,7 @@ static void check_foreseen(const struct sac_kernel_plan *p)
     const struct sac_kernel_plan *was = &ahead.items[ahead.next].plan;
     assert_ptr_equal(ahead.items[ahead.next++].node, p->call->node);
     assert_ptr_equal(was->choice, p->choice);
+    assert_int_equal(was->lent, p->lent);
     assert_int_equal(was->measure, p->measure);
     assert_int_equal(was->precision, p->precision);
     SAME(in_layout);
@@ -593,7 +600,9 @@ static void check_foreseen(const struct sac_kernel_plan *p)
 static sac_result far_prepare(struct sac_device *dev, struct sac_kernel_plan *p)
 {
     struct far_state *s = sac_new(struct far_state);
+    char              variant[SAC_KERNEL_CHOICE_MAX];
     (void)dev;
+    name_variant(p, variant, sizeof variant);
     check_foreseen(p);
     s->call = *p->call;
     describe_places(p, s);
@@ -608,9 +617,10 @@ static sac_result far_prepare(struct sac_device *dev, struct sac_kernel_plan *p)
     }
     far_counts.prepared++;
     far_counts.measured += p->measure && !p->choice;
-    far_counts.told += p->choice && strcmp(p->choice, "variant 7") == 0;
+    far_counts.told += p->choice && strcmp(p->choice, variant) == 0;
+    far_counts.lent += p->choice && p->lent;
     if (is_conv(p->call))
-        strcpy(p->chosen, "variant 7");
+        strcpy(p->chosen, variant);
     strcpy(p->implementation, "ref");
     p->scratch_bytes = 100;
     p->state = s;

@@ -12,8 +12,9 @@
 /* What it did since far_reset. */
 struct far_counts {
     int kernels, relayouts, launches, captures;
-    int prepared, measured, told; /* kernels made; with leave to measure; with a choice from a plan
-                                     file */
+    int prepared, measured, told; /* kernels made; with leave to measure; with a choice of their own
+                                     from a plan file, */
+    int         lent;             /* or with one that was made for other shapes */
     int         foreseen; /* of those prepared: told of before the first, and as they came then */
     int         taken;    /* constants that kernels took */
     bool        capture_fails; /* in: the next captures do */

@@ -20,7 +20,7 @@
 #include "device/device.h"
 #include "engine/ops/op.h"
 
-enum { SAC_KERNEL_ABI = 6 };
+enum { SAC_KERNEL_ABI = 7 };
 
 /* Constants on a device whose memory is not the host's, one copy for all plans of a model, in the
  * form that the kernel reads. fill writes `bytes` of that form to host memory; it is called when no
@@ -75,7 +75,10 @@ struct sac_kernel_plan {
      * harm. NULL: none. Then, with measure, prepare may try its variants on the device; the caller
      * holds no lock that kernels need and nothing else of this model runs. Without measure, it
      * takes the variant that is probably best. */
-    const char     *choice;
+    const char *choice;
+    /* It was written for other shapes of the node: prepare takes it only where it fits these, and
+     * has not seen yet that its numbers are right here. Else it does as without a choice. */
+    bool            lent;
     bool            measure;
     enum sac_layout in_layout[SAC_OP_INPUTS_MAX], out_layout[SAC_OP_OUTPUTS_MAX];
     /* Of slices of wider values: elements from one pixel and from one sample to the next; 0:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds plans ahead of time: for each bucket a plan with measured kernels and a check against the
- * CPU, all written to one file. */
+/* Builds plans ahead of time: for each bucket (a batch size of a size of images, build_shapes.h) a
+ * plan with measured kernels and a check against the CPU, all written to one file. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,17 +10,17 @@
 #include <saccade/models.h>
 
 #include "base/outfile.h"
+#include "engine/model/build_shapes.h"
 #include "engine/model/difference.h"
-#include "engine/model/model.h"
 
-enum { BUCKETS_MAX = 32, BATCH_MOST = 1024, RUNS = 20 };
+enum { RUNS = 20 };
 
 struct build {
     struct sac_build_params params;
     sac_context            *ctx;
     sac_model              *model, *reference; /* on the device, and on the CPU in float32 */
     sac_device             *cpu;
-    int                     batches[BUCKETS_MAX], count;
+    struct sac_build_shapes shapes;
     sac_tensor            **in, **out; /* [ports] of the bucket, on the device */
     void                  **numbers;   /* [inputs] the same data in host memory */
 };
@@ -37,36 +37,6 @@ struct sac_build_params sac_build_params_default(void)
 static sac_result no_memory(const struct build *b)
 {
     return SAC_FAIL(b->ctx, SAC_ERR_MEMORY, "build: no memory");
-}
-
-/* ---- buckets ---- */
-
-static void add_batch(struct build *b, int batch)
-{
-    int at = b->count;
-    for (int i = 0; i < b->count; i++)
-        if (b->batches[i] == batch)
-            return;
-    for (; at > 0 && b->batches[at - 1] > batch; at--)
-        b->batches[at] = b->batches[at - 1];
-    b->batches[at] = batch;
-    b->count++;
-}
-
-static sac_result choose_batches(struct build *b)
-{
-    const struct sac_build_params *p = &b->params;
-    if (p->batch_min < 1 || p->batch_opt < p->batch_min || p->batch_max < p->batch_opt ||
-        p->batch_max > BATCH_MOST)
-        return SAC_FAIL(b->ctx, SAC_ERR_ARG, "batch %d:%d:%d: want 1 <= min <= opt <= max <= %d",
-                        p->batch_min, p->batch_opt, p->batch_max, (int)BATCH_MOST);
-    add_batch(b, p->batch_min);
-    add_batch(b, p->batch_opt);
-    add_batch(b, p->batch_max);
-    for (int n = 1; n < p->batch_max; n *= 2)
-        if (n > p->batch_min)
-            add_batch(b, n);
-    return SAC_OK;
 }
 
 /* ---- models ---- */
@@ -86,10 +56,14 @@ static sac_result load(struct build *b, sac_device *dev, const char *path)
         res = sac_device_open(b->ctx, "cpu", &one, &b->cpu);
     if (res == SAC_OK)
         res = sac_model_load(b->cpu, path, &plain, &b->reference);
+    if (res == SAC_OK) /* what is in it already lends nothing to what is measured now */
+        sac_book_set_range(&b->model->book, NULL, NULL);
     if (res == SAC_OK && b->params.batch_max > 1 && !sac_model_batches(b->model))
         res = SAC_FAIL(b->ctx, SAC_ERR_UNSUPPORTED,
                        "%s: its batch is fixed%s%s; build it with --batch 1", b->model->path,
                        b->model->why_fixed[0] ? ": " : "", b->model->why_fixed);
+    if (res == SAC_OK)
+        res = sac_build_shapes_check(b->model, &b->shapes);
     if (res != SAC_OK)
         return res;
     b->in = sac_calloc((size_t)b->model->graph->input_count, sizeof *b->in);
@@ -99,24 +73,6 @@ static sac_result load(struct build *b, sac_device *dev, const char *path)
 }
 
 /* ---- input ---- */
-
-static sac_result input_desc(const struct build *b, int i, int batch, struct sac_tensor_desc *desc)
-{
-    const struct sac_model_port *port = sac_model_input(b->model, i);
-    const int64_t                sizes[4] = {batch, 0, b->params.height, b->params.width};
-    *desc = port->desc;
-    for (int d = 0; d < desc->rank; d++) {
-        if (d == 0 && (desc->shape[0] == SAC_DIM_UNKNOWN || b->params.batch_max > 1))
-            desc->shape[0] = batch;
-        else if (desc->shape[d] == SAC_DIM_UNKNOWN && desc->rank == 4)
-            desc->shape[d] = sizes[d];
-    }
-    if (desc->rank > 0 && sac_tensor_desc_elements(desc) > 0)
-        return SAC_OK;
-    return SAC_FAIL(
-        b->ctx, SAC_ERR_ARG, "%s: input '%s' leaves a size open%s", b->model->path, port->name,
-        desc->rank == 4 ? "; --size WIDTHxHEIGHT gives it" : ", which a build cannot choose");
-}
 
 /* From 0 to 1, as in images. Integers are 0 or 1, which are valid indices of any table. */
 static void fill(const struct sac_tensor_desc *desc, void *host, uint32_t seed)
@@ -144,13 +100,13 @@ static void drop_tensors(struct build *b)
     }
 }
 
-static sac_result make_input(struct build *b, int batch)
+static sac_result make_input(struct build *b, int batch, struct sac_build_size size)
 {
     sac_result res = SAC_OK;
     drop_tensors(b);
     for (int i = 0; i < b->model->graph->input_count && res == SAC_OK; i++) {
         struct sac_tensor_desc desc;
-        res = input_desc(b, i, batch, &desc);
+        res = sac_build_input(b->model, &b->shapes, i, batch, size, &desc);
         if (res == SAC_OK)
             res = sac_tensor_create(b->model->dev, &desc, "build", &b->in[i]);
         if (res == SAC_OK && !(b->numbers[i] = sac_alloc((size_t)sac_tensor_desc_bytes(&desc))))
@@ -245,11 +201,15 @@ static void describe_plan(struct build *b, struct sac_build_bucket *bucket)
     bucket->host_steps = last ? last->host_steps + (int)last->tail_count : 0;
 }
 
-static sac_result build_bucket(struct build *b, int batch, struct sac_build_bucket *bucket)
+static sac_result build_bucket(struct build *b, int batch, struct sac_build_size size,
+                               struct sac_build_bucket *bucket)
 {
-    *bucket = (struct sac_build_bucket){
-        .batch = batch, .limit = sac_difference_limit((int)b->model->params.precision)};
-    sac_result    res = make_input(b, batch);
+    *bucket =
+        (struct sac_build_bucket){.batch = batch,
+                                  .width = size.width,
+                                  .height = size.height,
+                                  .limit = sac_difference_limit((int)b->model->params.precision)};
+    sac_result    res = make_input(b, batch, size);
     const int64_t begun = sac_time_ns();
     if (res == SAC_OK)
         res = sac_model_run_on(b->model, NULL, b->in, b->out);
@@ -264,6 +224,9 @@ static sac_result build_bucket(struct build *b, int batch, struct sac_build_buck
         res = check_sample(b, batch - 1, batch, &bucket->error);
     if (res == SAC_OK)
         describe_plan(b, bucket);
+    if (res != SAC_OK && size.width)
+        res = sac_fail_prefix(b->ctx, res, "with batch %d of %dx%d: ", batch, size.width,
+                              size.height);
     return res;
 }
 
@@ -311,15 +274,36 @@ static sac_result over_limit(struct build *b, const struct sac_build_bucket *buc
     static const char *const mend[] = {[SAC_PRECISION_FP16] = "; build it with --precision tf32",
                                        [SAC_PRECISION_TF32] = "; build it with --precision fp32",
                                        [SAC_PRECISION_FP32] = ""};
-    char                     steps[480];
+    char                     steps[480], size[32] = "";
+    if (bucket->width)
+        snprintf(size, sizeof size, " of %dx%d", bucket->width, bucket->height);
     find_suspects(b, bucket->limit, steps, sizeof steps);
     return SAC_FAIL(
         b->ctx, SAC_ERR_FORMAT,
-        "%s: with batch %d it is off by %.2g of a channel's largest number, and %s may be off by "
+        "%s: with batch %d%s it is off by %.2g of a channel's largest number, and %s may be off by "
         "%g; %s%s",
-        b->model->path, bucket->batch, bucket->error,
+        b->model->path, bucket->batch, size, bucket->error,
         sac_precision_name(b->model->params.precision), bucket->limit, steps,
         mend[b->model->params.precision]);
+}
+
+static sac_result build_buckets(struct build *b,
+                                void (*on_bucket)(void *, const struct sac_build_bucket *),
+                                void *user)
+{
+    const struct sac_build_shapes *s = &b->shapes;
+    const int                      count = s->size_count * s->batch_count;
+    sac_result                     res = SAC_OK;
+    for (int i = 0; i < count && res == SAC_OK; i++) {
+        struct sac_build_bucket bucket;
+        res =
+            build_bucket(b, s->batches[i % s->batch_count], s->sizes[i / s->batch_count], &bucket);
+        if (res == SAC_OK && on_bucket)
+            on_bucket(user, &bucket);
+        if (res == SAC_OK && !(bucket.error <= bucket.limit))
+            res = over_limit(b, &bucket);
+    }
+    return res;
 }
 
 /* ---- the file ---- */
@@ -373,7 +357,7 @@ sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_b
     SAC_NEEDS(sac_device_context(dev), out);
     SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params, "build parameters");
     struct build b = {.params = params ? *params : sac_build_params_default(), .ctx = dev->ctx};
-    sac_result   res = choose_batches(&b);
+    sac_result   res = sac_build_shapes_choose(dev->ctx, &b.params, &b.shapes);
     if (res == SAC_OK)
         res = check_files(&b, path, out);
     if (res == SAC_OK)
@@ -383,14 +367,10 @@ sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_b
                        "%s: its weights are in other files, and a plan holds its whole model; "
                        "run it as it is, the cache keeps its plans too",
                        b.model->path);
-    for (int i = 0; i < b.count && res == SAC_OK; i++) {
-        struct sac_build_bucket bucket;
-        res = build_bucket(&b, b.batches[i], &bucket);
-        if (res == SAC_OK && on_bucket)
-            on_bucket(user, &bucket);
-        if (res == SAC_OK && !(bucket.error <= bucket.limit))
-            res = over_limit(&b, &bucket);
-    }
+    if (res == SAC_OK)
+        res = build_buckets(&b, on_bucket, user);
+    if (res == SAC_OK)
+        res = sac_build_note_range(b.model, &b.shapes);
     if (res == SAC_OK)
         res = write_file(&b, out);
     finish(&b);

@@ -170,11 +170,12 @@ struct sac_ending sac_model_ending(const sac_model *model, int output);
  * input is [N,H,W,C] or float16 where the port says [N,C,H,W] of float32. */
 struct sac_tensor_desc sac_model_logical_desc(const sac_model *model, int i,
                                               const struct sac_tensor_desc *d);
-/* Creates a plan with the book's choices for these shapes or, when it has no such page, with
- * kernels that are measured now. text: the name of the page; NULL: only the plan's layouts are
- * wanted. */
-sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes, const char *text,
-                                 bool measure, struct sac_plan **out);
+/* Creates a plan with what is known for these shapes; with measure, kernels of which nothing is
+ * known are measured. known: NULL: only the plan's layouts are wanted. */
+struct sac_known_choices; /* plans.c */
+sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes,
+                                 const struct sac_known_choices *known, bool measure,
+                                 struct sac_plan **out);
 /* In FP16, once: which steps must stay in float32, because their numbers leave the range of
  * float16. The network is run on the CPU for that, on plausible noise of these shapes and with a
  * batch of 1; the book keeps the answer. On a fault there are none, and a log line says so. */

@@ -26,6 +26,7 @@ static sac_result find_native(sac_model *m, const struct sac_tensor_desc *first)
     struct sac_operand shape = {.dtype = first->dtype, .rank = first->rank, .present = true};
     struct sac_plan   *plan = NULL;
     memcpy(shape.dims, first->shape, sizeof shape.dims);
+    sac_model_find_ranges(m, &shape);
     sac_result res = sac_model_create_plan(m, &shape, NULL, false, &plan);
     if (res != SAC_OK)
         return res;

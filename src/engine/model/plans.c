@@ -78,61 +78,95 @@ static struct sac_plan *cached_plan(sac_model *m, const struct sac_operand *shap
     return NULL;
 }
 
-sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes, const char *text,
-                                 bool measure, struct sac_plan **out)
+/* What the book has for shapes: what their own page says, or what pages of others lend. */
+struct sac_known_choices {
+    const struct sac_book_page *page; /* theirs, or the nearest that lends; NULL: none */
+    const char                **lent; /* NULL: nothing is lent */
+    size_t                      lent_count;
+};
+
+sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes,
+                                 const struct sac_known_choices *known, bool measure,
+                                 struct sac_plan **out)
 {
-    sac_model_find_ranges(m, shapes);
-    const struct sac_book_page  *page = text ? sac_book_find(&m->book, text) : NULL;
-    const struct sac_plan_params params = {.reference = m->params.reference,
-                                           .tolerant = m->partial,
-                                           .memory_limit = m->params.memory_limit_bytes,
-                                           .precision = m->params.precision,
-                                           .without = m->without.plan,
-                                           .wide = m->wide,
-                                           .first_input = m->first_input,
-                                           .half_outputs = m->native,
-                                           .weights = m->dev->ops->host_memory ? NULL : &m->weights,
-                                           .measure = measure,
-                                           .only_layouts = !text,
-                                           .choices =
-                                               page ? (const char *const *)page->choices : NULL,
-                                           .choice_count = page ? page->count : 0};
-    struct sac_plan             *plan = NULL;
-    sac_result                   res = sac_plan_create(m->dev, m->graph, shapes, &params, &plan);
-    if (res == SAC_OK && text)
+    struct sac_plan_params params = {.reference = m->params.reference,
+                                     .tolerant = m->partial,
+                                     .memory_limit = m->params.memory_limit_bytes,
+                                     .precision = m->params.precision,
+                                     .without = m->without.plan,
+                                     .wide = m->wide,
+                                     .first_input = m->first_input,
+                                     .half_outputs = m->native,
+                                     .weights = m->dev->ops->host_memory ? NULL : &m->weights,
+                                     .measure = measure,
+                                     .only_layouts = !known,
+                                     .lent = known && known->lent};
+    if (params.lent) {
+        params.choices = known->lent;
+        params.choice_count = known->lent_count;
+    } else if (known && known->page) {
+        params.choices = (const char *const *)known->page->choices;
+        params.choice_count = known->page->count;
+    }
+    struct sac_plan *plan = NULL;
+    sac_result       res = sac_plan_create(m->dev, m->graph, shapes, &params, &plan);
+    if (res == SAC_OK && known)
         res = provide_host(m, plan);
     if (res != SAC_OK) {
         sac_plan_destroy(&plan);
         return sac_fail_prefix(m->ctx, res, "%s: ", m->path);
     }
+    /* the texts are the book's, and what they are by value is the caller's */
+    plan->params.choices = NULL;
+    plan->params.choice_count = 0;
     plan->capture = m->capture;
     *out = plan;
     return SAC_OK;
 }
 
-static sac_result make_plan(sac_model *m, const struct sac_operand *shapes, struct sac_plan **out)
+/* The name of the page: the shapes, and what was made a constant. */
+static void name_page(const sac_model *m, const struct sac_operand *shapes, char *out, size_t size)
 {
-    char          text[512];
+    sac_book_shapes(shapes, m->graph->input_count, out, size);
+    const size_t at = strlen(out);
+    if (m->fixed_name)
+        snprintf(out + at, size - at, " %g", m->fixed_value);
+}
+
+static sac_result measure_plan(sac_model *m, const struct sac_operand *shapes, const char *text,
+                               const struct sac_known_choices *known, struct sac_plan **out)
+{
     const int64_t begun = sac_time_ns();
-    sac_book_shapes(shapes, m->graph->input_count, text, sizeof text);
-    if (m->fixed_name) {
-        const size_t at = strlen(text);
-        snprintf(text + at, sizeof text - at, " %g", m->fixed_value);
-    }
-    const bool measure =
-        m->book.key[SAC_BOOK_MODEL] && !m->checking && !sac_book_find(&m->book, text);
-    if (measure)
-        sac_log(m->ctx, SAC_LOG_INFO, "%s: trying kernels for %s on %s, once", m->path, text,
-                m->dev->name);
-    sac_model_settle(m); /* measuring needs an idle device, and the oldest plan may be freed */
-    sac_result res = sac_model_create_plan(m, shapes, text, measure, out);
-    if (res != SAC_OK || !measure)
+    sac_log(m->ctx, SAC_LOG_INFO, "%s: trying kernels for %s on %s, once", m->path, text,
+            m->dev->name);
+    sac_result res = sac_model_create_plan(m, shapes, known, true, out);
+    if (res != SAC_OK)
         return res;
     sac_model_note_plan(m, text, *out);
     sac_log(m->ctx, SAC_LOG_INFO, "%s: planned for %s on %s in %.1f s%s%s", m->path, text,
             m->dev->name, (double)(sac_time_ns() - begun) / 1e9, m->book_path ? ", kept in " : "",
             m->book_path ? m->book_path : "");
     return SAC_OK;
+}
+
+static sac_result make_plan(sac_model *m, const struct sac_operand *shapes, struct sac_plan **out)
+{
+    char text[512];
+    name_page(m, shapes, text, sizeof text);
+    sac_model_find_ranges(m, shapes); /* may write to the book: before anything is looked up there
+                                       */
+    struct sac_known_choices known = {.page = sac_book_find(&m->book, text)};
+    if (!known.page && !m->checking)
+        known.page = sac_book_lend(&m->book, text, &known.lent, &known.lent_count);
+    sac_model_settle(m); /* measuring needs an idle device, and the oldest plan may be freed */
+    if (known.lent)
+        sac_log(m->ctx, SAC_LOG_INFO, "%s: %s runs on %s with the kernels of %s", m->path, text,
+                m->dev->name, known.page->shapes);
+    sac_result res = m->book.key[SAC_BOOK_MODEL] && !m->checking && !known.page
+                         ? measure_plan(m, shapes, text, &known, out)
+                         : sac_model_create_plan(m, shapes, &known, false, out);
+    sac_free(known.lent);
+    return res;
 }
 
 sac_result sac_model_plan(sac_model *m, const struct sac_operand *shapes, struct sac_plan **out)

@@ -61,6 +61,8 @@ struct sac_plan_params {
      * NULL. */
     const char *const *choices;
     size_t             choice_count;
+    /* They are from plans of other shapes, and by the id of the value that the step computes. */
+    bool lent;
 };
 
 enum sac_place {
@@ -210,6 +212,8 @@ struct sac_step_check {
 sac_result sac_plan_verify(struct sac_plan *plan, struct sac_device_stream *stream,
                            struct sac_device *cpu,
                            void (*fn)(void *user, const struct sac_step_check *check), void *user);
+/* The id of the first value that it computes, which is its own whatever the shapes; -1: of none. */
+int sac_step_value(const struct sac_step *step);
 /* "layer 14 (Conv) by onednn jit, 3 tiles" */
 const char *sac_step_label(const struct sac_step *step, char *buf, size_t size);
 

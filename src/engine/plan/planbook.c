@@ -76,6 +76,7 @@ static void page_finish(struct sac_book_page *page)
     for (size_t i = 0; i < page->count; i++)
         sac_free(page->choices[i]);
     sac_free(page->choices);
+    sac_free(page->values);
     sac_free(page->shapes);
     *page = (struct sac_book_page){0};
 }
@@ -87,6 +88,7 @@ void sac_book_finish(struct sac_plan_book *book)
     sac_free(book->pages);
     for (int k = 0; k < SAC_BOOK_KEYS; k++)
         sac_free(book->key[k]);
+    sac_book_set_range(book, NULL, NULL);
     *book = (struct sac_plan_book){0};
 }
 
@@ -134,18 +136,28 @@ static bool page_end(struct sac_plan_book *book, struct sac_book_page *page, boo
     return false;
 }
 
-static bool page_set(struct sac_book_page *page, size_t number, const char *choice)
+static bool page_grow(struct sac_book_page *page, size_t count)
 {
-    if (number >= page->count) {
-        char **grown = sac_realloc_array(page->choices, number + 1, sizeof *grown);
-        if (!grown)
-            return false;
-        memset(grown + page->count, 0, (number + 1 - page->count) * sizeof *grown);
-        page->choices = grown;
-        page->count = number + 1;
+    char **choices = sac_realloc_array(page->choices, count, sizeof *choices);
+    if (choices)
+        page->choices = choices;
+    int *values = choices ? sac_realloc_array(page->values, count, sizeof *values) : NULL;
+    if (values)
+        page->values = values;
+    for (; values && page->count < count; page->count++) {
+        choices[page->count] = NULL;
+        values[page->count] = -1;
     }
+    return values != NULL;
+}
+
+static bool page_set(struct sac_book_page *page, size_t number, int value, const char *choice)
+{
+    if (number >= page->count && !page_grow(page, number + 1))
+        return false;
     sac_free(page->choices[number]);
     page->choices[number] = sac_strdup(choice);
+    page->values[number] = value;
     return page->choices[number] != NULL;
 }
 
@@ -181,7 +193,7 @@ bool sac_book_note(struct sac_plan_book *book, const char *shapes, const struct 
         if (plan->steps[i].kind != SAC_STEP_KERNEL)
             continue;
         if (plan->steps[i].chosen)
-            good = page_set(page, number, plan->steps[i].chosen);
+            good = page_set(page, number, sac_step_value(&plan->steps[i]), plan->steps[i].chosen);
         number++;
     }
     return page_end(book, page, good);
@@ -195,7 +207,7 @@ bool sac_book_write(struct sac_plan_book *book, const char *shapes, const char *
     bool                  good = page != NULL && count <= CHOICES_MAX;
     for (size_t i = 0; i < count && good; i++)
         if (choices[i])
-            good = page_set(page, i, choices[i]);
+            good = page_set(page, i, -1, choices[i]);
     return page_end(book, page, good);
 }
 
@@ -216,6 +228,16 @@ void sac_book_shapes(const struct sac_operand *shapes, int count, char *out, siz
 
 /* ---- text ---- */
 
+static void write_choice(FILE *f, const struct sac_book_page *page, size_t number)
+{
+    if (!page->choices[number])
+        return;
+    fprintf(f, "choice %zu", number);
+    if (page->values[number] >= 0 && page->values[number] < CHOICES_MAX)
+        fprintf(f, "/%d", page->values[number]);
+    fprintf(f, " %s\n", page->choices[number]);
+}
+
 char *sac_book_text(const struct sac_plan_book *book, size_t model_bytes, size_t *size)
 {
     char  *text = NULL, hash[33];
@@ -229,9 +251,10 @@ char *sac_book_text(const struct sac_plan_book *book, size_t model_bytes, size_t
     for (size_t i = 0; i < book->count; i++) {
         fprintf(f, "shapes %s\n", book->pages[i].shapes);
         for (size_t c = 0; c < book->pages[i].count; c++)
-            if (book->pages[i].choices[c])
-                fprintf(f, "choice %zu %s\n", c, book->pages[i].choices[c]);
+            write_choice(f, &book->pages[i], c);
     }
+    if (book->least)
+        fprintf(f, "range %s to %s\n", book->least, book->greatest);
     fprintf(f, "model %zu\n", model_bytes);
     bool good = fflush(f) == 0;
     if (good)
@@ -284,14 +307,36 @@ static bool read_key(const char *rest, struct sac_plan_book *out)
     return true; /* written by a later version: the other lines decide */
 }
 
+/* "12 TEXT", or "12/97 TEXT" where the step's value is known. */
 static bool read_choice(const char *rest, struct sac_plan_book *out)
 {
     char               *text;
     const unsigned long number = strtoul(rest, &text, 10);
-    if (text == rest || *text != ' ' || number >= CHOICES_MAX || out->count == 0 ||
-        strlen(text + 1) >= SAC_KERNEL_CHOICE_MAX)
+    unsigned long       value = CHOICES_MAX;
+    if (text == rest || number >= CHOICES_MAX || out->count == 0)
         return false;
-    return page_set(&out->pages[out->count - 1], number, text + 1);
+    if (*text == '/') {
+        rest = text + 1;
+        value = strtoul(rest, &text, 10);
+        if (text == rest || value >= CHOICES_MAX)
+            return false;
+    }
+    if (*text != ' ' || strlen(text + 1) >= SAC_KERNEL_CHOICE_MAX)
+        return false;
+    return page_set(&out->pages[out->count - 1], number, value < CHOICES_MAX ? (int)value : -1,
+                    text + 1);
+}
+
+static bool read_range(const char *rest, struct sac_plan_book *out)
+{
+    static const char between[] = " to ";
+    const char       *at = strstr(rest, between);
+    if (!at || out->least)
+        return false;
+    char      *least = sac_asprintf("%.*s", (int)(at - rest), rest);
+    const bool good = least && sac_book_set_range(out, least, at + sizeof between - 1);
+    sac_free(least);
+    return good;
 }
 
 static bool read_line(const char *line, struct sac_plan_book *out, size_t *model_bytes)
@@ -303,6 +348,8 @@ static bool read_line(const char *line, struct sac_plan_book *out, size_t *model
         return out->count < PAGES_MAX && !page_of(out, rest) && page_add(out, rest);
     if ((rest = after(line, "choice")))
         return read_choice(rest, out);
+    if ((rest = after(line, "range")))
+        return read_range(rest, out);
     if ((rest = after(line, "model"))) {
         char *end;
         *model_bytes = strtoull(rest, &end, 10);

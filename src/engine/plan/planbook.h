@@ -22,6 +22,9 @@ enum sac_book_key {
 struct sac_book_page {
     char  *shapes;  /* "float32[1,3,416,416]", inputs in order */
     char **choices; /* by number of the kernel step; NULL entries: nothing was chosen */
+    /* beside them: the id of the value that the step computes, -1: not known. With other shapes a
+     * step may have another number. */
+    int   *values;
     size_t count;
 };
 
@@ -29,6 +32,9 @@ struct sac_plan_book {
     char                 *key[SAC_BOOK_KEYS];
     struct sac_book_page *pages;
     size_t                count, cap;
+    /* The range that was asked for, each as a page's shapes: between them a page may serve other
+     * shapes (sac_book_lend). NULL: none. */
+    char *least, *greatest;
 };
 
 void sac_book_finish(struct sac_plan_book *book);
@@ -53,6 +59,21 @@ bool sac_book_note(struct sac_plan_book *book, const char *shapes, const struct 
 bool sac_book_write(struct sac_plan_book *book, const char *shapes, const char *const *choices,
                     size_t count);
 void sac_book_shapes(const struct sac_operand *shapes, int count, char *out, size_t size);
+
+/* ---- a range, planned at some of its shapes (planbook_range.c) ---- */
+
+/* Replaces the range; NULL, NULL: there is none then. False, without a range: each input must have
+ * one type and rank in both, and no size above that of the greatest; or there is no memory. */
+bool sac_book_set_range(struct sac_plan_book *book, const char *least, const char *greatest);
+/* What may serve shapes that have no page, where they are in the range: of the nearest page, and
+ * what that lacks of the next nearest.
+ * choices  [*count] by the id of the value that a step computes, NULL entries: none; the texts are
+ *          the book's, the array is the caller's (sac_free).
+ * Returns the nearest page; NULL: they are in no range, or nothing in it is planned. */
+const struct sac_book_page *sac_book_lend(const struct sac_plan_book *book, const char *shapes,
+                                          const char ***choices, size_t *count);
+
+/* ---- files ---- */
 
 /* Does the file begin like a plan? */
 bool sac_book_recognise(const void *bytes, size_t size);

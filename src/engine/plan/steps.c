@@ -242,17 +242,28 @@ static sac_result keep_results(struct sac_plan *plan, struct sac_step *step,
     return step->chosen ? SAC_OK : sac_plan_no_memory(plan);
 }
 
+/* What the step's kernel chose in an earlier plan, or NULL. number: of the kernel step. */
+static const char *choice_of(const struct sac_plan *plan, const struct sac_step *step,
+                             size_t number)
+{
+    const int value = plan->params.lent ? sac_step_value(step) : -1;
+    if (plan->params.lent && value < 0)
+        return NULL;
+    const size_t at = plan->params.lent ? (size_t)value : number;
+    return at < plan->params.choice_count ? plan->params.choices[at] : NULL;
+}
+
 /* What a step's kernel prepares for; number: of the step among those with kernels. It is valid
  * until the next such call. */
 static struct sac_kernel_plan kernel_plan(struct sac_plan *plan, const struct sac_step *step,
                                           size_t number)
 {
-    struct sac_kernel_plan kp = {
-        .call = plan->call,
-        .precision = sac_plan_precision(plan, step->node),
-        .weights = weights_of(plan),
-        .measure = plan->params.measure,
-        .choice = number < plan->params.choice_count ? plan->params.choices[number] : NULL};
+    struct sac_kernel_plan kp = {.call = plan->call,
+                                 .precision = sac_plan_precision(plan, step->node),
+                                 .weights = weights_of(plan),
+                                 .measure = plan->params.measure,
+                                 .lent = plan->params.lent,
+                                 .choice = choice_of(plan, step, number)};
     fill_call(plan, step->node);
     describe_operands(plan, step, &kp);
     return kp;
@@ -276,13 +287,14 @@ static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step, siz
     return res;
 }
 
-/* Trying kernels takes seconds, and nobody should wait for long without a word. */
+/* Trying kernels takes seconds, and so may compiling what was lent; nobody should wait for long
+ * without a word. */
 static void say_progress(const struct sac_plan *plan, size_t number, int64_t *said_ns)
 {
     static const int64_t EVERY_NS = 2000000000;
     size_t               count = 0;
     const int64_t        now = sac_time_ns();
-    if (!plan->params.measure || now - *said_ns < EVERY_NS)
+    if (!(plan->params.measure || plan->params.lent) || now - *said_ns < EVERY_NS)
         return;
     for (size_t i = 0; i < plan->step_count; i++)
         count += plan->steps[i].kind == SAC_STEP_KERNEL;

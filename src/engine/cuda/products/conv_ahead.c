@@ -79,7 +79,7 @@ void conv_foresee(struct sac_device *dev, const struct sac_kernel_plan *plan)
     char               key[CONV_KEY_MAX], why[128];
     if (!conv_spec_read(plan, &spec, why, sizeof why) || !conv_key(dev, &spec, key) || find(key))
         return;
-    if (!conv_known_choice(plan, key, &choice)) {
+    if (!conv_known_choice(plan, &spec, key, &choice)) {
         if (plan->measure || !is_in_use(key, NULL))
             note(key, &spec, plan->measure ? NOTED_ALL : NOTED_LIKELY);
     } else if (choice.way <= CONV_CUDNN_PLAIN && !is_in_use(key, &choice)) {

@@ -87,8 +87,8 @@ void conv_ahead_ways(struct sac_device *dev, const char *key, const struct conv_
 /* ---- choosing (conv_tune.c) ---- */
 
 /* That of the plan's file, or of an earlier measurement. */
-bool conv_known_choice(const struct sac_kernel_plan *plan, const char *key,
-                       struct conv_choice *out);
+bool conv_known_choice(const struct sac_kernel_plan *plan, const struct conv_spec *spec,
+                       const char *key, struct conv_choice *out);
 
 /* Weights of the node in a form, on the device. */
 struct conv_weights_source {

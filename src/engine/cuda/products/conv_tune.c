@@ -196,6 +196,20 @@ static bool take_known(struct sac_device *dev, struct conv_state *s,
     return false;
 }
 
+/* What was chosen for another size: its numbers were compared there, not here. */
+static bool take_lent(struct sac_device *dev, struct conv_state *s,
+                      const struct conv_weights_source *weights, const char *key,
+                      const float *numbers, const struct conv_choice *choice)
+{
+    s->ready = conv_share(key, choice);
+    if (s->ready)
+        return true;
+    if (take(dev, s, key, choice) && is_right(dev, s, weights, key, numbers))
+        return true;
+    conv_ready_unref(&s->ready);
+    return false;
+}
+
 static bool take_likely(struct sac_device *dev, struct conv_state *s,
                         const struct conv_weights_source *weights, const char *key,
                         const float *numbers)
@@ -217,15 +231,38 @@ static bool take_likely(struct sac_device *dev, struct conv_state *s,
     return false;
 }
 
+/* Blocks of our own kernels are for maps of about a size, and the plain kernel is for when there is
+ * no other. */
+static bool is_worth(const struct conv_spec *s, const struct conv_choice *c)
+{
+    switch (c->way) {
+    case CONV_TILE: return conv_tile_fits(s, c->engine) && conv_tile_worth(s, (int)c->engine);
+    case CONV_DEPTHWISE:
+        return c->engine >= 0 && c->engine < CONV_DEPTHWISE_VARIANTS &&
+               conv_depthwise_worth(s, (int)c->engine);
+    case CONV_DIRECT: return false;
+    default: return true;
+    }
+}
+
+/* What a plan file names, where it can be taken here. */
+static bool read_choice(const struct sac_kernel_plan *plan, const struct conv_spec *spec,
+                        struct conv_choice *out)
+{
+    return plan->choice && conv_choice_parse(plan->choice, out) &&
+           (!plan->lent || is_worth(spec, out));
+}
+
 static bool recall(const char *key, struct conv_choice *out)
 {
     char text[SAC_KERNEL_CHOICE_MAX];
     return tuned_recall(key, text) && conv_choice_parse(text, out);
 }
 
-bool conv_known_choice(const struct sac_kernel_plan *plan, const char *key, struct conv_choice *out)
+bool conv_known_choice(const struct sac_kernel_plan *plan, const struct conv_spec *spec,
+                       const char *key, struct conv_choice *out)
 {
-    return (plan->choice && conv_choice_parse(plan->choice, out)) || recall(key, out);
+    return read_choice(plan, spec, out) || recall(key, out);
 }
 
 static bool choose(struct sac_device *dev, struct conv_state *state,
@@ -234,8 +271,9 @@ static bool choose(struct sac_device *dev, struct conv_state *state,
 {
     const float       *numbers = plan->call->in[1].data;
     struct conv_choice choice;
-    if (plan->choice && conv_choice_parse(plan->choice, &choice)) {
-        if (take_known(dev, state, weights, key, numbers, &choice))
+    if (read_choice(plan, &state->spec, &choice)) {
+        if (plan->lent ? take_lent(dev, state, weights, key, numbers, &choice)
+                       : take_known(dev, state, weights, key, numbers, &choice))
             return true;
         sac_log(dev->ctx, SAC_LOG_DEBUG, "%s: '%.200s' of the plan file does not run here",
                 state->label, plan->choice);

@@ -291,6 +291,15 @@ static bool take_text(struct matmul_state *s, const char *text)
     return matmul_lt_take(&s->lt, &algo);
 }
 
+/* cuBLASLt checks a variant for these sizes, but not for these addresses; no variant wants more
+ * than 16 bytes. */
+static bool takes_lent(const struct matmul_spec *s)
+{
+    enum { ALIGN = 16 };
+    return s->a_align >= ALIGN && s->b_align >= ALIGN && s->y_align >= ALIGN &&
+           (!s->matrix || s->c_align >= ALIGN);
+}
+
 /* The GPU's context must be current. */
 static bool choose(struct sac_device *dev, struct matmul_state *s, struct sac_kernel_plan *plan)
 {
@@ -298,7 +307,7 @@ static bool choose(struct sac_device *dev, struct matmul_state *s, struct sac_ke
     char                            key[KEY_MAX], text[SAC_KERNEL_CHOICE_MAX];
     const int  at = snprintf(key, sizeof key, "%d %.120s ", dev->index, dev->description);
     const bool has_key = matmul_spec_text(&s->spec, key + at, sizeof key - (size_t)at) > 0;
-    if (plan->choice && take_text(s, plan->choice))
+    if (plan->choice && (!plan->lent || takes_lent(&s->spec)) && take_text(s, plan->choice))
         return true;
     if (has_key && tuned_recall(key, text) && take_text(s, text))
         return true;

@@ -425,6 +425,8 @@ struct sac_build_bucket {
     double error;
     double limit;
     int    host_steps;
+    int    width, height;
+    uint64_t reserved[4];
 };
 SAC_API sac_result sac_model_build(
     sac_device *dev, const char *path, const struct sac_build_params *params, const char *out,

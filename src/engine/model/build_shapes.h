@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which shapes `saccade build` plans: each batch size of a range with each size of images. */
+#ifndef SAC_ENGINE_MODEL_BUILD_SHAPES_H
+#define SAC_ENGINE_MODEL_BUILD_SHAPES_H
+
+#include "engine/model/model.h"
+
+enum { SAC_BUILD_BATCHES_MAX = 32, SAC_BUILD_SIZES_MAX = 3, SAC_BUILD_SHAPES_TEXT = 512 };
+
+struct sac_build_size {
+    int width, height; /* 0: as the model has it */
+};
+
+struct sac_build_shapes {
+    int                   batches[SAC_BUILD_BATCHES_MAX], batch_count; /* the smallest first */
+    struct sac_build_size sizes[SAC_BUILD_SIZES_MAX];                  /* the least first */
+    int                   size_count;
+};
+
+/* Errors   SAC_ERR_ARG: a range that is upside down. */
+sac_result sac_build_shapes_choose(sac_context *ctx, const struct sac_build_params *params,
+                                   struct sac_build_shapes *out);
+/* Input i of the model. Errors: SAC_ERR_ARG where a size stays open. */
+sac_result sac_build_input(const sac_model *model, const struct sac_build_shapes *shapes, int i,
+                           int batch, struct sac_build_size size, struct sac_tensor_desc *out);
+/* Does the model take the sizes, as far as its layers' shapes tell? Nothing runs. */
+sac_result sac_build_shapes_check(sac_model *model, const struct sac_build_shapes *shapes);
+/* Has the model's book say the range, where there is more than one shape. */
+sac_result sac_build_note_range(sac_model *model, const struct sac_build_shapes *shapes);
+
+#endif

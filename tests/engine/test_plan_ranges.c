@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans for a range of shapes, on the device of the tests (far.h): what is between those that were
+ * measured is not measured and gives the CPU's answers, what is outside is measured; there is one
+ * copy of the weights; what is wrong with a range is told in a sentence. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/model/difference.h"
+#include "engine/model/model.h"
+#include "tests/engine/far.h"
+#include "tests/engine/proto.h"
+#include "tests/test.h"
+
+static sac_context *ctx;
+static sac_device  *far, *cpu;
+static char         said[8192], folder[64], model_path[128], out[128];
+
+enum { CONVS = 2, SIDE_MOST = 96, BATCH_MOST = 8 };
+
+static void keep(void *user, enum sac_log_level level, const char *message)
+{
+    (void)user;
+    if (level <= SAC_LOG_INFO && strlen(said) + strlen(message) + 2 < sizeof said)
+        strcat(strcat(said, message), "\n");
+}
+
+static void ok(sac_result res)
+{
+    char why[1024];
+    sac_context_last_error(ctx, why, sizeof why);
+    if (res != SAC_OK)
+        fail_msg("%s: %s", sac_result_name(res), why);
+}
+
+static void expect_said(const char *words)
+{
+    if (!strstr(said, words))
+        fail_msg("'%s' does not say '%s'", said, words);
+}
+
+/* ---- a network of open size ---- */
+
+static void add_conv(struct proto *graph, const char *op, const char *in, const char *result,
+                     const char *dims, int count, int side)
+{
+    static uint32_t seed = 1;
+    float           numbers[8 * 8 * 9];
+    char            weights[16], inputs[64], sides[16];
+    struct proto    attrs = {0};
+    for (int i = 0; i < count; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        numbers[i] = ((float)(seed >> 8) / 16777216.0f - 0.4f) / 4;
+    }
+    snprintf(weights, sizeof weights, "w_%s", result);
+    snprintf(inputs, sizeof inputs, "%s %s", in, weights);
+    snprintf(sides, sizeof sides, "%d %d", side, side);
+    proto_initializer(graph, weights, 1, dims, numbers, (size_t)count * sizeof *numbers);
+    proto_attr_ints(&attrs, "kernel_shape", sides);
+    proto_attr_ints(&attrs, "strides", "2 2");
+    if (side == 3)
+        proto_attr_ints(&attrs, "pads", "1 1 1 1");
+    proto_node(graph, op, inputs, result, &attrs);
+}
+
+/* The batch turned inward and out again, which is nothing for a batch of 1 and two kernels else; a
+ * map of a quarter of the size that comes back to a half, so sides are multiples of 4. */
+static void write_network(void)
+{
+    struct proto graph = {0}, model = {0}, there = {0}, back = {0};
+    proto_attr_ints(&there, "perm", "1 0 2 3");
+    proto_attr_ints(&back, "perm", "1 0 2 3");
+    proto_node(&graph, "Transpose", "x", "t", &there);
+    proto_node(&graph, "Trilu", "t", "half", NULL);
+    proto_node(&graph, "Transpose", "half", "b", &back);
+    add_conv(&graph, "Conv", "b", "c", "8 3 3 3", 8 * 3 * 9, 3);
+    proto_node(&graph, "Relu", "c", "r", NULL);
+    add_conv(&graph, "Conv", "r", "d", "8 8 3 3", 8 * 8 * 9, 3);
+    add_conv(&graph, "ConvTranspose", "d", "u", "8 8 2 2", 8 * 8 * 4, 2);
+    proto_node(&graph, "Add", "u r", "y", NULL);
+    proto_input(&graph, "x", 1, "? 3 ? ?");
+    proto_output(&graph, "y", 1, "? 8 ? ?");
+    proto_model(&model, &graph, 17);
+    FILE *f = fopen(model_path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(model.bytes, 1, model.size, f), model.size);
+    fclose(f);
+    proto_free(&model);
+}
+
+static int begin(void **state)
+{
+    struct sac_context_params params = sac_context_params_default();
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/saccade-ranges-XXXXXX");
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(model_path, sizeof model_path, "%s/net.onnx", folder);
+    snprintf(out, sizeof out, "%s/net.plan", folder);
+    write_network();
+    setenv("SACCADE_CACHE", "", 1); /* what is kept is in the .plan alone */
+    params.log_fn = keep;
+    said[0] = '\0';
+    return sac_context_create(&params, &ctx) == SAC_OK && far_open(ctx, NULL, &far) == SAC_OK &&
+                   sac_device_open(ctx, "cpu", NULL, &cpu) == SAC_OK
+               ? 0
+               : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    sac_device_unref(&far);
+    sac_device_unref(&cpu);
+    sac_context_destroy(&ctx);
+    unlink(model_path);
+    unlink(out);
+    rmdir(folder);
+    return 0;
+}
+
+/* ---- running ---- */
+
+static sac_tensor *answer_of(sac_device *dev, sac_model *m, int64_t batch, int64_t width,
+                             int64_t height)
+{
+    static float           numbers[BATCH_MOST * 3 * SIDE_MOST * SIDE_MOST];
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 4, .shape = {batch, 3, height, width}};
+    sac_tensor            *x = NULL, *y = NULL;
+    for (size_t i = 0; i < SAC_COUNT(numbers); i++)
+        numbers[i] = (float)(i * 7919 % 1009) / 1009;
+    ok(sac_tensor_create(dev, &desc, "test", &x));
+    ok(sac_tensor_upload(x, numbers));
+    said[0] = '\0';
+    far_counts = (struct far_counts){0};
+    ok(sac_model_run(m, &x, &y));
+    sac_tensor_unref(&x);
+    return y;
+}
+
+/* Runs on the device, and on the CPU for the same. Returns how many kernels were measured. */
+static int measured_by(sac_model *m, int64_t batch, int64_t width, int64_t height)
+{
+    sac_model        *reference = NULL;
+    sac_tensor       *got = answer_of(far, m, batch, width, height);
+    struct far_counts counts = far_counts;
+    char              words[sizeof said];
+    strcpy(words, said);
+    ok(sac_model_load(cpu, model_path, NULL, &reference));
+    sac_tensor *want = answer_of(cpu, reference, batch, width, height);
+    float      *numbers = malloc((size_t)sac_tensor_desc_bytes(sac_tensor_describe(got)));
+    assert_memory_equal(sac_tensor_describe(got), sac_tensor_describe(want),
+                        sizeof(struct sac_tensor_desc));
+    ok(sac_tensor_download(got, numbers));
+    const double off = sac_difference(sac_tensor_describe(got), numbers, sac_tensor_data(want));
+    if (!(off > 0 && off < sac_difference_limit(SAC_PRECISION_FP16))) /* float16 rounds */
+        fail_msg("%dx%d, batch %d: off by %g", (int)width, (int)height, (int)batch, off);
+    free(numbers);
+    sac_tensor_unref(&got);
+    sac_tensor_unref(&want);
+    sac_model_unref(&reference);
+    strcpy(said, words);
+    far_counts = counts;
+    return counts.measured;
+}
+
+static struct sac_build_bucket buckets[32];
+static int                     bucket_count;
+
+static void note_bucket(void *user, const struct sac_build_bucket *b)
+{
+    (void)user;
+    buckets[bucket_count++] = *b;
+}
+
+/* Sides that are squares. 0: the usual's. */
+static sac_result build(int least, int usual, int greatest, int batch_max)
+{
+    struct sac_build_params params = sac_build_params_default();
+    params.batch_max = batch_max;
+    params.width_min = params.height_min = least;
+    params.width = params.height = usual;
+    params.width_max = params.height_max = greatest;
+    bucket_count = 0;
+    return sac_model_build(far, model_path, &params, out, note_bucket, NULL);
+}
+
+static sac_model *load(const char *path)
+{
+    sac_model *m = NULL;
+    said[0] = '\0';
+    ok(sac_model_load(far, path, NULL, &m));
+    assert_string_equal(said, "");
+    return m;
+}
+
+/* ---- between and outside ---- */
+
+static void each_size_is_planned_for_each_batch(void **state)
+{
+    (void)state;
+    static const int sides[] = {16, 32, 64}, batches[] = {1, 2, 4};
+    ok(build(16, 32, 64, 4));
+    assert_int_equal(bucket_count, 9);
+    for (int i = 0; i < bucket_count; i++) {
+        assert_int_equal(buckets[i].width, sides[i / 3]);
+        assert_int_equal(buckets[i].height, sides[i / 3]);
+        assert_int_equal(buckets[i].batch, batches[i % 3]);
+    }
+    sac_model *m = load(out);
+    assert_string_equal(m->book.least, "float32[1,3,16,16]");
+    assert_string_equal(m->book.greatest, "float32[4,3,64,64]");
+    for (int i = 0; i < bucket_count; i++) {
+        assert_int_equal(measured_by(m, buckets[i].batch, buckets[i].width, buckets[i].height), 0);
+        assert_int_equal(far_counts.told, CONVS);
+        assert_int_equal(far_counts.lent, 0);
+        assert_string_equal(said, "");
+    }
+    sac_model_unref(&m);
+}
+
+static void what_is_between_is_not_measured(void **state)
+{
+    (void)state;
+    static const struct {
+        int         batch, width, height;
+        const char *nearest;
+    } shapes[] = {{1, 24, 24, "float32[1,3,32,32]"},
+                  {3, 48, 32, "float32[4,3,32,32]"},
+                  {2, 64, 16, "float32[2,3,32,32]"},
+                  {4, 20, 20, "float32[4,3,16,16]"},
+                  {3, 64, 60, "float32[4,3,64,64]"}};
+    char words[256];
+    ok(build(16, 32, 64, 4));
+    sac_model *m = load(out);
+    for (size_t i = 0; i < SAC_COUNT(shapes); i++) {
+        assert_int_equal(measured_by(m, shapes[i].batch, shapes[i].width, shapes[i].height), 0);
+        assert_true(far_counts.prepared > CONVS);
+        assert_int_equal(far_counts.told, CONVS);
+        assert_int_equal(far_counts.lent, CONVS);
+        snprintf(words, sizeof words, "float32[%d,3,%d,%d] runs on far:0 with the kernels of %s",
+                 shapes[i].batch, shapes[i].height, shapes[i].width, shapes[i].nearest);
+        expect_said(words);
+    }
+    sac_model_unref(&m);
+}
+
+static void what_is_outside_is_measured(void **state)
+{
+    (void)state;
+    static const int shapes[][3] = {{1, 12, 16}, {1, 64, 68}, {5, 32, 32}};
+    ok(build(16, 32, 64, 4));
+    sac_model *m = load(out);
+    for (size_t i = 0; i < SAC_COUNT(shapes); i++) {
+        measured_by(m, shapes[i][0], shapes[i][1], shapes[i][2]);
+        assert_int_equal(far_counts.measured, far_counts.prepared);
+        assert_int_equal(far_counts.lent, 0);
+        expect_said("trying kernels for float32[");
+    }
+    sac_model_unref(&m);
+}
+
+/* Batches alone are a range too; one shape is none. */
+static void only_what_was_asked_for_is_a_range(void **state)
+{
+    (void)state;
+    ok(build(0, 32, 0, 4));
+    sac_model *m = load(out);
+    assert_int_equal(measured_by(m, 3, 32, 32), 0);
+    assert_int_equal(far_counts.lent, CONVS);
+    assert_true(measured_by(m, 3, 24, 24) > 0);
+    sac_model_unref(&m);
+    ok(build(0, 32, 0, 1));
+    m = load(out);
+    assert_null(m->book.least);
+    assert_int_equal(measured_by(m, 1, 32, 32), 0);
+    assert_true(measured_by(m, 2, 32, 32) > 0);
+    assert_true(measured_by(m, 3, 32, 32) > 0); /* between what it has, and nobody asked */
+    sac_model_unref(&m);
+}
+
+/* A plan of a plan measures its own shapes, also between those of the first, and says its own
+ * range. */
+static void a_plan_is_built_of_a_plan(void **state)
+{
+    (void)state;
+    struct sac_build_params params = sac_build_params_default();
+    char                    again[160];
+    snprintf(again, sizeof again, "%s/again.plan", folder);
+    ok(build(16, 32, 64, 1));
+    params.width_min = params.height_min = 24;
+    params.width = params.height = params.width_max = params.height_max = 40;
+    said[0] = '\0';
+    ok(sac_model_build(far, out, &params, again, NULL, NULL));
+    expect_said("trying kernels for float32[1,3,24,24]");
+    sac_model *m = load(again);
+    assert_string_equal(m->book.least, "float32[1,3,24,24]");
+    assert_string_equal(m->book.greatest, "float32[1,3,40,40]");
+    assert_int_equal(measured_by(m, 1, 64, 64), 0);
+    assert_int_equal(far_counts.lent, 0);
+    assert_true(measured_by(m, 1, 48, 48) > 0);
+    sac_model_unref(&m);
+    unlink(again);
+}
+
+/* With a batch of 1 two steps are views, so the others have other numbers: a kernel is known by
+ * what it computes. */
+static void steps_are_known_by_their_values(void **state)
+{
+    (void)state;
+    setenv("SACCADE_CACHE", folder, 1);
+    sac_model *m = load(model_path);
+    setenv("SACCADE_CACHE", "", 1);
+    assert_true(measured_by(m, 1, 32, 32) > 0);
+    const int kernels = far_counts.prepared;
+    assert_true(sac_book_set_range(&m->book, "float32[1,3,16,16]", "float32[4,3,64,64]"));
+    assert_int_equal(measured_by(m, 2, 32, 32), 0);
+    assert_true(far_counts.prepared > kernels);
+    assert_int_equal(far_counts.told, CONVS);
+    unlink(m->book_path);
+    sac_model_unref(&m);
+}
+
+/* ---- one copy of the weights ---- */
+
+static void plans_share_their_weights(void **state)
+{
+    (void)state;
+    ok(build(16, 32, 64, 4));
+    sac_model *m = load(out);
+    measured_by(m, 1, 32, 32);
+    const size_t count = m->weights.count, bytes = m->weights.bytes;
+    assert_true(count >= CONVS && bytes > 0);
+    measured_by(m, 4, 64, 64); /* told */
+    measured_by(m, 3, 24, 24); /* lent */
+    measured_by(m, 2, 80, 80); /* measured */
+    for (int i = 0; i < 4; i++) {
+        assert_non_null(m->plans[i]);
+        assert_int_equal(m->plans[i]->weights.bytes, 0);
+    }
+    assert_int_equal(m->weights.count, count);
+    assert_int_equal(m->weights.bytes, bytes);
+    sac_model_unref(&m);
+}
+
+/* ---- sentences ---- */
+
+static void expect_refused(sac_result res, const char *words)
+{
+    char why[1024];
+    sac_context_last_error(ctx, why, sizeof why);
+    if (res != SAC_ERR_ARG)
+        fail_msg("%s: %s", sac_result_name(res), why);
+    if (!strstr(why, words))
+        fail_msg("'%s' does not say '%s'", why, words);
+    assert_int_not_equal(access(out, F_OK), 0);
+    assert_int_equal(bucket_count, 0);
+}
+
+static void wrong_ranges_are_told(void **state)
+{
+    (void)state;
+    struct sac_build_params params = sac_build_params_default();
+    expect_refused(build(64, 32, 16, 1), "size 64x64:32x32:16x16: want least <= usual <= greatest");
+    expect_refused(build(32, 0, 0, 1), "size 32x32:0x0:0x0: want least <= usual");
+    expect_refused(build(-4, 32, 0, 1), "size -4x-4:32x32:32x32: want");
+    expect_refused(build(16, 32, 1 << 16, 1), "no side above 32768");
+    expect_refused(build(0, 0, 0, 1), "input 'x' leaves a size open; --size WIDTHxHEIGHT gives it");
+    expect_refused(build(16, 32, 62, 1), "images of 62x62 do not fit: ");
+    params.width = params.width_max = 96;
+    params.height = params.height_max = 96;
+    params.width_min = params.height_min = 64;
+    expect_refused(
+        sac_model_build(far, MODELS_DIR "/resnet50.onnx", &params, out, NULL, NULL),
+        "resnet50.onnx: the file fixes the size of input 'images', float32 [?,3,64,64]: it "
+        "cannot be 96x96");
+}
+
+/* ---- the file ---- */
+
+/* The lines, with what belongs before and behind them. */
+static bool parse(const char *lines, struct sac_plan_book *book)
+{
+    char   text[1024], hash[33], why[160];
+    size_t model;
+    snprintf(text, sizeof text, "saccade plan 1\n%smodel 0\n", lines);
+    sac_bytes_hash(text, strlen(text), hash);
+    snprintf(text + strlen(text), sizeof text - strlen(text), "end %s\n", hash);
+    *book = (struct sac_plan_book){.count = 0};
+    return sac_book_parse(text, strlen(text), book, &model, why, sizeof why);
+}
+
+static void damaged_lines_are_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "range float32[1,3,16,16]\n",
+        "range \n",
+        "range  to \n",
+        "range float32[1] to \n",
+        "range float32[2] to float32[1]\n",
+        "range float32[1] to float64[2]\n",
+        "range float32[1] to float32[2,2]\n",
+        "range float32[1] to float32[2] float32[1]\n",
+        "range float32[1,] to float32[1,2]\n",
+        "range float32[-1] to float32[2]\n",
+        "range float32[1 to float32[2]\n",
+        "range float32[1,1,1,1,1,1,1,1,1] to float32[1,1,1,1,1,1,1,1,1]\n",
+        "range float32[1] to float32[2]\nrange float32[1] to float32[2]\n",
+        "shapes float32[1]\nchoice 1/ a\n",
+        "shapes float32[1]\nchoice 1/x a\n",
+        "shapes float32[1]\nchoice 1/2a\n",
+        "shapes float32[1]\nchoice 1/100000 a\n",
+    };
+    struct sac_plan_book book;
+    for (size_t i = 0; i < SAC_COUNT(wrong); i++) {
+        if (parse(wrong[i], &book))
+            fail_msg("'%s' is taken", wrong[i]);
+        sac_book_finish(&book);
+    }
+}
+
+/* What was written before there were ranges serves its own shapes, and lends nothing. */
+static void old_files_are_read(void **state)
+{
+    (void)state;
+    struct sac_plan_book book;
+    const char         **choices = NULL;
+    size_t               count = 0;
+    assert_true(parse("shapes float32[1,3,16,16]\nchoice 2 stem 0\nchoice 3 tile 1\n", &book));
+    const struct sac_book_page *page = sac_book_find(&book, "float32[1,3,16,16]");
+    assert_non_null(page);
+    assert_string_equal(page->choices[3], "tile 1");
+    assert_null(sac_book_lend(&book, "float32[1,3,16,16]", &choices, &count));
+    assert_true(sac_book_set_range(&book, "float32[1,3,16,16]", "float32[1,3,64,64]"));
+    assert_null(sac_book_lend(&book, "float32[1,3,32,32]", &choices, &count));
+    assert_null(choices);
+    sac_book_finish(&book);
+}
+
+static void the_nearest_lends_first(void **state)
+{
+    (void)state;
+    struct sac_plan_book book;
+    const char         **choices = NULL;
+    size_t               count = 0, size = 0;
+    assert_true(parse("range float32[1,64] int64[1] to float32[8,512] int64[8]\n"
+                      "shapes float32[1,64] int64[1]\nchoice 0/7 a\nchoice 1/9 b\nchoice 2/4 c\n"
+                      "shapes batch of 1 opened\nchoice 0 opened\n"
+                      "shapes float32[8,1024] int64[8]\nchoice 0/7 outside\n"
+                      "shapes float32[8,64] int64[8]\nchoice 0/9 d\nchoice 1/7 e\n",
+                      &book));
+    char *text = sac_book_text(&book, 0, &size);
+    sac_book_finish(&book);
+    char   why[160];
+    size_t model;
+    assert_true(sac_book_parse(text, size, &book, &model, why, sizeof why)); /* as it was written */
+    free(text);
+    const struct sac_book_page *page =
+        sac_book_lend(&book, "float32[6,64] int64[6]", &choices, &count);
+    assert_non_null(page);
+    assert_string_equal(page->shapes, "float32[8,64] int64[8]");
+    assert_int_equal(count, 10);
+    assert_string_equal(choices[7], "e");
+    assert_string_equal(choices[9], "d");
+    assert_string_equal(choices[4], "c");
+    assert_null(choices[0]);
+    sac_free(choices);
+    choices = NULL;
+    static const char *const others[] = {
+        "float32[6,63] int64[6]", "float32[9,64] int64[6]",   "float32[6,64]",
+        "float32[6,64] int32[6]", "float32[6,64,1] int64[6]", "float32[6,64] int64[6] 0.5"};
+    for (size_t i = 0; i < SAC_COUNT(others); i++)
+        assert_null(sac_book_lend(&book, others[i], &choices, &count));
+    sac_book_finish(&book);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_size_is_planned_for_each_batch, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_between_is_not_measured, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_outside_is_measured, begin, end),
+        cmocka_unit_test_setup_teardown(only_what_was_asked_for_is_a_range, begin, end),
+        cmocka_unit_test_setup_teardown(a_plan_is_built_of_a_plan, begin, end),
+        cmocka_unit_test_setup_teardown(steps_are_known_by_their_values, begin, end),
+        cmocka_unit_test_setup_teardown(plans_share_their_weights, begin, end),
+        cmocka_unit_test_setup_teardown(wrong_ranges_are_told, begin, end),
+        cmocka_unit_test(damaged_lines_are_refused),
+        cmocka_unit_test(old_files_are_read),
+        cmocka_unit_test(the_nearest_lends_first),
+    };
+    return cmocka_run_group_tests_name("engine/plan ranges", tests, NULL, NULL);
+}
