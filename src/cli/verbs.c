@@ -84,15 +84,17 @@ const struct verb verbs[] = {
      "saccade inspect yolox.onnx --json\n",
      1, 1, verb_inspect},
     {"build", VERB_BUILD, "MODEL", "plan a model for a GPU before its first run",
-     "Plans an ONNX model, or one that comes with saccade, for a GPU and a range of batch sizes. "
-     "The "
+     "Plans an ONNX model, or one that comes with saccade, for a GPU and a range of batch sizes "
+     "and "
+     "sizes of images. The "
      "kernels are timed on that GPU and the fastest are chosen; the results are compared with the "
      "CPU's on random input; plan and model are written to one file, which can be used wherever a "
      "model can. Without a plan file the same happens at the first run of each shape, and the plan "
      "is kept in the user's cache (SACCADE_CACHE, else ~/.cache/saccade). A plan that no longer "
      "fits, for example after a driver update, is built again, and a log line says so.",
      "saccade build yolox.onnx -o yolox.plan --precision fp16 --batch 1:8:16\n"
-     "saccade build person_det --device cuda:1 --batch 1:16:32\n",
+     "saccade build person_det --device cuda:1 --batch 1:16:32\n"
+     "saccade build yolov8s.onnx --size 320x320:640x640:1280x1280\n",
      1, 1, verb_build},
     {"eval", VERB_EVAL, "", "score tracks, or masks, against ground truth",
      "Prints HOTA, CLEAR MOT and Identity scores for each sequence and combined, as TrackEval "

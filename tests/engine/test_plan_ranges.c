@@ -10,14 +10,14 @@
 #include "engine/model/difference.h"
 #include "engine/model/model.h"
 #include "tests/engine/far.h"
-#include "tests/engine/proto.h"
+#include "tests/engine/open_size.h"
 #include "tests/test.h"
 
 static sac_context *ctx;
 static sac_device  *far, *cpu;
 static char         said[8192], folder[64], model_path[128], out[128];
 
-enum { CONVS = 2, SIDE_MOST = 96, BATCH_MOST = 8 };
+enum { CONVS = OPEN_SIZE_CONVS, SIDE_MOST = 96, BATCH_MOST = 8 };
 
 static void keep(void *user, enum sac_log_level level, const char *message)
 {
@@ -40,55 +40,6 @@ static void expect_said(const char *words)
         fail_msg("'%s' does not say '%s'", said, words);
 }
 
-/* ---- a network of open size ---- */
-
-static void add_conv(struct proto *graph, const char *op, const char *in, const char *result,
-                     const char *dims, int count, int side)
-{
-    static uint32_t seed = 1;
-    float           numbers[8 * 8 * 9];
-    char            weights[16], inputs[64], sides[16];
-    struct proto    attrs = {0};
-    for (int i = 0; i < count; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        numbers[i] = ((float)(seed >> 8) / 16777216.0f - 0.4f) / 4;
-    }
-    snprintf(weights, sizeof weights, "w_%s", result);
-    snprintf(inputs, sizeof inputs, "%s %s", in, weights);
-    snprintf(sides, sizeof sides, "%d %d", side, side);
-    proto_initializer(graph, weights, 1, dims, numbers, (size_t)count * sizeof *numbers);
-    proto_attr_ints(&attrs, "kernel_shape", sides);
-    proto_attr_ints(&attrs, "strides", "2 2");
-    if (side == 3)
-        proto_attr_ints(&attrs, "pads", "1 1 1 1");
-    proto_node(graph, op, inputs, result, &attrs);
-}
-
-/* The batch turned inward and out again, which is nothing for a batch of 1 and two kernels else; a
- * map of a quarter of the size that comes back to a half, so sides are multiples of 4. */
-static void write_network(void)
-{
-    struct proto graph = {0}, model = {0}, there = {0}, back = {0};
-    proto_attr_ints(&there, "perm", "1 0 2 3");
-    proto_attr_ints(&back, "perm", "1 0 2 3");
-    proto_node(&graph, "Transpose", "x", "t", &there);
-    proto_node(&graph, "Trilu", "t", "half", NULL);
-    proto_node(&graph, "Transpose", "half", "b", &back);
-    add_conv(&graph, "Conv", "b", "c", "8 3 3 3", 8 * 3 * 9, 3);
-    proto_node(&graph, "Relu", "c", "r", NULL);
-    add_conv(&graph, "Conv", "r", "d", "8 8 3 3", 8 * 8 * 9, 3);
-    add_conv(&graph, "ConvTranspose", "d", "u", "8 8 2 2", 8 * 8 * 4, 2);
-    proto_node(&graph, "Add", "u r", "y", NULL);
-    proto_input(&graph, "x", 1, "? 3 ? ?");
-    proto_output(&graph, "y", 1, "? 8 ? ?");
-    proto_model(&model, &graph, 17);
-    FILE *f = fopen(model_path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(model.bytes, 1, model.size, f), model.size);
-    fclose(f);
-    proto_free(&model);
-}
-
 static int begin(void **state)
 {
     struct sac_context_params params = sac_context_params_default();
@@ -98,7 +49,7 @@ static int begin(void **state)
         return -1;
     snprintf(model_path, sizeof model_path, "%s/net.onnx", folder);
     snprintf(out, sizeof out, "%s/net.plan", folder);
-    write_network();
+    open_size_write(model_path);
     setenv("SACCADE_CACHE", "", 1); /* what is kept is in the .plan alone */
     params.log_fn = keep;
     said[0] = '\0';
