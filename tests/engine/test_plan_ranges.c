@@ -17,7 +17,7 @@ static sac_context *ctx;
 static sac_device  *far, *cpu;
 static char         said[8192], folder[64], model_path[128], out[128];
 
-enum { CONVS = OPEN_SIZE_CONVS, SIDE_MOST = 96, BATCH_MOST = 8 };
+enum { CONVS = OPEN_SIZE_CONVS, SIDE_MOST = 40, BATCH_MOST = 8 };
 
 static void keep(void *user, enum sac_log_level level, const char *message)
 {
@@ -151,8 +151,8 @@ static sac_model *load(const char *path)
 static void each_size_is_planned_for_each_batch(void **state)
 {
     (void)state;
-    static const int sides[] = {16, 32, 64}, batches[] = {1, 2, 4};
-    ok(build(16, 32, 64, 4));
+    static const int sides[] = {8, 16, 32}, batches[] = {1, 2, 4};
+    ok(build(8, 16, 32, 4));
     assert_int_equal(bucket_count, 9);
     for (int i = 0; i < bucket_count; i++) {
         assert_int_equal(buckets[i].width, sides[i / 3]);
@@ -160,8 +160,8 @@ static void each_size_is_planned_for_each_batch(void **state)
         assert_int_equal(buckets[i].batch, batches[i % 3]);
     }
     sac_model *m = load(out);
-    assert_string_equal(m->book.least, "float32[1,3,16,16]");
-    assert_string_equal(m->book.greatest, "float32[4,3,64,64]");
+    assert_string_equal(m->book.least, "float32[1,3,8,8]");
+    assert_string_equal(m->book.greatest, "float32[4,3,32,32]");
     for (int i = 0; i < bucket_count; i++) {
         assert_int_equal(measured_by(m, buckets[i].batch, buckets[i].width, buckets[i].height), 0);
         assert_int_equal(far_counts.told, CONVS);
@@ -177,13 +177,13 @@ static void what_is_between_is_not_measured(void **state)
     static const struct {
         int         batch, width, height;
         const char *nearest;
-    } shapes[] = {{1, 24, 24, "float32[1,3,32,32]"},
-                  {3, 48, 32, "float32[4,3,32,32]"},
-                  {2, 64, 16, "float32[2,3,32,32]"},
-                  {4, 20, 20, "float32[4,3,16,16]"},
-                  {3, 64, 60, "float32[4,3,64,64]"}};
+    } shapes[] = {{1, 12, 12, "float32[1,3,16,16]"},
+                  {3, 24, 16, "float32[4,3,16,16]"},
+                  {2, 32, 8, "float32[2,3,16,16]"},
+                  {4, 12, 8, "float32[4,3,8,8]"},
+                  {3, 16, 16, "float32[4,3,16,16]"}};
     char words[256];
-    ok(build(16, 32, 64, 4));
+    ok(build(8, 16, 32, 4));
     sac_model *m = load(out);
     for (size_t i = 0; i < SAC_COUNT(shapes); i++) {
         assert_int_equal(measured_by(m, shapes[i].batch, shapes[i].width, shapes[i].height), 0);
@@ -200,8 +200,8 @@ static void what_is_between_is_not_measured(void **state)
 static void what_is_outside_is_measured(void **state)
 {
     (void)state;
-    static const int shapes[][3] = {{1, 12, 16}, {1, 64, 68}, {5, 32, 32}};
-    ok(build(16, 32, 64, 4));
+    static const int shapes[][3] = {{1, 4, 16}, {1, 32, 36}, {5, 16, 16}};
+    ok(build(8, 16, 32, 4));
     sac_model *m = load(out);
     for (size_t i = 0; i < SAC_COUNT(shapes); i++) {
         measured_by(m, shapes[i][0], shapes[i][1], shapes[i][2]);
@@ -216,18 +216,18 @@ static void what_is_outside_is_measured(void **state)
 static void only_what_was_asked_for_is_a_range(void **state)
 {
     (void)state;
-    ok(build(0, 32, 0, 4));
+    ok(build(0, 16, 0, 4));
     sac_model *m = load(out);
-    assert_int_equal(measured_by(m, 3, 32, 32), 0);
+    assert_int_equal(measured_by(m, 3, 16, 16), 0);
     assert_int_equal(far_counts.lent, CONVS);
-    assert_true(measured_by(m, 3, 24, 24) > 0);
+    assert_true(measured_by(m, 3, 12, 12) > 0);
     sac_model_unref(&m);
-    ok(build(0, 32, 0, 1));
+    ok(build(0, 16, 0, 1));
     m = load(out);
     assert_null(m->book.least);
-    assert_int_equal(measured_by(m, 1, 32, 32), 0);
-    assert_true(measured_by(m, 2, 32, 32) > 0);
-    assert_true(measured_by(m, 3, 32, 32) > 0); /* between what it has, and nobody asked */
+    assert_int_equal(measured_by(m, 1, 16, 16), 0);
+    assert_true(measured_by(m, 2, 16, 16) > 0);
+    assert_true(measured_by(m, 3, 16, 16) > 0); /* between what it has, and nobody asked */
     sac_model_unref(&m);
 }
 
@@ -239,18 +239,18 @@ static void a_plan_is_built_of_a_plan(void **state)
     struct sac_build_params params = sac_build_params_default();
     char                    again[160];
     snprintf(again, sizeof again, "%s/again.plan", folder);
-    ok(build(16, 32, 64, 1));
-    params.width_min = params.height_min = 24;
-    params.width = params.height = params.width_max = params.height_max = 40;
+    ok(build(8, 16, 32, 1));
+    params.width_min = params.height_min = 12;
+    params.width = params.height = params.width_max = params.height_max = 20;
     said[0] = '\0';
     ok(sac_model_build(far, out, &params, again, NULL, NULL));
-    expect_said("trying kernels for float32[1,3,24,24]");
+    expect_said("trying kernels for float32[1,3,12,12]");
     sac_model *m = load(again);
-    assert_string_equal(m->book.least, "float32[1,3,24,24]");
-    assert_string_equal(m->book.greatest, "float32[1,3,40,40]");
-    assert_int_equal(measured_by(m, 1, 64, 64), 0);
+    assert_string_equal(m->book.least, "float32[1,3,12,12]");
+    assert_string_equal(m->book.greatest, "float32[1,3,20,20]");
+    assert_int_equal(measured_by(m, 1, 32, 32), 0);
     assert_int_equal(far_counts.lent, 0);
-    assert_true(measured_by(m, 1, 48, 48) > 0);
+    assert_true(measured_by(m, 1, 24, 24) > 0);
     sac_model_unref(&m);
     unlink(again);
 }
@@ -263,10 +263,10 @@ static void steps_are_known_by_their_values(void **state)
     setenv("SACCADE_CACHE", folder, 1);
     sac_model *m = load(model_path);
     setenv("SACCADE_CACHE", "", 1);
-    assert_true(measured_by(m, 1, 32, 32) > 0);
+    assert_true(measured_by(m, 1, 16, 16) > 0);
     const int kernels = far_counts.prepared;
-    assert_true(sac_book_set_range(&m->book, "float32[1,3,16,16]", "float32[4,3,64,64]"));
-    assert_int_equal(measured_by(m, 2, 32, 32), 0);
+    assert_true(sac_book_set_range(&m->book, "float32[1,3,8,8]", "float32[4,3,32,32]"));
+    assert_int_equal(measured_by(m, 2, 16, 16), 0);
     assert_true(far_counts.prepared > kernels);
     assert_int_equal(far_counts.told, CONVS);
     unlink(m->book_path);
@@ -278,14 +278,14 @@ static void steps_are_known_by_their_values(void **state)
 static void plans_share_their_weights(void **state)
 {
     (void)state;
-    ok(build(16, 32, 64, 4));
+    ok(build(8, 16, 32, 4));
     sac_model *m = load(out);
-    measured_by(m, 1, 32, 32);
+    measured_by(m, 1, 16, 16);
     const size_t count = m->weights.count, bytes = m->weights.bytes;
     assert_true(count >= CONVS && bytes > 0);
-    measured_by(m, 4, 64, 64); /* told */
-    measured_by(m, 3, 24, 24); /* lent */
-    measured_by(m, 2, 80, 80); /* measured */
+    measured_by(m, 4, 32, 32); /* told */
+    measured_by(m, 3, 12, 12); /* lent */
+    measured_by(m, 2, 40, 40); /* measured */
     for (int i = 0; i < 4; i++) {
         assert_non_null(m->plans[i]);
         assert_int_equal(m->plans[i]->weights.bytes, 0);
@@ -313,12 +313,12 @@ static void wrong_ranges_are_told(void **state)
 {
     (void)state;
     struct sac_build_params params = sac_build_params_default();
-    expect_refused(build(64, 32, 16, 1), "size 64x64:32x32:16x16: want least <= usual <= greatest");
-    expect_refused(build(32, 0, 0, 1), "size 32x32:0x0:0x0: want least <= usual");
-    expect_refused(build(-4, 32, 0, 1), "size -4x-4:32x32:32x32: want");
-    expect_refused(build(16, 32, 1 << 16, 1), "no side above 32768");
+    expect_refused(build(32, 16, 8, 1), "size 32x32:16x16:8x8: want least <= usual <= greatest");
+    expect_refused(build(16, 0, 0, 1), "size 16x16:0x0:0x0: want least <= usual");
+    expect_refused(build(-4, 16, 0, 1), "size -4x-4:16x16:16x16: want");
+    expect_refused(build(8, 16, 1 << 16, 1), "no side above 32768");
     expect_refused(build(0, 0, 0, 1), "input 'x' leaves a size open; --size WIDTHxHEIGHT gives it");
-    expect_refused(build(16, 32, 62, 1), "images of 62x62 do not fit: ");
+    expect_refused(build(8, 16, 30, 1), "images of 30x30 do not fit: ");
     params.width = params.width_max = 96;
     params.height = params.height_max = 96;
     params.width_min = params.height_min = 64;
