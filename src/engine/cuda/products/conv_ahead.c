@@ -103,12 +103,17 @@ void conv_forget(void)
 struct making {
     struct sac_device   *dev;
     struct products_gpu *gpu;
-    struct noted       **items;
-    int                  count, ways; /* not made before; of all of them */
-    int                  threads;
-    bool                 lists, tells; /* not all choices are known; it takes long */
-    atomic_int           done;
-    atomic_int_fast64_t  said_ns;
+    struct noted       **items; /* [count] that were not made before */
+    int                  count;
+    struct way {
+        struct noted *of;
+        int           index;
+    } * ways; /* [way_count] of all of them; under way from first on */
+    int                 way_count, first;
+    int                 threads;
+    bool                lists, tells; /* not all choices are known; it takes long */
+    atomic_int          done;
+    atomic_int_fast64_t said_ns;
 };
 
 /* A handle belongs to one thread at a time; worker numbers them. */
@@ -149,21 +154,19 @@ static void say_progress(struct making *m)
     if (m->tells && now - said >= EVERY_NS &&
         atomic_compare_exchange_strong(&m->said_ns, &said, now))
         sac_log(m->dev->ctx, SAC_LOG_INFO, "%s: %d of %d kernels to choose from are ready",
-                m->dev->name, done, m->ways);
+                m->dev->name, done, m->way_count);
 }
 
 static void make_way(void *arg, int piece, int worker)
 {
-    struct making *m = arg;
-    int            n = 0, i = piece;
-    for (; i >= made_of(m->items[n]); n++)
-        i -= made_of(m->items[n]);
+    struct making    *m = arg;
+    const struct way *way = &m->ways[m->first + piece];
+    struct noted     *n = way->of;
     if (cuda_enter(m->dev) != SAC_OK)
         return;
     const struct cudnn_target target = target_of(m, worker);
-    struct noted             *item = m->items[n];
-    item->ready[i] =
-        conv_ready_make(m->dev, &target, item->key, &item->spec, &item->list.items[i].choice);
+    n->ready[way->index] =
+        conv_ready_make(m->dev, &target, n->key, &n->spec, &n->list.items[way->index].choice);
     cuda_leave();
     say_progress(m);
 }
@@ -189,6 +192,36 @@ static int threads_for(const struct making *m)
     return m->tells ? most : SAC_CLAMP(m->count / 6, 1, most);
 }
 
+/* Those with kernels that none before them has go first. Returns how many those are. */
+static int order_ways(struct making *m)
+{
+    const size_t room = (size_t)m->count * CONV_TRIED_MAX;
+    char       **keys = sac_calloc(room, sizeof *keys);
+    int          firsts = 0;
+    m->ways = sac_calloc(room, sizeof *m->ways);
+    for (int i = 0; i < m->count && keys && m->ways; i++)
+        for (int w = 0; w < made_of(m->items[i]); w++) {
+            const struct cudnn_candidate *c = &m->items[i]->list.items[w];
+            const bool                    compiles = c->runtime || m->items[i]->kind == NOTED_KNOWN;
+            char *key = compiles ? cudnn_kernels_key(&m->items[i]->spec, &c->choice) : NULL;
+            int   k = 0;
+            m->ways[m->way_count++] = (struct way){m->items[i], w};
+            while (key && k < firsts && strcmp(keys[k], key) != 0)
+                k++;
+            if (!key || k < firsts) {
+                sac_free(key);
+                continue;
+            }
+            keys[firsts] = key;
+            m->ways[m->way_count - 1] = m->ways[firsts];
+            m->ways[firsts++] = (struct way){m->items[i], w};
+        }
+    for (int k = 0; k < firsts; k++)
+        sac_free(keys[k]);
+    sac_free(keys);
+    return firsts;
+}
+
 static void make(struct making *m)
 {
     const int64_t began = sac_time_ns();
@@ -205,15 +238,18 @@ static void make(struct making *m)
     if (m->lists)
         run(m, m->count, list_ways);
     const int64_t listed = sac_time_ns();
-    for (int i = 0; i < m->count; i++)
-        m->ways += made_of(m->items[i]);
-    run(m, m->ways, make_way);
+    /* Else all threads would wait for the first kernel, then for the next. */
+    const int firsts = order_ways(m);
+    run(m, firsts, make_way);
+    m->first = firsts;
+    run(m, m->way_count - firsts, make_way);
     pthread_mutex_unlock(&m->gpu->tuning);
     sac_log(m->dev->ctx, SAC_LOG_DEBUG,
             "products: %d ways of %d convolutions listed in %.0f ms and made in %.0f, by %d "
             "threads",
-            m->ways, m->count, (double)(listed - began) * 1e-6,
+            m->way_count, m->count, (double)(listed - began) * 1e-6,
             (double)(sac_time_ns() - listed) * 1e-6, m->threads);
+    sac_free(m->ways);
 }
 
 /* All that was noted since the last time. */

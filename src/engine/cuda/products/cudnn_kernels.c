@@ -39,7 +39,7 @@ void cudnn_kernels_finish(struct cudnn_kernels *k)
 }
 
 /* What is compiled into a kernel beside what cuDNN tells apart by itself. */
-static char *key_of(const struct conv_spec *s, const struct conv_choice *choice)
+char *cudnn_kernels_key(const struct conv_spec *s, const struct conv_choice *choice)
 {
     char text[512];
     if (!conv_choice_print(choice, text, sizeof text))
@@ -94,7 +94,7 @@ bool cudnn_kernels_plan(struct cudnn_kernels *k, const struct cudnn_target *t,
                         const struct conv_spec *s, const struct conv_choice *choice,
                         struct cudnn_graph *graph, struct cudnn_plan *plan)
 {
-    char                *key = key_of(s, choice);
+    char                *key = cudnn_kernels_key(s, choice);
     struct cudnn_kernel *kernel = key ? find_or_add(k, key) : NULL;
     const bool           fused = choice->way == CONV_CUDNN_FUSED;
     *plan = (struct cudnn_plan){.set = {.api = t->api}};
@@ -112,7 +112,7 @@ bool cudnn_kernels_plan(struct cudnn_kernels *k, const struct cudnn_target *t,
                         const struct conv_spec *s, const struct conv_choice *choice,
                         struct cudnn_graph *graph, struct cudnn_plan *plan)
 {
-    (void)k, (void)s, (void)choice, (void)key_of, (void)find_or_add;
+    (void)k, (void)s, (void)choice, (void)find_or_add;
     *plan = (struct cudnn_plan){.set = {.api = t->api}};
     *graph = (struct cudnn_graph){.set = {.api = t->api}};
     return false;

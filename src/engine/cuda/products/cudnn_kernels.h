@@ -20,6 +20,9 @@ struct cudnn_kernels {
 void cudnn_kernels_init(struct cudnn_kernels *k);
 void cudnn_kernels_finish(struct cudnn_kernels *k); /* plans made with them are destroyed */
 
+/* What tells kernels apart, as text (sac_free); NULL: no memory. */
+char *cudnn_kernels_key(const struct conv_spec *s, const struct conv_choice *choice);
+
 /* The plan of an engine that compiles, as of a graph of any shape; any thread, each with a handle
  * of its own. Waits for another that compiles the same kernel. false: this cuDNN cannot; both out
  * are to be finished in any case. */
