@@ -212,6 +212,31 @@ static void what_is_outside_is_measured(void **state)
     sac_model_unref(&m);
 }
 
+/* The cache keeps what a .plan lacks: shapes, and what was seen of the numbers. It has no range, so
+ * that the model itself is measured as ever. */
+static void what_a_plan_lacks_is_kept_in_the_cache(void **state)
+{
+    (void)state;
+    ok(build(8, 16, 32, 1));
+    setenv("SACCADE_CACHE", folder, 1);
+    for (int turn = 0; turn < 2; turn++) {
+        sac_model *m = load(out);
+        sac_model_expect(m, 0, 1);
+        assert_int_equal(sac_book_find(&m->book, "ranges 0 1") != NULL, turn == 1);
+        assert_int_equal(measured_by(m, 1, 36, 36) > 0, turn == 0);
+        assert_int_equal(measured_by(m, 1, 12, 12), 0);
+        assert_int_equal(far_counts.lent, CONVS);
+        sac_model_unref(&m);
+    }
+    sac_model *m = load(model_path);
+    assert_null(m->book.least);
+    assert_int_equal(measured_by(m, 1, 36, 36), 0);
+    assert_true(measured_by(m, 1, 12, 12) > 0);
+    setenv("SACCADE_CACHE", "", 1);
+    unlink(m->book_path);
+    sac_model_unref(&m);
+}
+
 /* Batches alone are a range too; one shape is none. */
 static void only_what_was_asked_for_is_a_range(void **state)
 {
@@ -402,11 +427,11 @@ static void the_nearest_lends_first(void **state)
                       "shapes float32[8,1024] int64[8]\nchoice 0/7 outside\n"
                       "shapes float32[8,64] int64[8]\nchoice 0/9 d\nchoice 1/7 e\n",
                       &book));
-    char *text = sac_book_text(&book, 0, &size);
+    char *text = sac_book_text(&book, 1, &size); /* the terminator stands for the model */
     sac_book_finish(&book);
     char   why[160];
     size_t model;
-    assert_true(sac_book_parse(text, size, &book, &model, why, sizeof why)); /* as it was written */
+    assert_true(sac_book_parse(text, size + 1, &book, &model, why, sizeof why));
     free(text);
     const struct sac_book_page *page =
         sac_book_lend(&book, "float32[6,64] int64[6]", &choices, &count);
@@ -433,6 +458,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_size_is_planned_for_each_batch, begin, end),
         cmocka_unit_test_setup_teardown(what_is_between_is_not_measured, begin, end),
         cmocka_unit_test_setup_teardown(what_is_outside_is_measured, begin, end),
+        cmocka_unit_test_setup_teardown(what_a_plan_lacks_is_kept_in_the_cache, begin, end),
         cmocka_unit_test_setup_teardown(only_what_was_asked_for_is_a_range, begin, end),
         cmocka_unit_test_setup_teardown(a_plan_is_built_of_a_plan, begin, end),
         cmocka_unit_test_setup_teardown(steps_are_known_by_their_values, begin, end),

@@ -74,23 +74,45 @@ static void read_cache(sac_model *m)
     sac_file_unmap(&file);
 }
 
+/* Adds what the cache's file has and the book lacks. Other processes, or other models in this
+ * process that use the file, may have written to it since it was read. Damage was logged when it
+ * was read, or is beside a .plan, and is repaired by writing. */
+static void take_others_pages(sac_model *m)
+{
+    struct sac_plan_book   book = {.count = 0};
+    struct sac_mapped_file file = {0};
+    char                   why[160];
+    size_t                 model = 0;
+    if (access(m->book_path, R_OK) != 0)
+        return;
+    if (sac_file_map(m->ctx, m->book_path, &file) != SAC_OK) {
+        sac_error_clear(m->ctx);
+        return;
+    }
+    if (sac_book_parse(file.bytes, file.size, &book, &model, why, sizeof why) &&
+        sac_book_differs(&book, &m->book) == SAC_BOOK_KEYS)
+        sac_book_take(&m->book, &book);
+    sac_book_finish(&book);
+    sac_file_unmap(&file);
+}
+
 static sac_result open_book(sac_model *m, const void *onnx, size_t size, const void *plan,
                             size_t plan_size)
 {
     char path[PATH_MAX];
     if (!set_keys(m, onnx, size, &m->book))
         return SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory for what the kernels chose");
-    if (plan && take_pages(m, plan, plan_size, m->path))
-        return SAC_OK;
-    if (!sac_book_cache_path(&m->book, path, sizeof path)) {
+    const bool planned = plan && take_pages(m, plan, plan_size, m->path);
+    const bool keeps = sac_book_cache_path(&m->book, path, sizeof path);
+    if (!keeps && !planned)
         sac_log(m->ctx, SAC_LOG_INFO,
                 "%s: there is no folder to keep plans in (SACCADE_CACHE names one): kernels are "
                 "measured in every run",
                 m->path);
-        return SAC_OK;
-    }
-    m->book_path = sac_strdup(path);
-    if (m->book_path)
+    m->book_path = keeps ? sac_strdup(path) : NULL;
+    if (m->book_path && planned)
+        take_others_pages(m);
+    else if (m->book_path)
         read_cache(m);
     return SAC_OK;
 }
@@ -130,27 +152,6 @@ sac_result sac_model_look_into_plan(sac_model *m, const void *bytes, size_t size
 }
 
 /* ---- writing ---- */
-
-/* Other processes, or other models in this process that use the file, may have added pages since it
- * was read: those are kept. Damage was logged when the file was read and is repaired by writing. */
-static void take_others_pages(sac_model *m)
-{
-    struct sac_plan_book   book = {.count = 0};
-    struct sac_mapped_file file = {0};
-    char                   why[160];
-    size_t                 model = 0;
-    if (access(m->book_path, R_OK) != 0)
-        return;
-    if (sac_file_map(m->ctx, m->book_path, &file) != SAC_OK) {
-        sac_error_clear(m->ctx);
-        return;
-    }
-    if (sac_book_parse(file.bytes, file.size, &book, &model, why, sizeof why) &&
-        sac_book_differs(&book, &m->book) == SAC_BOOK_KEYS)
-        sac_book_take(&m->book, &book);
-    sac_book_finish(&book);
-    sac_file_unmap(&file);
-}
 
 void sac_model_note_plan(sac_model *m, const char *shapes, const struct sac_plan *plan)
 {

@@ -253,7 +253,7 @@ char *sac_book_text(const struct sac_plan_book *book, size_t model_bytes, size_t
         for (size_t c = 0; c < book->pages[i].count; c++)
             write_choice(f, &book->pages[i], c);
     }
-    if (book->least)
+    if (book->least && model_bytes)
         fprintf(f, "range %s to %s\n", book->least, book->greatest);
     fprintf(f, "model %zu\n", model_bytes);
     bool good = fflush(f) == 0;

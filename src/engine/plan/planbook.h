@@ -81,8 +81,8 @@ bool sac_book_recognise(const void *bytes, size_t size);
  * why      what is wrong with the file, when the result is false. */
 bool sac_book_parse(const void *bytes, size_t size, struct sac_plan_book *out, size_t *model,
                     char *why, size_t why_size);
-/* The file's text (free with sac_free), to be followed by model_bytes of a model. NULL: no
- * memory. */
+/* The file's text (free with sac_free), to be followed by model_bytes of a model; of none, as in
+ * the cache: without the range, which was asked for in a .plan alone. NULL: no memory. */
 char *sac_book_text(const struct sac_plan_book *book, size_t model_bytes, size_t *size);
 
 /* Gives the path of a book's file in the cache, "/home/me/.cache/saccade/HASH.plan" and creates the
