@@ -293,6 +293,8 @@ const struct parity_case parity_cases[] = {
      "mode='linear' coordinate_transformation_mode='align_corners'"},
     {"Resize", "[1,3,5,7] - - i64(1,3,9,4)!",
      "mode='linear' coordinate_transformation_mode='pytorch_half_pixel'"},
+    {"Resize", "[2,19,6,9] - - i64(2,19,41,30)!", "mode='linear'"},
+    {"Resize", "[3,5,11,4] - - i64(3,5,4,23)!", "mode='nearest'"},
     {"Resize", "[1,3,5,7] - f32(1,1,1.5,0.6)!", "mode='cubic'"},
     {"Resize", "[1,3,9,7] - f32(1,1,0.6,0.6)!", "mode='linear' antialias=1"},
     {"Upsample", "[1,3,5,7] f32(1,1,2,2)!", "", 0, 9},

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resize and Upsample, nearest and linear, channels last: a picture that lies plain is converted,
- * which costs far less than the reference row.
+ * which costs far less than the reference row. A result may also be written plain, as the last map
+ * of a segmentation is: rows of the input are widened to rows of planes, and between two of these
+ * lie all rows of the output that are between them.
  *
  * ONNX has seven ways to map coordinates and four ways to round. The reference row implements them
  * all, so it is used to resize a ramp of row (or column) numbers: the result gives, for each output
@@ -12,16 +14,15 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/map.h"
 
-struct source {
-    int64_t at, next; /* input rows (columns) */
-    float   weight;   /* of next */
-};
-
 struct resize_state {
-    struct sac_units lines; /* of all samples */
-    struct sac_map   in, out;
-    struct source   *rows, *columns;
-    bool             linear, same_columns;
+    struct sac_units    lines; /* of all samples */
+    struct sac_map      in, out;
+    struct sac_map_tap *rows, *columns;
+    bool                linear, same_columns;
+    /* A plain output: */
+    bool    plain;
+    int     pieces;
+    int64_t room; /* floats of a widened row, [channel][column] */
 };
 
 static struct sac_kernel_offer resize_supports(struct sac_device                *dev,
@@ -46,6 +47,7 @@ static struct sac_kernel_offer resize_supports(struct sac_device                
             return sac_kernel_refuse("its size is not constant");
     offer.in_layout[0] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
     offer.strided = true;
+    offer.writes_any = true;
     return offer;
 }
 
@@ -62,7 +64,7 @@ static void resize_release(void *state)
 /* Fills the input with each pixel's row (or column) number, resizes it, and reads one column (row)
  * of the result. */
 static sac_result trace(struct sac_op_call *c, bool rows, double *in, double *out,
-                        struct source *to)
+                        struct sac_map_tap *to)
 {
     const int64_t *from = c->in[0].dims, *size = c->out[0].dims;
     for (int64_t i = 0; i < sac_operand_elements(&c->in[0]); i++)
@@ -104,7 +106,7 @@ static sac_result trace_both(struct resize_state *s, const struct sac_op_call *c
 }
 
 static void resize_row(const struct resize_state *s, const float *x, float *y,
-                       const struct source *row)
+                       const struct sac_map_tap *row)
 {
     const int64_t line = s->in.w * s->in.pixel;
     const float  *upper = x + row->at * line, *lower = x + row->next * line;
@@ -113,8 +115,8 @@ static void resize_row(const struct resize_state *s, const float *x, float *y,
         return;
     }
     for (int64_t i = 0; i < s->out.w; i++) {
-        const struct source *c = &s->columns[i];
-        const int64_t        a = c->at * s->in.pixel, b = c->next * s->in.pixel;
+        const struct sac_map_tap *c = &s->columns[i];
+        const int64_t             a = c->at * s->in.pixel, b = c->next * s->in.pixel;
         if (s->linear)
             SAC_SIMD_PICK(sac_map_lerp)
         (upper + a, upper + b, lower + a, lower + b, c->weight, row->weight, y + i * s->out.pixel,
@@ -133,6 +135,89 @@ static void resize_lines(const void *state, void *const *in, void *const *out, i
                    (float *)out[0] + n * s->out.sample + row * s->out.w * s->out.pixel,
                    &s->rows[row]);
     }
+}
+
+/* ---- a plain output ---- */
+
+struct plain_job {
+    const struct resize_state *s;
+    const float               *x;
+    float                     *y, *scratch;
+};
+
+/* Two rows of the input as wide as the output. */
+struct widened {
+    float  *row[2];
+    int64_t is[2]; /* which rows of all samples they are; -1: none */
+};
+
+static void widen(const struct resize_state *s, const float *x, float *to)
+{
+    for (int64_t k = 0; k < s->in.c; k++, x++, to += s->out.w) {
+        if (s->linear)
+            SAC_SIMD_PICK(sac_map_widen)(x, s->in.pixel, s->columns, to, s->out.w);
+        for (int64_t i = 0; !s->linear && i < s->out.w; i++)
+            to[i] = x[s->columns[i].at * s->in.pixel];
+    }
+}
+
+/* The place of a row among the two, where it is put unless it is there; `other` stays. */
+static int widened_at(const struct plain_job *j, struct widened *w, int64_t n, int64_t row,
+                      int64_t other)
+{
+    const struct resize_state *s = j->s;
+    const int64_t              wanted = n * s->in.h + row;
+    for (int i = 0; i < 2; i++)
+        if (w->is[i] == wanted)
+            return i;
+    const int i = w->is[0] == other ? 1 : 0;
+    widen(s, j->x + n * s->in.sample + row * s->in.w * s->in.pixel, w->row[i]);
+    w->is[i] = wanted;
+    return i;
+}
+
+static void plain_piece(void *arg, int piece, int worker)
+{
+    const struct plain_job    *j = arg;
+    const struct resize_state *s = j->s;
+    const int64_t              rows = s->out.n * s->out.h, plane = s->out.h * s->out.w;
+    float                     *room = j->scratch + 2 * piece * s->room;
+    struct widened             w = {{room, room + s->room}, {-1, -1}};
+    (void)worker;
+    for (int64_t r = rows * piece / s->pieces; r < rows * (piece + 1) / s->pieces; r++) {
+        const int64_t             n = r / s->out.h, row = r % s->out.h;
+        const struct sac_map_tap *from = &s->rows[row];
+        const int                 a = widened_at(j, &w, n, from->at, n * s->in.h + from->next),
+                  b = s->linear ? widened_at(j, &w, n, from->next, w.is[a]) : a;
+        float *y = j->y + n * s->out.c * plane + row * s->out.w;
+        for (int64_t k = 0; k < s->out.c; k++, y += plane) {
+            const float *upper = w.row[a] + k * s->out.w, *lower = w.row[b] + k * s->out.w;
+            if (s->linear)
+                SAC_SIMD_PICK(sac_map_between)(upper, lower, from->weight, y, s->out.w);
+            else
+                memcpy(y, upper, (size_t)s->out.w * sizeof *y);
+        }
+    }
+}
+
+static sac_result resize_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                             void *scratch, struct sac_device_stream *stream)
+{
+    const struct resize_state *s = state;
+    struct plain_job           job = {s, in[0], out[0], scratch};
+    if (!s->plain)
+        return sac_units_run(dev, state, in, out, scratch, stream);
+    sac_worker_pool_run(dev->workers, s->pieces, plain_piece, &job);
+    return SAC_OK;
+}
+
+static void prepare_plain(struct resize_state *s, const struct sac_device *dev,
+                          struct sac_kernel_plan *plan)
+{
+    s->plain = true;
+    s->pieces = sac_pieces(dev, s->out.n * s->out.h, sac_operand_elements(&plan->call->out[0]) / 4);
+    s->room = (s->out.c * s->out.w + 15) / 16 * 16; /* whole cache lines */
+    plan->scratch_bytes = (size_t)(2 * s->pieces * s->room) * sizeof(float);
 }
 
 static sac_result resize_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
@@ -158,6 +243,8 @@ static sac_result resize_prepare(struct sac_device *dev, struct sac_kernel_plan 
     s->same_columns &= !s->linear;
     sac_units_init(&s->lines, dev, s->out.n * s->out.h, sac_operand_elements(&c->out[0]) / 8,
                    resize_lines);
+    if (!sac_layout_is_last(plan->out_layout[0]))
+        prepare_plain(s, dev, plan);
     snprintf(plan->implementation, sizeof plan->implementation, "%s %s",
              s->linear ? sac_simd_name() : "copy", s->linear ? "linear" : "nearest");
     plan->state = s;
@@ -165,6 +252,6 @@ static sac_result resize_prepare(struct sac_device *dev, struct sac_kernel_plan 
 }
 
 const struct sac_kernel sac_cpu_Resize = {SAC_OP_Resize, resize_supports, resize_prepare,
-                                          sac_units_run, resize_release};
+                                          resize_run, resize_release};
 const struct sac_kernel sac_cpu_Upsample = {SAC_OP_Upsample, resize_supports, resize_prepare,
-                                            sac_units_run, resize_release};
+                                            resize_run, resize_release};

@@ -61,6 +61,12 @@ struct sac_window_pool {
         pad_bottom, pad_right;
 };
 
+/* Where a row or column of a resized map comes from. */
+struct sac_map_tap {
+    int64_t at, next; /* of the input */
+    float   weight;   /* of next */
+};
+
 #define SAC_MAP_FUNCTIONS(suffix)                                                                  \
     void sac_map_activate_##suffix(const struct sac_activation *act, const float *x, float *y,     \
                                    int64_t count);                                                 \
@@ -92,6 +98,11 @@ struct sac_window_pool {
     /* between four pixels of c channels: across by `column`, then down by `row` */                \
     void sac_map_lerp_##suffix(const float *a, const float *b, const float *c, const float *d,     \
                                float column, float row, float *y, int64_t channels);               \
+    /* the same for one channel of pixels: a row across, then between two such rows */             \
+    void sac_map_widen_##suffix(const float *x, int64_t pixel, const struct sac_map_tap *taps,     \
+                                float *y, int64_t count);                                          \
+    void sac_map_between_##suffix(const float *a, const float *b, float row, float *y,             \
+                                  int64_t count);                                                  \
     /* rows row0..row1-1 of all samples' output rows */                                            \
     void sac_map_pool_##suffix(const struct sac_window_pool *p, const float *x, float *y,          \
                                int64_t row0, int64_t row1);

@@ -290,6 +290,25 @@ SIMD_FN void SIMD_NAME(sac_map_lerp)(const float *a, const float *b, const float
     });
 }
 
+SIMD_FN void SIMD_NAME(sac_map_widen)(const float *x, int64_t pixel, const struct sac_map_tap *taps,
+                                      float *y, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const float a = x[taps[i].at * pixel];
+        y[i] = fmaf(x[taps[i].next * pixel] - a, taps[i].weight, a);
+    }
+}
+
+SIMD_FN void SIMD_NAME(sac_map_between)(const float *a, const float *b, float row, float *y,
+                                        int64_t count)
+{
+    const vec down = v_set(row);
+    FLAT(count, {
+        const vec va = LOAD(a + i);
+        STORE(y + i, v_fma(v_sub(LOAD(b + i), va), down, va));
+    });
+}
+
 /* The taps of one axis that are inside the input. */
 static void inside(int64_t origin, int dilation, int kernel, int64_t size, int64_t *k0, int64_t *k1)
 {
