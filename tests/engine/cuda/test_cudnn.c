@@ -172,6 +172,55 @@ static void fused_graphs_are_taken(void **state)
         }
 }
 
+static bool takes(const struct conv_spec *spec, bool fused, const struct conv_choice *choice)
+{
+    struct cudnn_graph g;
+    struct cudnn_plan  plan;
+    assert_true(cudnn_graph_make(&target, spec, fused, CUDNN_THIS_SHAPE, &g));
+    const bool taken = cudnn_plan_make(&target, &g, choice, NULL, &plan);
+    cudnn_plan_finish(&plan);
+    cudnn_graph_finish(&g);
+    return taken;
+}
+
+/* What plans for a range of sizes rest on: a kernel and its settings that were chosen for one size
+ * make a plan for another. */
+static void choices_serve_other_sizes(void **state)
+{
+    static const struct parity_case cases[][2] = {
+        {{"FusedConv", "[4,64,40,40] [64,64,3,3]! [64]!", "pads=1,1,1,1 activation=1"},
+         {"FusedConv", "[3,64,30,52] [64,64,3,3]! [64]!", "pads=1,1,1,1 activation=1"}},
+        {{"FusedConv", "[1,64,80,80] [128,64,1,1]! [128]!", "activation=1"},
+         {"FusedConv", "[2,64,61,33] [128,64,1,1]! [128]!", "activation=1"}},
+        {{"FusedConv", "[8,128,20,20] [256,128,3,3]! [256]!", "pads=1,1,1,1 strides=2,2"},
+         {"FusedConv", "[5,128,32,14] [256,128,3,3]! [256]!", "pads=1,1,1,1 strides=2,2"}},
+        {{"FusedConv", "[1,3,320,320] [32,3,3,3]! [32]!", "pads=1,1,1,1 strides=2,2 activation=1"},
+         {"FusedConv", "[3,3,480,352] [32,3,3,3]! [32]!", "pads=1,1,1,1 strides=2,2 activation=1"}},
+    };
+    (void)state;
+    need_cudnn();
+    for (size_t i = 0; i < SAC_COUNT(cases); i++)
+        for (int fused = 0; fused < 2; fused++) {
+            const struct conv_spec lends = spec_of(&cases[i][0], SAC_PRECISION_FP16, 0, 0),
+                                   borrows = spec_of(&cases[i][1], SAC_PRECISION_FP16, 0, 0);
+            struct cudnn_candidate found[8];
+            struct cudnn_graph     g;
+            int                    ready = 0, taken = 0;
+            assert_true(cudnn_graph_make(&target, &lends, fused, CUDNN_THIS_SHAPE, &g));
+            const int n = cudnn_graph_candidates(&target, &g, &lends, CUDNN_HEUR_MODE_A, found,
+                                                 (int)SAC_COUNT(found));
+            cudnn_graph_finish(&g);
+            for (int k = 0; k < n; k++)
+                if (!found[k].runtime) {
+                    ready++;
+                    taken += takes(&borrows, fused, &found[k].choice);
+                }
+            if (ready == 0 || taken < ready * 3 / 4) /* all of them with cuDNN 9.19 */
+                fail_msg("%s%s: %d of %d", cases[i][0].inputs, fused ? ", fused" : "", taken,
+                         ready);
+        }
+}
+
 static void nonsense_is_refused(void **state)
 {
     static const struct parity_case pc = {"Conv", "[1,64,20,20] [64,64,3,3]!", "pads=1,1,1,1"};
@@ -207,6 +256,7 @@ int main(void)
         cmocka_unit_test(slices_of_maps_are_planned),
         cmocka_unit_test(relu_and_residual_have_ready_kernels),
         cmocka_unit_test(fused_graphs_are_taken),
+        cmocka_unit_test(choices_serve_other_sizes),
         cmocka_unit_test(nonsense_is_refused),
     };
     return cmocka_run_group_tests_name("engine/cuda/cudnn", tests, open_cudnn, close_cudnn);
