@@ -153,7 +153,7 @@ static void check_case(void **state)
     int                       ran = 0;
     const int                 mutants = mutants_of(pc);
     subject_seed((uint64_t)(pc - parity_cases) * 77 + 5);
-    for (int i = 0; i < mutants || (!ran && i < MUTANTS); i++)
+    for (int i = 0; i < mutants || (!ran && i < 10 * MUTANTS); i++)
         ran += run_mutant(pc);
     assert_true(ran > 0); /* else nothing was tested but refusals */
 }
