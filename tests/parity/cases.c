@@ -20,6 +20,8 @@ const struct parity_case parity_cases[] = {
     {"Conv", "[1,8,12,12] [8,8,3,3]! [8]!", "pads=4,4,4,4 dilations=4,4"},
     {"Conv", "[1,24,8,8] [32,24,3,3]!", "pads=2,2,2,2 dilations=2,2"},
     {"Conv", "[1,32,8,8] [16,32,3,3]! [16]!", "pads=6,6,6,6 dilations=6,6"},
+    {"Conv", "[2,5,9,23] [33,5,3,3]!", "pads=1,9,3,7 dilations=1,7"},
+    {"Conv", "[1,8,7,26] [24,4,3,5]! [24]!", "group=2 pads=6,8,6,11 dilations=6,5 strides=1,2"},
     {"Conv", "[1,4,8,8] [6,4,7,7]! [6]!", "pads=3,3,3,3"},
     {"Conv", "[1,4,8,8] [6,4,2,2]!", "auto_pad='SAME_UPPER'"},
     {"Conv", "[1,4,9,7] [6,4,3,2]!", "auto_pad='SAME_LOWER' strides=2,2"},

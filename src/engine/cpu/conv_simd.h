@@ -518,6 +518,39 @@ static void run_border(const struct band *b, int64_t g, int64_t oc, int64_t x)
     }
 }
 
+/* Columns x0..x1-1, which see the taps of columns kx0..kx1-1, line by line. */
+static void run_alike(const struct band *b, int64_t g, int64_t oc, int64_t x0, int64_t x1, int kx0,
+                      int kx1)
+{
+    for (int64_t y = b->y0; y < b->y1; y++) {
+        struct tile part = block_of(b, y, g, oc);
+        part.kx0 = kx0;
+        part.kx1 = kx1;
+        run_span(&part, x0, x1);
+    }
+}
+
+/* Columns x0..x1-1 at a border. Of a dilated kernel as many neighbours as its taps are apart see
+ * the same ones. */
+static void run_side(const struct band *b, int64_t g, int64_t oc, int64_t x0, int64_t x1)
+{
+    const struct sac_conv *c = b->c;
+    int                    at[2], to[2];
+    for (int64_t x = x0, end = x0; x < x1; x = end) {
+        clip_taps(x * c->stride_w - c->pad_left, c->dilation_w, c->kernel_w, c->in_w, &at[0],
+                  &at[1]);
+        do
+            clip_taps(++end * c->stride_w - c->pad_left, c->dilation_w, c->kernel_w, c->in_w,
+                      &to[0], &to[1]);
+        while (end < x1 && to[0] == at[0] && to[1] == at[1]);
+        if (end - x > b->y1 - b->y0)
+            run_alike(b, g, oc, x, end, at[0], at[1]);
+        else
+            for (int64_t column = x; column < end; column++)
+                run_border(b, g, oc, column);
+    }
+}
+
 /* A block of channels. The lines share its weights while these are in the cache: on a small map
  * with many channels they are what is read most. */
 static void run_block(const struct band *b, int64_t g, int64_t oc)
@@ -531,9 +564,8 @@ static void run_block(const struct band *b, int64_t g, int64_t oc)
         run_span(&part, first, last);
     }
     inner_columns(c, c->out_w, &first, &last);
-    for (int64_t x = 0; x < c->out_w; x++)
-        if (x < first || x >= last)
-            run_border(b, g, oc, x);
+    run_side(b, g, oc, 0, first);
+    run_side(b, g, oc, last, c->out_w);
     for (int64_t y = b->y0; c->two_passes && y < b->y1; y++) {
         const struct tile part = block_of(b, y, g, oc);
         const int64_t     width = part.block * LANES;
