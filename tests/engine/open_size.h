@@ -43,6 +43,15 @@ static inline void open_size_transpose(struct proto *graph, const char *in, cons
     proto_node(graph, "Transpose", in, result, &attrs);
 }
 
+static inline void open_size_keep(struct proto *model, const char *path)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(model->bytes, 1, model->size, f), model->size);
+    fclose(f);
+    proto_free(model);
+}
+
 static inline void open_size_write(const char *path)
 {
     static const int64_t rows[3] = {0, OPEN_SIZE_CHANNELS, -1};
@@ -68,11 +77,7 @@ static inline void open_size_write(const char *path)
     proto_input(&graph, "x", 1, "? 3 ? ?");
     proto_output(&graph, "y", 1, "? ? 16");
     proto_model(&model, &graph, 17);
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(model.bytes, 1, model.size, f), model.size);
-    fclose(f);
-    proto_free(&model);
+    open_size_keep(&model, path);
 }
 
 #endif

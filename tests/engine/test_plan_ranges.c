@@ -353,6 +353,27 @@ static void wrong_ranges_are_told(void **state)
         "cannot be 96x96");
 }
 
+/* What was measured is written all the same. */
+static void many_inputs_have_no_range(void **state)
+{
+    enum { INPUTS = 17 };
+    struct proto graph = {0}, model = {0};
+    char         words[128] = "", name[8];
+    (void)state;
+    for (int i = 0; i < INPUTS; i++) {
+        snprintf(name, sizeof name, "x%d", i);
+        strcat(strcat(words, i ? " " : ""), name);
+        proto_input(&graph, name, 1, "? 3 ? ?");
+    }
+    proto_node(&graph, "Sum", words, "y", NULL);
+    proto_output(&graph, "y", 1, "? 3 ? ?");
+    proto_model(&model, &graph, 17);
+    open_size_keep(&model, model_path);
+    ok(build(0, 16, 0, 2));
+    expect_said("its inputs are too many for a range");
+    assert_int_equal(access(out, R_OK), 0);
+}
+
 /* ---- the file ---- */
 
 /* The lines, with what belongs before and behind them. */
@@ -464,6 +485,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(steps_are_known_by_their_values, begin, end),
         cmocka_unit_test_setup_teardown(plans_share_their_weights, begin, end),
         cmocka_unit_test_setup_teardown(wrong_ranges_are_told, begin, end),
+        cmocka_unit_test_setup_teardown(many_inputs_have_no_range, begin, end),
         cmocka_unit_test(damaged_lines_are_refused),
         cmocka_unit_test(old_files_are_read),
         cmocka_unit_test(the_nearest_lends_first),

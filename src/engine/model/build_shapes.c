@@ -200,8 +200,10 @@ sac_result sac_build_note_range(sac_model *m, const struct sac_build_shapes *s)
         res = print_shapes(m, s, most_of(s), s->sizes[s->size_count - 1], greatest);
     if (res != SAC_OK || strcmp(least, greatest) == 0)
         return res;
-    return sac_book_set_range(&m->book, least, greatest)
-               ? SAC_OK
-               : SAC_FAIL(m->ctx, SAC_ERR_LIMIT, "%s: its inputs are too many for a range",
-                          m->path);
+    if (!sac_book_set_range(&m->book, least, greatest)) /* what was measured is worth keeping */
+        sac_log(m->ctx, SAC_LOG_WARN,
+                "%s: its inputs are too many for a range: what lies between is measured when it "
+                "runs",
+                m->path);
+    return SAC_OK;
 }
