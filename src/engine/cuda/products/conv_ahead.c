@@ -116,18 +116,6 @@ struct making {
     atomic_int_fast64_t said_ns;
 };
 
-/* A handle belongs to one thread at a time; worker numbers them. */
-static struct cudnn_target target_of(const struct making *m, int worker)
-{
-    struct cudnn_target  target = m->gpu->cudnn;
-    cudnnHandle_t *const spare = &m->gpu->spare[worker];
-    if (target.handle && !*spare && target.api->create(spare) != CUDNN_STATUS_SUCCESS)
-        *spare = NULL;
-    if (target.handle)
-        target.handle = *spare;
-    return target;
-}
-
 static int made_of(const struct noted *n)
 {
     return n->kind == NOTED_LIKELY ? SAC_MIN(n->list.count, 1) : n->list.count;
@@ -139,8 +127,9 @@ static void list_ways(void *arg, int piece, int worker)
     struct noted        *n = m->items[piece];
     if (n->kind == NOTED_KNOWN || cuda_enter(m->dev) != SAC_OK)
         return;
-    const struct cudnn_target target = target_of(m, worker);
-    conv_ways_list(&target, &n->spec, &n->list);
+    const struct products_loan loan = products_borrow(m->gpu, worker);
+    conv_ways_list(&loan.cudnn, &n->spec, &n->list);
+    products_give_back(m->gpu, &loan);
     cuda_leave();
 }
 
@@ -164,9 +153,10 @@ static void make_way(void *arg, int piece, int worker)
     struct noted     *n = way->of;
     if (cuda_enter(m->dev) != SAC_OK)
         return;
-    const struct cudnn_target target = target_of(m, worker);
+    const struct products_loan loan = products_borrow(m->gpu, worker);
     n->ready[way->index] =
-        conv_ready_make(m->dev, &target, n->key, &n->spec, &n->list.items[way->index].choice);
+        conv_ready_make(m->dev, &loan.cudnn, n->key, &n->spec, &n->list.items[way->index].choice);
+    products_give_back(m->gpu, &loan);
     cuda_leave();
     say_progress(m);
 }

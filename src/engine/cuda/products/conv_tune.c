@@ -69,7 +69,9 @@ static void try_kept(struct conv_trial *t, struct conv_ready **at)
     struct conv_ready *made = *at;
     if (made->kept || !made->plan.plan)
         return;
-    struct conv_ready *again = conv_ready_reread(&t->state->gpu->cudnn, made);
+    const struct products_loan loan = products_borrow(t->state->gpu, 0);
+    struct conv_ready         *again = conv_ready_reread(&loan.cudnn, made);
+    products_give_back(t->state->gpu, &loan);
     t->state->ready = again;
     const bool right = again && conv_trial_right(t, "as it is kept") && conv_trial_captures(t);
     cudaStreamSynchronize(t->state->gpu->stream);
@@ -145,6 +147,20 @@ static bool try_all(struct sac_device *dev, struct conv_state *state,
 
 /* ---- choosing ---- */
 
+/* One that was not foreseen. */
+static struct conv_ready *make_alone(struct sac_device *dev, struct conv_state *s, const char *key,
+                                     const struct conv_choice *choice)
+{
+    if (choice->way > CONV_CUDNN_PLAIN) /* ours */
+        return conv_ready_make(dev, &s->gpu->cudnn, key, &s->spec, choice);
+    pthread_mutex_lock(&s->gpu->tuning);
+    const struct products_loan loan = products_borrow(s->gpu, 0);
+    struct conv_ready *const   made = conv_ready_make(dev, &loan.cudnn, key, &s->spec, choice);
+    products_give_back(s->gpu, &loan);
+    pthread_mutex_unlock(&s->gpu->tuning);
+    return made;
+}
+
 static bool take(struct sac_device *dev, struct conv_state *s, const char *key,
                  const struct conv_choice *choice)
 {
@@ -152,7 +168,7 @@ static bool take(struct sac_device *dev, struct conv_state *s, const char *key,
     if (!s->ready)
         s->ready = conv_ahead_take(dev, key, choice);
     if (!s->ready)
-        s->ready = conv_ready_make(dev, &s->gpu->cudnn, key, &s->spec, choice);
+        s->ready = make_alone(dev, s, key, choice);
     return s->ready != NULL;
 }
 

@@ -94,6 +94,28 @@ struct products_gpu *products_gpu_of(struct sac_device *dev)
     return &gpus[SAC_CLAMP(dev->index, 0, GPUS_MAX - 1)];
 }
 
+struct products_loan products_borrow(struct products_gpu *gpu, int number)
+{
+    struct products_loan loan = {.cudnn = gpu->cudnn};
+    cudnnHandle_t *const spare = &gpu->spare[number];
+    if (!loan.cudnn.handle)
+        return loan;
+    if (!*spare && loan.cudnn.api->create(spare) != CUDNN_STATUS_SUCCESS)
+        *spare = NULL;
+    loan.main = !*spare;
+    if (loan.main)
+        pthread_mutex_lock(&gpu->lock);
+    else
+        loan.cudnn.handle = *spare;
+    return loan;
+}
+
+void products_give_back(struct products_gpu *gpu, const struct products_loan *loan)
+{
+    if (loan->main)
+        pthread_mutex_unlock(&gpu->lock);
+}
+
 /* One of the two may be missing: that is logged, and its operators run on other kernels. */
 static void say_missing(struct sac_device *dev, const char *what, const char *why)
 {

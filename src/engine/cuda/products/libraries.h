@@ -27,12 +27,20 @@ struct products_gpu {
     struct cudnn_kernels kernels;
     pthread_mutex_t      tuning; /* held while ways are made or measured; guards the rest */
     cudaStream_t         stream;
-    /* One per thread, for making plans in parallel. */
-    cudnnHandle_t spare[CUDNN_SPARE_HANDLES];
+    cudnnHandle_t        spare[CUDNN_SPARE_HANDLES]; /* to make plans with, one per thread */
 };
 /* For an open device. Errors: SAC_ERR_UNSUPPORTED, with the sentence, when neither library is
  * found. */
 sac_result           products_gpu_open(struct sac_device *dev);
 struct products_gpu *products_gpu_of(struct sac_device *dev);
+
+/* A cuDNN handle that no other thread uses until it is given back: the spare one of this number, or
+ * where that cannot be created the main one, which nothing runs by meanwhile. `tuning` is held. */
+struct products_loan {
+    struct cudnn_target cudnn;
+    bool                main;
+};
+struct products_loan products_borrow(struct products_gpu *gpu, int number);
+void                 products_give_back(struct products_gpu *gpu, const struct products_loan *loan);
 
 #endif
