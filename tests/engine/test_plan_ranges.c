@@ -2,37 +2,12 @@
 /* Plans for a range of shapes, on the device of the tests (far.h): what is between those that were
  * measured is not measured and gives the CPU's answers, what is outside is measured; there is one
  * copy of the weights; what is wrong with a range is told in a sentence. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "engine/model/difference.h"
-#include "engine/model/model.h"
 #include "tests/engine/far.h"
-#include "tests/engine/open_size.h"
-#include "tests/test.h"
+#include "tests/engine/plan_ranges.h"
 
-static sac_context *ctx;
-static sac_device  *far, *cpu;
-static char         said[8192], folder[64], model_path[128], out[128];
+static sac_device *far;
 
-enum { CONVS = OPEN_SIZE_CONVS, SIDE_MOST = 40, BATCH_MOST = 8 };
-
-static void keep(void *user, enum sac_log_level level, const char *message)
-{
-    (void)user;
-    if (level <= SAC_LOG_INFO && strlen(said) + strlen(message) + 2 < sizeof said)
-        strcat(strcat(said, message), "\n");
-}
-
-static void ok(sac_result res)
-{
-    char why[1024];
-    sac_context_last_error(ctx, why, sizeof why);
-    if (res != SAC_OK)
-        fail_msg("%s: %s", sac_result_name(res), why);
-}
+enum { CONVS = OPEN_SIZE_CONVS };
 
 static void expect_said(const char *words)
 {
@@ -42,58 +17,25 @@ static void expect_said(const char *words)
 
 static int begin(void **state)
 {
-    struct sac_context_params params = sac_context_params_default();
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/saccade-ranges-XXXXXX");
-    if (!mkdtemp(folder))
-        return -1;
-    snprintf(model_path, sizeof model_path, "%s/net.onnx", folder);
-    snprintf(out, sizeof out, "%s/net.plan", folder);
-    open_size_write(model_path);
-    setenv("SACCADE_CACHE", "", 1); /* what is kept is in the .plan alone */
-    params.log_fn = keep;
-    said[0] = '\0';
-    return sac_context_create(&params, &ctx) == SAC_OK && far_open(ctx, NULL, &far) == SAC_OK &&
-                   sac_device_open(ctx, "cpu", NULL, &cpu) == SAC_OK
-               ? 0
-               : -1;
+    return ranges_begin() && far_open(ctx, NULL, &far) == SAC_OK ? 0 : -1;
 }
 
 static int end(void **state)
 {
     (void)state;
-    sac_device_unref(&far);
-    sac_device_unref(&cpu);
-    sac_context_destroy(&ctx);
-    unlink(model_path);
-    unlink(out);
-    rmdir(folder);
+    ranges_end(&far);
     return 0;
 }
 
 /* ---- running ---- */
 
-static sac_tensor *answer_of(sac_device *dev, sac_model *m, int64_t batch, int64_t width,
-                             int64_t height)
-{
-    static float           numbers[BATCH_MOST * 3 * SIDE_MOST * SIDE_MOST];
-    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 4, .shape = {batch, 3, height, width}};
-    sac_tensor            *x = NULL, *y = NULL;
-    for (size_t i = 0; i < SAC_COUNT(numbers); i++)
-        numbers[i] = (float)(i * 7919 % 1009) / 1009;
-    ok(sac_tensor_create(dev, &desc, "test", &x));
-    ok(sac_tensor_upload(x, numbers));
-    said[0] = '\0';
-    far_counts = (struct far_counts){0};
-    ok(sac_model_run(m, &x, &y));
-    sac_tensor_unref(&x);
-    return y;
-}
-
 /* Runs on the device, and on the CPU for the same. Returns how many kernels were measured. */
 static int measured_by(sac_model *m, int64_t batch, int64_t width, int64_t height)
 {
-    sac_model        *reference = NULL;
+    sac_model *reference = NULL;
+    said[0] = '\0';
+    far_counts = (struct far_counts){0};
     sac_tensor       *got = answer_of(far, m, batch, width, height);
     struct far_counts counts = far_counts;
     char              words[sizeof said];

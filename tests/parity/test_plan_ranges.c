@@ -1,80 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* On a GPU: a plan that was built for a range of sizes runs what is between without measuring, with
  * the CPU's answers; what is outside is measured. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "engine/model/difference.h"
-#include "engine/model/model.h"
-#include "tests/engine/open_size.h"
+#include "tests/engine/plan_ranges.h"
 #include "tests/gpu.h"
 
-enum { SIDE_MOST = 300, BATCH_MOST = 4 };
-
-static sac_context *ctx;
-static sac_device  *gpu, *cpu;
-static char         said[1 << 16], folder[64], model_path[128], out[128];
-
-static void keep(void *user, enum sac_log_level level, const char *message)
-{
-    (void)user;
-    if (level <= SAC_LOG_INFO && strlen(said) + strlen(message) + 2 < sizeof said)
-        strcat(strcat(said, message), "\n");
-}
-
-static void ok(sac_result res)
-{
-    char why[1024];
-    sac_context_last_error(ctx, why, sizeof why);
-    if (res != SAC_OK)
-        fail_msg("%s: %s", sac_result_name(res), why);
-}
+static sac_device *gpu;
 
 static int begin(void **state)
 {
-    struct sac_context_params params = sac_context_params_default();
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/saccade-ranges-XXXXXX");
-    if (!mkdtemp(folder))
-        return -1;
-    snprintf(model_path, sizeof model_path, "%s/net.onnx", folder);
-    snprintf(out, sizeof out, "%s/net.plan", folder);
-    open_size_write(model_path);
-    setenv("SACCADE_CACHE", "", 1);
-    params.log_fn = keep;
-    return sac_context_create(&params, &ctx) == SAC_OK &&
-                   sac_device_open(ctx, "cpu", NULL, &cpu) == SAC_OK
-               ? 0
-               : -1;
+    return ranges_begin() ? 0 : -1;
 }
 
 static int end(void **state)
 {
     (void)state;
-    sac_device_unref(&gpu);
-    sac_device_unref(&cpu);
-    sac_context_destroy(&ctx);
-    unlink(model_path);
-    unlink(out);
-    rmdir(folder);
+    ranges_end(&gpu);
     return 0;
-}
-
-static sac_tensor *answer_of(sac_device *dev, sac_model *m, int64_t batch, int64_t width,
-                             int64_t height)
-{
-    static float           numbers[BATCH_MOST * 3 * SIDE_MOST * SIDE_MOST];
-    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 4, .shape = {batch, 3, height, width}};
-    sac_tensor            *x = NULL, *y = NULL;
-    for (size_t i = 0; i < SAC_COUNT(numbers); i++)
-        numbers[i] = (float)(i * 7919 % 1009) / 1009;
-    ok(sac_tensor_create(dev, &desc, "test", &x));
-    ok(sac_tensor_upload(x, numbers));
-    ok(sac_model_run(m, &x, &y));
-    sac_tensor_unref(&x);
-    return y;
 }
 
 /* Several times, so that it is also captured and launched. */
