@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resize and Upsample, nearest and linear, channels last: a picture that lies plain is converted,
  * which costs far less than the reference row. A result may also be written plain, as the last map
- * of a segmentation is: rows of the input are widened to rows of planes, and between two of these
- * lie all rows of the output that are between them.
+ * of a segmentation is: rows of the input are widened to rows of planes, and the rows of the output
+ * that lie between two of these are mixed of them.
  *
  * ONNX has seven ways to map coordinates and four ways to round. The reference row implements them
  * all, so it is used to resize a ramp of row (or column) numbers: the result gives, for each output
