@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts about mattes: frames a second, a headset's latency, and the fused post-processing beside PyTorch's."""
+"""The parts about mattes: frames a second, a headset's latency, what each technique gives, and the fused post-processing
+beside PyTorch's."""
 import json
 import pathlib
 import sys
@@ -12,11 +13,14 @@ from parts import figures
 FOLDER = pathlib.Path(__file__).resolve().parent
 BAR, VR_BARS = 0.95, {"hevc_vr_1080p": 8, "hevc_vr_sbs_2160p": 15}
 SIZES = ("hevc_1080p", "hevc_2160p", "hevc_8k", "hevc_6k")
+BOTH = {"none": [], "skip-still 0.01": ["--skip-still", 0.01], "region": ["--region"], "scales 0.5,1,2": ["--scales", "0.5,1,2"]}
+TECHNIQUES = {"person_seg": BOTH, "person_matte": BOTH | {"small-model person_seg": ["--small-model", "person_seg"]}}
+FACETS = {which: ["--stereo", "sbs", "--projection", "equirect180", "--facets", which] for which in ("none", "front", "all")}
 
 
-def run(bench, inputs, *options, timeout=90):
+def run(bench, inputs, *options, model=None, timeout=90):
     """Statistics of `saccade segment`; whether strict mode let it pass."""
-    model = ["--model", bench.peers.exported_path("deeplab")]
+    model = ["--model", model or bench.peers.exported_path("deeplab")]
     if not bench.clean:
         return host.track(inputs, *bench.device, *model, *options, folder=bench.folder, timeout=timeout, verb="segment"), None
     try:
@@ -125,6 +129,32 @@ def one_vr(bench, what, name, bar, eyes, paced):
     return row | figures(stats)
 
 
+def techniques(bench):
+    """Our networks for mattes, eight inputs, and what each switch changes beside the same run without; eyes in facets."""
+    for model, switches in TECHNIQUES.items():
+        yield from compared(bench, model, "hevc_1080p", switches)
+    yield from compared(bench, "person_matte", "hevc_vr_sbs_2160p", FACETS)
+
+
+def compared(bench, model, name, switches):
+    """A row for each way of making mattes; the first is what the others are compared with."""
+    streams, first = 8, None
+    for what, switch in switches.items():
+        row = {"what": f"{model}, {what}", "clip": name, "streams": streams}
+        options = ["--as", "none", *switch]
+        try:
+            top = bench.ceiling(name, streams)
+            inputs = bench.inputs(bench.clip(name, length(bench, top, streams)), streams)
+            run(bench, bench.inputs(bench.clip(name, bench.least), streams), *options, model=model, timeout=120) # makes the plan
+            stats, strict = run(bench, inputs, *options, model=model, timeout=60 + 16 * bench.seconds)
+        except Failed as failed:
+            yield row | {"fault": str(failed)}
+            continue
+        first = first or stats["fps"]
+        yield row | {"ceiling_fps": top, "of_ceiling": round(stats["fps"] / top, 3), "times": round(stats["fps"] / first, 3),
+                     "strict": strict, "savings": stats["savings"], "stages": times(stats)} | figures(stats)
+
+
 def post(bench):
     """The fused post-processing beside PyTorch's sequence for it, as it is and compiled."""
     options = [] if bench.on_gpu else ["--device", "cpu"]
@@ -142,4 +172,4 @@ def rows_of(text):
             yield json.loads(line)
 
 
-PARTS = {"post": post, "segment": segment, "vr": vr}
+PARTS = {"post": post, "segment": segment, "techniques": techniques, "vr": vr}

@@ -315,7 +315,7 @@ SHOWN = [("what", 38), ("clip", 12), ("streams", 3), ("fps", 8), ("of_ceiling", 
 ALSO_SHOWN = ("cpu_percent", "machine_cpu_percent", "pixel_bytes", "small_bytes_per_s", "pool_reuse_warm", "leaks", "memory_mb", "pool_peak_mb",
               "memory_peak_mb", "allocations_warm", "requests_warm", "allocations_more", "requests_more", "of_no_video", "ours_ms",
               "torch_ms", "torch_over_ours", "over_python", "decoder", "devices", "scaling", "ceiling_scaling", "ns", "more_ns",
-              "of_network", "of_smaller", "met", "strict", "batch_max", "network_fps", "composite_ms", "late", "missing", "without",
+              "of_network", "of_smaller", "times", "met", "strict", "batch_max", "network_fps", "composite_ms", "late", "missing", "without",
               "compiled_ms", "over_torch", "over_compiled", "whole_over_compiled",
               "cpu_us_per_frame", "gpu_mb_less", "host_mb_more", "hota", "apart", "run_s", "pcie_to_gpu_mb_s", "left_out", "fault")
 
