@@ -2,8 +2,8 @@
 """The networks that saccade's engine is measured against, as PyTorch modules of our own with random weights.
 
 They have the shapes of well-known ones: YOLOX-S and -nano (Ge et al., 2021), DeepLabV3 and V3+ on ResNet-50 (Chen
-et al., 2017, 2018), ResNet-50 (He et al., 2015) as an embedding of persons. Those of other people (OTHERS) come from torchvision,
-timm and transformers, as they are.
+et al., 2017, 2018), ResNet-50 (He et al., 2015) as an embedding of persons, and those of yolo.py and persons.py. Those
+of other people (OTHERS) come from torchvision, timm and transformers, as they are.
 
     python3 bench/peers/networks.py FOLDER [NAME ...]     writes NAME.onnx, float32, batch free
 """
@@ -17,19 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-
-class Conv(nn.Module):
-    """Convolution, batch normalisation, activation."""
-
-    def __init__(self, c_in, c_out, k=1, stride=1, dilation=1, groups=1, act=nn.SiLU):
-        super().__init__()
-        self.conv = nn.Conv2d(c_in, c_out, k, stride, dilation * (k // 2), dilation, groups, bias=False)
-        self.bn = nn.BatchNorm2d(c_out)
-        self.act = act(inplace=True) if act else nn.Identity()
-
-    def forward(self, x):
-        return self.act(self.bn(self.conv(x)))
-
+import persons
+import yolo
+from layers import Conv
 
 # ---- YOLOX ----
 
@@ -273,6 +263,11 @@ def transformers_model(model, config, take, **options):
     return make
 
 
+def detection(name, num_labels=80, **options):
+    return transformers_model(name + "ForObjectDetection", name + "Config",
+                              lambda o: torch.cat((o.logits, o.pred_boxes), -1), num_labels=num_labels, **options)
+
+
 # ---- all of them ----
 
 class Network:
@@ -291,6 +286,11 @@ NETWORKS = {
     "deeplabv3_r50": Network(DeepLab, (3, 512, 512), (1, 8, 32), {}),
     "deeplabv3plus_r50": Network(DeepLabPlus, (3, 512, 512), (1, 4, 8), {}),
     "resnet50_reid": Network(Embedding, (3, 256, 128), (1, 32, 128), REID_METADATA),
+    "osnet_x1": Network(persons.OsNet, (3, 256, 128), (1, 8, 32), REID_METADATA),
+    "matting": Network(persons.Matting, (3, 512, 512), (1, 8, 32), {}),
+    "yolov8_s": Network(yolo.yolov8_s, (3, 640, 640), (1, 8, 32), {}),
+    "yolo11_s": Network(yolo.yolo11_s, (3, 640, 640), (1, 8, 32), {}),
+    "yolo12_s": Network(yolo.yolo12_s, (3, 640, 640), (1, 8, 32), {}),
 }
 BACKBONE = {"use_timm_backbone": True, "use_pretrained_backbone": False, "backbone": "resnet50"}
 OTHERS = { # name: how to make it, size of its square pictures
@@ -309,10 +309,14 @@ OTHERS = { # name: how to make it, size of its square pictures
                                         num_labels=2), 512),
     "dinov2_s": (transformers_model("Dinov2Model", "Dinov2Config", lambda o: o.last_hidden_state, hidden_size=384,
                                     num_attention_heads=6, num_hidden_layers=12, image_size=224, patch_size=14), 224),
-    "detr_r50": (transformers_model("DetrForObjectDetection", "DetrConfig",
-                                    lambda o: torch.cat((o.logits, o.pred_boxes), -1), **BACKBONE), 640),
+    "rtdetr_r50": (detection("RTDetr", freeze_backbone_batch_norms=False), 640),
+    "dfine": (detection("DFine", freeze_backbone_batch_norms=False), 640),
+    "detr_r50": (detection("Detr", num_labels=2, **BACKBONE), 640),
 }
 NETWORKS |= {name: Network(make, (3, size, size), (1, 8, 32), {}) for name, (make, size) in OTHERS.items()}
+
+
+NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 @torch.no_grad()
@@ -323,10 +327,10 @@ def build(name, device="cpu"):
     network = NETWORKS[name]
     module = network.make().to(device)
     for m in module.modules():
-        if isinstance(m, nn.BatchNorm2d):
+        if isinstance(m, NORMS):
             m.momentum = 1.0
     scale = 255 if name.startswith("yolox") else 1
-    if any(isinstance(m, nn.BatchNorm2d) for m in module.modules()):
+    if any(isinstance(m, NORMS) for m in module.modules()):
         module.train()(torch.rand((4, *network.shape), device=device) * scale)
     return module.eval()
 
