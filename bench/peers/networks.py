@@ -316,22 +316,29 @@ OTHERS = { # name: how to make it, size of its square pictures
 NETWORKS |= {name: Network(make, (3, size, size), (1, 8, 32), {}) for name, (make, size) in OTHERS.items()}
 
 
+def pictures(shape, device):
+    """Two of noise in 0..1 and six of smaller and larger areas, about normal, as pictures less their mean are."""
+    areas = [F.interpolate(torch.randn((1, shape[0], *(side // cell + 1 for side in shape[1:])), device=device),
+                           scale_factor=float(cell))[..., :shape[1], :shape[2]] for cell in (4, 16, 16, 16, 32, 64)]
+    areas = torch.cat(areas) + 0.3 * torch.randn((6, *shape), device=device)
+    return torch.cat((torch.rand((2, *shape), device=device), areas))
+
+
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 @torch.no_grad()
 def build(name, device="cpu"):
-    """The network with random weights, the same each time. Its normalisations are set by one random batch, so that
-    numbers stay in float16's range through all layers."""
+    """The network with random weights, the same each time. Its normalisations are set by a batch of pictures of several
+    kinds: after noise alone, which looks the same everywhere, they would blow other pictures up beyond float16."""
     torch.manual_seed(0)
     network = NETWORKS[name]
     module = network.make().to(device)
     for m in module.modules():
         if isinstance(m, NORMS):
             m.momentum = 1.0
-    scale = 255 if name.startswith("yolox") else 1
     if any(isinstance(m, NORMS) for m in module.modules()):
-        module.train()(torch.rand((4, *network.shape), device=device) * scale)
+        module.train()(pictures(network.shape, device) * (255 if name.startswith("yolox") else 1))
     return module.eval()
 
 
