@@ -283,19 +283,18 @@ struct cuda_matte_job {
     struct sac_matte_summary *summary; /* NULL: not asked */
     /* Scratch. */
     struct cuda_matte_sum  *sum;
-    struct sac_matte_span  *span_x, *span_y;
-    uint32_t               *tap_x, *tap_y; /* pixels; along x from a multiple of four on */
-    struct sac_matte_move  *move;          /* blocks */
+    struct sac_matte_move  *move;   /* blocks */
     uint32_t               *former; /* cells: where they were, and how well they were found */
     int16_t                *closed;
     struct cuda_matte_line *line;
     struct cuda_matte_mean *mean;
 };
 enum {
-    CUDA_MATTE_JOBS_SENT = 8, /* in one launch, */
-    CUDA_MATTE_JOBS_MAX = 64, /* and in all of a round */
-    CUDA_MATTE_CHAIN = 4,     /* frames of one stream in one launch */
-    CUDA_MATTE_TILE_X = 32,   /* cells of a block */
+    CUDA_MATTE_JOBS_MAX = 8, /* as many as fit into the 4 KB of parameters that any launch may have;
+                                with more the thread that launches stood still until the GPU had
+                                done what was queued before */
+    CUDA_MATTE_CHAIN = 4,    /* frames of one stream in one launch */
+    CUDA_MATTE_TILE_X = 32,  /* cells of a block */
     CUDA_MATTE_TILE_Y = 8,
     CUDA_MATTE_QUADS = 16,   /* the same where a thread has four side by side, and rows */
     CUDA_MATTE_AREA_X = 128, /* pixels of a block */
@@ -305,7 +304,6 @@ enum {
 struct cuda_matte_params {
     struct sac_matte_spec    spec;
     const void              *numbers; /* of the network */
-    struct cuda_matte_job   *jobs;    /* [n], device memory, filled first */
     int                      n;
     int                      luma_pitch, half_pitch;
     bool                     classes;
@@ -313,15 +311,14 @@ struct cuda_matte_params {
     int                      guide, hole, smooth;
     double                   variance;
     struct sac_matte_stretch stretch;
-    int                      table_max;                  /* entries of a job's tables */
     int                      cells_x_max, cells_y_max;   /* of a job */
     int                      pixels_x_max, pixels_y_max; /* across from a multiple of four on */
     int                      depth_max;                  /* -1: no shares are taken over */
     bool                     kept;                       /* something is copied in the end */
+    bool                     summaries;                  /* some are asked for */
+    struct cuda_matte_job    jobs[CUDA_MATTE_JOBS_MAX];  /* [n] */
 };
-/* jobs [n], n <= CUDA_MATTE_JOBS_MAX, host memory. */
-cudaError_t cuda_launch_matte(const struct cuda_matte_params *params,
-                              const struct cuda_matte_job *jobs, cudaStream_t stream);
+cudaError_t cuda_launch_matte(const struct cuda_matte_params *params, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -14,7 +14,6 @@ struct matte_round {
     const struct sac_matte_job   *jobs;
     int                           n;
     struct cuda_matte_params      params;
-    struct cuda_matte_job         made[JOBS_MAX];
 };
 
 /* ---- one job ---- */
@@ -41,7 +40,7 @@ static bool has_pixels(const struct cuda_matte_job *m)
 static sac_result job_init(struct matte_round *r, int i)
 {
     const struct sac_matte_job *job = &r->jobs[i];
-    struct cuda_matte_job      *m = &r->made[i];
+    struct cuda_matte_job      *m = &r->params.jobs[i];
     if (job->frame->pitch_bytes[0] > INT32_MAX)
         return SAC_FAIL(r->dev->ctx, SAC_ERR_UNSUPPORTED, "%s: a frame with a pitch of %zu bytes",
                         r->dev->name, job->frame->pitch_bytes[0]);
@@ -83,7 +82,8 @@ static bool share_memory(const struct matte_round *r, int a, int b)
 static int job_before(const struct matte_round *r, int i)
 {
     for (int k = i - 1; k >= 0; k--)
-        if (has_pixels(&r->made[k]) && share_memory(r, k, i) && plane_of(r, k) != plane_of(r, i))
+        if (has_pixels(&r->params.jobs[k]) && share_memory(r, k, i) &&
+            plane_of(r, k) != plane_of(r, i))
             return k;
     return -1;
 }
@@ -91,7 +91,8 @@ static int job_before(const struct matte_round *r, int i)
 static bool is_last_of_plane(const struct matte_round *r, int i)
 {
     for (int k = i + 1; k < r->n; k++)
-        if (has_pixels(&r->made[k]) && share_memory(r, k, i) && plane_of(r, k) == plane_of(r, i))
+        if (has_pixels(&r->params.jobs[k]) && share_memory(r, k, i) &&
+            plane_of(r, k) == plane_of(r, i))
             return false;
     return true;
 }
@@ -100,7 +101,7 @@ static bool is_last_of_plane(const struct matte_round *r, int i)
 static bool is_read(const struct matte_round *r, int i)
 {
     for (int k = 0; k < r->n; k++)
-        if (r->made[k].moves && r->made[k].before < 0 && share_memory(r, k, i) &&
+        if (r->params.jobs[k].moves && r->params.jobs[k].before < 0 && share_memory(r, k, i) &&
             plane_of(r, k) != plane_of(r, i))
             return true;
     return false;
@@ -109,17 +110,18 @@ static bool is_read(const struct matte_round *r, int i)
 /* Whether its luma of half size is asked for: by its own search, or the next one's. */
 static bool is_halved(const struct matte_round *r, int i)
 {
-    bool asked = r->made[i].moves;
+    bool asked = r->params.jobs[i].moves;
     for (int k = i + 1; k < r->n && !asked; k++)
-        asked = r->made[k].moves && r->made[k].before == i;
+        asked = r->params.jobs[k].moves && r->params.jobs[k].before == i;
     return asked;
 }
 
 static void find_chain(struct matte_round *r, int i)
 {
-    struct cuda_matte_job *m = &r->made[i];
+    struct cuda_matte_job *m = &r->params.jobs[i];
     m->before = job_before(r, i);
-    m->depth = m->before >= 0 && r->made[m->before].moves ? r->made[m->before].depth + 1 : 0;
+    m->depth =
+        m->before >= 0 && r->params.jobs[m->before].moves ? r->params.jobs[m->before].depth + 1 : 0;
     if (m->moves)
         r->params.depth_max = SAC_MAX(r->params.depth_max, m->depth);
 }
@@ -133,22 +135,9 @@ static void *part(uintptr_t *at, size_t count, size_t size)
     return (void *)p;
 }
 
-/* Tables, of which the longest counts. */
-static int lay_out_tables(struct cuda_matte_job *m, bool classes, uintptr_t *at)
-{
-    const int across = ((m->x.until + 3) & -4) - (m->x.from & -4), down = m->y.until - m->y.from;
-    m->tap_x = part(at, (size_t)across, sizeof *m->tap_x);
-    m->tap_y = part(at, (size_t)down, sizeof *m->tap_y);
-    if (classes)
-        return SAC_MAX(across, down);
-    m->span_x = part(at, (size_t)m->x.cells, sizeof *m->span_x);
-    m->span_y = part(at, (size_t)m->y.cells, sizeof *m->span_y);
-    return SAC_MAX(SAC_MAX(across, down), SAC_MAX(m->x.cells, m->y.cells));
-}
-
 static void lay_out_halves(struct matte_round *r, int i, uintptr_t *at)
 {
-    struct cuda_matte_job *m = &r->made[i];
+    struct cuda_matte_job *m = &r->params.jobs[i];
     const size_t           rows = ((size_t)r->spec->height + 2 * SAC_MATTE_MARGIN + 1) / 2;
     const size_t           bytes = (size_t)r->params.half_pitch * rows;
     m->half = is_halved(r, i) ? part(at, bytes, 1) : NULL;
@@ -156,14 +145,14 @@ static void lay_out_halves(struct matte_round *r, int i, uintptr_t *at)
     if (m->halves_before)
         m->half_before = part(at, bytes, 1);
     else if (m->moves)
-        m->half_before = r->made[m->before].half;
+        m->half_before = r->params.jobs[m->before].half;
 }
 
 /* Planes of shares and luma: in the stream's memory, or here where others read that or come
  * later. */
 static void lay_out_planes(struct matte_round *r, int i, uintptr_t *at)
 {
-    struct cuda_matte_job        *m = &r->made[i];
+    struct cuda_matte_job        *m = &r->params.jobs[i];
     const struct sac_matte_spec  *spec = r->spec;
     const struct sac_matte_planes memory = sac_matte_planes_of(spec, r->jobs[i].state.memory);
     const size_t                  cells = (size_t)spec->width * (size_t)spec->height;
@@ -179,8 +168,8 @@ static void lay_out_planes(struct matte_round *r, int i, uintptr_t *at)
         m->luma += (size_t)SAC_MATTE_MARGIN * (size_t)memory.luma_pitch + SAC_MATTE_MARGIN;
     }
     m->raw = m->moves ? part(at, cells, sizeof *m->raw) : m->share;
-    m->share_before = m->before < 0 ? memory.share[plane ^ 1] : r->made[m->before].share;
-    m->luma_before = m->before < 0 ? memory.luma[plane ^ 1] : r->made[m->before].luma;
+    m->share_before = m->before < 0 ? memory.share[plane ^ 1] : r->params.jobs[m->before].share;
+    m->luma_before = m->before < 0 ? memory.luma[plane ^ 1] : r->params.jobs[m->before].luma;
     lay_out_halves(r, i, at);
     m->wide_luma =
         ((uintptr_t)m->luma | (uintptr_t)m->luma_before | (size_t)memory.luma_pitch) % 4 == 0;
@@ -193,7 +182,6 @@ static void lay_out_cells(const struct matte_round *r, struct cuda_matte_job *m,
     const size_t cells = (size_t)r->spec->width * (size_t)r->spec->height;
     const size_t blocks = (size_t)((m->x.cells + SAC_MATTE_BLOCK - 1) / SAC_MATTE_BLOCK) *
                           (size_t)((m->y.cells + SAC_MATTE_BLOCK - 1) / SAC_MATTE_BLOCK);
-    m->sum = part(at, 1, sizeof *m->sum);
     if (m->moves)
         m->move = part(at, blocks, sizeof *m->move);
     if (r->style->guide > 0)
@@ -209,14 +197,10 @@ static void lay_out_cells(const struct matte_round *r, struct cuda_matte_job *m,
 /* Lay all out from `at` on; returns the end. */
 static uintptr_t lay_out(struct matte_round *r, uintptr_t at)
 {
-    r->params.jobs = part(&at, (size_t)r->n, sizeof *r->params.jobs);
     for (int i = 0; i < r->n; i++) {
-        struct cuda_matte_job *m = &r->made[i];
-        if (!has_pixels(m))
-            continue;
-        const int table = lay_out_tables(m, r->style->classes, &at);
-        r->params.table_max = SAC_MAX(r->params.table_max, table);
-        if (r->style->classes)
+        struct cuda_matte_job *m = &r->params.jobs[i];
+        m->sum = m->summary ? part(&at, 1, sizeof *m->sum) : NULL;
+        if (!has_pixels(m) || r->style->classes)
             continue;
         lay_out_planes(r, i, &at);
         lay_out_cells(r, m, &at);
@@ -230,7 +214,8 @@ static void measure(struct matte_round *r)
 {
     struct cuda_matte_params *p = &r->params;
     for (int i = 0; i < r->n; i++) {
-        const struct cuda_matte_job *m = &r->made[i];
+        const struct cuda_matte_job *m = &r->params.jobs[i];
+        p->summaries |= m->summary != NULL;
         if (!has_pixels(m))
             continue;
         find_chain(r, i);
@@ -253,7 +238,6 @@ static struct cuda_matte_params params_of(const struct sac_matte_spec  *spec,
                                   .luma_pitch = spec->width + 2 * SAC_MATTE_MARGIN,
                                   .half_pitch = (spec->width / 2 + SAC_MATTE_MARGIN + 4) & -4,
                                   .classes = style->classes,
-                                  .table_max = 1,
                                   .depth_max = -1};
     if (style->classes)
         return p;
@@ -278,8 +262,8 @@ static sac_result run_round(struct matte_round *r, struct sac_device_stream *str
     if (res != SAC_OK)
         return res;
     lay_out(r, (uintptr_t)scratch);
-    res = cuda_check(r->dev, cuda_launch_matte(&r->params, r->made, cuda_stream_of(r->dev, stream)),
-                     "mattes");
+    res =
+        cuda_check(r->dev, cuda_launch_matte(&r->params, cuda_stream_of(r->dev, stream)), "mattes");
     cuda_scratch_return(r->dev, stream);
     return res;
 }

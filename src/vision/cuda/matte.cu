@@ -2,8 +2,8 @@
 /* Mattes of a batch of frames. All that does not depend on the frame before is done for all frames
  * at once: the shares and luma of cells, the search for where blocks were. Frames of one stream
  * follow each other in the batch; a cell of the last one traces its way back through the others, so
- * that a few of them need one launch. Tables say where pixels lie among cells: they are made in
- * double, as on the host, once for each row and column. */
+ * that a few of them need one launch. Where pixels lie among cells each block computes for its rows
+ * and columns, in double, as the host does. */
 #include "vision/cuda/matte_motion.cuh"
 #include "vision/cuda/matte_pixels.cuh"
 #include "vision/cuda/matte_windows.cuh"
@@ -11,43 +11,17 @@
 namespace
 {
 
-/* As many jobs as fit into the 4 KB of parameters that any launch may have. With more the thread
- * that launches stood still until the GPU had done what was queued before. */
-struct job_list {
-    cuda_matte_job job[CUDA_MATTE_JOBS_SENT];
-};
-static_assert(sizeof(job_list) + 2 * sizeof(void *) <= 4096, "a launch's parameters");
+static_assert(sizeof(cuda_matte_params) + sizeof(int) <= 4096, "a launch's parameters");
 
-/* ---- tables ---- */
+/* ---- summaries ---- */
 
-__device__ void fill_tables(const cuda_matte_job &job, int i, bool nearest)
+__global__ void clear_summaries(const __grid_constant__ cuda_matte_params p)
 {
-    const int left = job.x.from & -PIXELS, down = job.y.until - job.y.from;
-    if (left + i < ((job.x.until + PIXELS - 1) & -PIXELS))
-        job.tap_x[i] = pack_tap(job.x, clamp_to(left + i, job.x.from, job.x.until - 1), nearest);
-    if (i < down)
-        job.tap_y[i] = pack_tap(job.y, job.y.from + i, nearest);
-    if (job.span_x && i < job.x.cells)
-        job.span_x[i] = sac_matte_span_of(&job.x, i);
-    if (job.span_x && i < job.y.cells)
-        job.span_y[i] = sac_matte_span_of(&job.y, i);
-}
-
-/* The jobs come with the launch, and are kept for those that follow. */
-__global__ void __launch_bounds__(THREADS)
-    prepare(const __grid_constant__ job_list list, cuda_matte_job *jobs, bool nearest)
-{
-    const cuda_matte_job &job = list.job[blockIdx.y];
-    const int             i = blockIdx.x * THREADS + threadIdx.x;
-    if (i == 0) {
-        jobs[blockIdx.y] = job;
-        if (job.summary)
-            *job.summary = sac_matte_summary{};
-        if (job.sum)
-            *job.sum = cuda_matte_sum{};
-    }
-    if (job.x.cells > 0)
-        fill_tables(job, i, nearest);
+    const cuda_matte_job &job = p.jobs[threadIdx.x];
+    if (!job.summary)
+        return;
+    *job.summary = sac_matte_summary{};
+    *job.sum = cuda_matte_sum{};
 }
 
 /* ---- the state ---- */
@@ -93,19 +67,6 @@ dim3 quads(const cuda_matte_params &p, int around)
 dim3 areas(const cuda_matte_params &p, int height)
 {
     return dim3(pieces(p.pixels_x_max, CUDA_MATTE_AREA_X), pieces(p.pixels_y_max, height), p.n);
-}
-
-void launch_list(const cuda_matte_params &p, const cuda_matte_job *jobs, cudaStream_t stream)
-{
-    const bool nearest = p.classes && p.spec.form == SAC_MATTE_LABEL;
-    job_list   list;
-    for (int first = 0; first < p.n; first += CUDA_MATTE_JOBS_SENT) {
-        const int n = p.n - first < CUDA_MATTE_JOBS_SENT ? p.n - first : CUDA_MATTE_JOBS_SENT;
-        for (int i = 0; i < n; i++)
-            list.job[i] = jobs[first + i];
-        CUDA_LAUNCH(prepare, dim3(pieces(p.table_max, THREADS), n), THREADS, stream, list,
-                    p.jobs + first, nearest);
-    }
 }
 
 void launch_motion(const cuda_matte_params &p, cudaStream_t stream)
@@ -163,10 +124,10 @@ template <typename T> void launch(const cuda_matte_params &p, cudaStream_t strea
 
 } // namespace
 
-extern "C" cudaError_t cuda_launch_matte(const struct cuda_matte_params *p,
-                                         const struct cuda_matte_job *jobs, cudaStream_t stream)
+extern "C" cudaError_t cuda_launch_matte(const struct cuda_matte_params *p, cudaStream_t stream)
 {
-    launch_list(*p, jobs, stream);
+    if (p->summaries)
+        CUDA_LAUNCH(clear_summaries, 1, p->n, stream, *p);
     if (p->pixels_x_max == 0)
         return cudaGetLastError();
     switch (p->spec.value.dtype) {

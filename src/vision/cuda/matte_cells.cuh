@@ -310,15 +310,32 @@ __device__ void sums_of_four(const cuda_matte_job &job, const sac_matte_span sx[
     }
 }
 
-/* Of four cells side by side. */
-template <reading READING> __device__ uint32_t lumas_of(const cuda_matte_job &job, int x, int y)
+/* The pixels of a block's columns and rows of cells. */
+struct tile_spans {
+    sac_matte_span x[QUAD_TILE], y[QUADS];
+};
+
+/* x, y: the tile's first cell; those of the margin have the pixels of the nearest ones. */
+__device__ void look_up(tile_spans *spans, const cuda_matte_job &job, int x, int y, int thread)
 {
-    const sac_matte_span sy = job.span_y[clamp_to(y, 0, job.y.cells - 1)];
-    sac_matte_span       sx[PIXELS];
-    uint32_t             sum[PIXELS], four = 0;
+    if (thread < QUAD_TILE)
+        spans->x[thread] = sac_matte_span_of(&job.x, clamp_to(x + thread, 0, job.x.cells - 1));
+    else if (thread < QUAD_TILE + QUADS)
+        spans->y[thread - QUAD_TILE] =
+            sac_matte_span_of(&job.y, clamp_to(y + thread - QUAD_TILE, 0, job.y.cells - 1));
+}
+static_assert((int)QUAD_TILE + (int)QUADS <= (int)THREADS, "a thread for each");
+
+/* Of four cells side by side. */
+template <reading READING>
+__device__ uint32_t lumas_of(const cuda_matte_job &job, const sac_matte_span *x,
+                             const sac_matte_span &sy)
+{
+    sac_matte_span sx[PIXELS];
+    uint32_t       sum[PIXELS], four = 0;
 #pragma unroll
     for (int i = 0; i < PIXELS; i++)
-        sx[i] = job.span_x[clamp_to(x + i, 0, job.x.cells - 1)];
+        sx[i] = x[i];
     if (READING == WORDS)
         sums_of_four(job, sx, sy, sum);
 #pragma unroll
@@ -331,15 +348,16 @@ template <reading READING> __device__ uint32_t lumas_of(const cuda_matte_job &jo
     return four;
 }
 
-/* Luma of four cells, of which `count` are there. */
+/* Luma of a thread's four cells, of which `count` are there. */
 template <reading READING>
-__device__ uint32_t fill_luma(const cuda_matte_params &p, const cuda_matte_job &job, int x, int y,
-                              int count)
+__device__ uint32_t fill_luma(const cuda_matte_params &p, const cuda_matte_job &job,
+                              const tile_spans &spans, int x, int y, int count)
 {
     uint8_t *to = job.luma + (ptrdiff_t)y * p.luma_pitch + x;
     if (count == 0)
         return 0;
-    const uint32_t four = lumas_of<READING>(job, x, y);
+    const uint32_t four =
+        lumas_of<READING>(job, &spans.x[threadIdx.x * PIXELS], spans.y[threadIdx.y]);
     if (count == PIXELS && job.wide_luma) {
         *(uint32_t *)(void *)to = four;
         return four;
@@ -389,8 +407,10 @@ __device__ void fill_half_before(const cuda_matte_params &p, const cuda_matte_jo
 
 /* Shares of the grid, and luma with its margin, whose cells are those next to them. */
 template <typename T, reading READING>
-__global__ void __launch_bounds__(THREADS) fill_cells(const __grid_constant__ cuda_matte_params p)
+__global__ void __launch_bounds__(THREADS, 4)
+    fill_cells(const __grid_constant__ cuda_matte_params p)
 {
+    __shared__ tile_spans spans;
     __shared__ uint32_t   luma[QUADS][QUADS];
     const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells;
@@ -398,11 +418,13 @@ __global__ void __launch_bounds__(THREADS) fill_cells(const __grid_constant__ cu
     const int             x = t.x + threadIdx.x * PIXELS - MARGIN, y = t.y + threadIdx.y - MARGIN;
     if (width == 0 || t.x >= width + 2 * MARGIN || t.y >= height + 2 * MARGIN)
         return;
+    look_up(&spans, job, t.x - MARGIN, t.y - MARGIN, thread_of_block());
+    __syncthreads();
     const int  lumas = y < height + MARGIN ? clamp_to(width + MARGIN - x, 0, PIXELS) : 0;
     const bool in = job.image >= 0 && x >= 0 && y >= 0 && y < height;
     const int  count = in ? clamp_to(width - x, 0, PIXELS) : 0;
     int16_t    share[PIXELS] = {};
-    luma[threadIdx.y][threadIdx.x] = fill_luma<READING>(p, job, x, y, lumas);
+    luma[threadIdx.y][threadIdx.x] = fill_luma<READING>(p, job, spans, x, y, lumas);
     if (count > 0) {
         shares_of(p.spec, numbers_of<T>(p, job), x, y, count, share);
         store_four(job.raw + (ptrdiff_t)y * p.spec.width + x, count, share);

@@ -79,7 +79,7 @@ __device__ quad_taps taps_of(const uint32_t *packed)
     quad_taps t;
 #pragma unroll
     for (int i = 0; i < PIXELS; i++)
-        t.of[i] = unpack_tap(read_only(packed + i));
+        t.of[i] = unpack_tap(packed[i]);
     return t;
 }
 
@@ -158,6 +158,24 @@ __device__ area area_of(const cuda_matte_job &job, int height, int pixels, int r
     return area{(job.x.from & -PIXELS) + (int)blockIdx.x * CUDA_MATTE_AREA_X +
                     (int)threadIdx.x * pixels,
                 job.y.from + (int)blockIdx.y * height + (int)threadIdx.y * rows};
+}
+
+/* Where a block's columns and rows of pixels lie; those past the crop's last one as that. */
+template <int HEIGHT> struct area_taps {
+    uint32_t x[CUDA_MATTE_AREA_X], y[HEIGHT];
+};
+
+template <int HEIGHT>
+__device__ void look_up(area_taps<HEIGHT> *taps, const cuda_matte_job &job, bool nearest)
+{
+    const int x = (job.x.from & -PIXELS) + (int)blockIdx.x * CUDA_MATTE_AREA_X,
+              y = job.y.from + (int)blockIdx.y * HEIGHT;
+    for (int i = thread_of_block(); i < CUDA_MATTE_AREA_X + HEIGHT; i += THREADS)
+        if (i < CUDA_MATTE_AREA_X)
+            taps->x[i] = pack_tap(job.x, clamp_to(x + i, job.x.from, job.x.until - 1), nearest);
+        else
+            taps->y[i - CUDA_MATTE_AREA_X] = pack_tap(
+                job.y, clamp_to(y + i - CUDA_MATTE_AREA_X, job.y.from, job.y.until - 1), nearest);
 }
 
 /* What a cell has. */
@@ -284,23 +302,30 @@ template <typename CELL, reading READING>
 __global__ void __launch_bounds__(THREADS, 4)
     fill_pixels(const __grid_constant__ cuda_matte_params p)
 {
-    const bool            guided = sizeof(CELL) == sizeof(guided_cell);
-    const cuda_matte_job &job = p.jobs[blockIdx.z];
+    typedef area_taps<CUDA_MATTE_AREA_Y> tables;
+    __shared__ tables                    taps;
+    const bool                           guided = sizeof(CELL) == sizeof(guided_cell);
+    const cuda_matte_job                &job = p.jobs[blockIdx.z];
     if (job.x.cells == 0)
         return;
     if (job.summary && blockIdx.x == 0 && blockIdx.y == 0 && thread_of_block() == 0)
         write_summary(job);
     const area at = area_of(job, CUDA_MATTE_AREA_Y, PIXELS, ROWS);
-    const int  count = job.y.until - at.y < ROWS ? job.y.until - at.y : ROWS;
-    if (at.x - (int)threadIdx.x * PIXELS >= job.x.until || count <= 0) /* for all of the warp */
+    const int  column = at.x - (int)threadIdx.x * PIXELS, lane = threadIdx.x;
+    if (column >= job.x.until || at.y - (int)threadIdx.y * ROWS >= job.y.until) /* of the block */
+        return;
+    look_up(&taps, job, false);
+    __syncthreads();
+    const int count = job.y.until - at.y < ROWS ? job.y.until - at.y : ROWS;
+    if (count <= 0) /* for all of the warp */
         return;
     /* Lanes past the row's end do as the last quad does, and write nothing. */
-    const int        left = job.x.from & -PIXELS, end = (job.x.until - 1) & -PIXELS;
+    const int        end = (job.x.until - 1) & -PIXELS;
     const bool       past = at.x > end;
-    const int        x = past ? end : at.x, lane = threadIdx.x;
+    const int        x = past ? end : at.x;
     const quad       q = quad_of(job.x, x);
-    const quad_cells cells = {taps_of(job.tap_x + (x - left)), job.x.cells - 1, job.few};
-    const uint32_t   down = read_only(job.tap_y + (at.y - job.y.from + (lane < count ? lane : 0)));
+    const quad_cells cells = {taps_of(taps.x + (x - column)), job.x.cells - 1, job.few};
+    const uint32_t   down = taps.y[threadIdx.y * ROWS + (lane < count ? lane : 0)];
     const int        pitch = p.spec.width, lowest = job.y.cells - 1;
     const bool       words = job.frame.format == SAC_PIXEL_P010, wide_out = job.wide_out;
     const auto      *plane = plane_of(job, CELL());
@@ -367,14 +392,17 @@ template <typename T> struct class_area {
     const uint32_t *tap_x, *tap_y; /* of the first pixel */
     numbers<T>      in;
 };
+typedef area_taps<CUDA_MATTE_CLASS_Y> class_taps;
 
-/* false: nothing. */
+/* false: nothing. Every thread of the block calls it. */
 template <typename T>
-__device__ bool find_class_area(const cuda_matte_params &p, class_area<T> *out)
+__device__ bool find_class_area(const cuda_matte_params &p, class_taps *taps, class_area<T> *out)
 {
     const cuda_matte_job &job = p.jobs[blockIdx.z];
     if (job.x.cells == 0)
         return false;
+    look_up(taps, job, p.spec.form == SAC_MATTE_LABEL);
+    __syncthreads();
     const area at = area_of(job, CUDA_MATTE_CLASS_Y, PIXELS, CLASS_ROWS);
     if (at.x >= job.x.until || at.y >= job.y.until)
         return false;
@@ -382,8 +410,8 @@ __device__ bool find_class_area(const cuda_matte_params &p, class_area<T> *out)
     *out = {quad_of(job.x, at.x),
             at.y,
             left < CLASS_ROWS ? left : CLASS_ROWS,
-            job.tap_x + (at.x - (job.x.from & -PIXELS)),
-            job.tap_y + (at.y - job.y.from),
+            taps->x + threadIdx.x * PIXELS,
+            taps->y + threadIdx.y * CLASS_ROWS,
             numbers_of<T>(p, job)};
     return true;
 }
@@ -402,8 +430,9 @@ template <typename T>
 __global__ void __launch_bounds__(THREADS, 3)
     fill_classes(const __grid_constant__ cuda_matte_params p)
 {
-    class_area<T> a;
-    if (!find_class_area(p, &a))
+    __shared__ class_taps tables;
+    class_area<T>         a;
+    if (!find_class_area(p, &tables, &a))
         return;
     const bool      alone = p.spec.form == SAC_MATTE_SHARE || p.spec.form == SAC_MATTE_LOGIT;
     const quad_taps taps = taps_of(a.tap_x);
@@ -412,7 +441,7 @@ __global__ void __launch_bounds__(THREADS, 3)
     float           best[CLASS_ROWS][PIXELS];
 #pragma unroll
     for (int j = 0; j < CLASS_ROWS; j++) {
-        down[j] = read_only(a.tap_y + (j < a.count ? j : a.count - 1));
+        down[j] = a.tap_y[j < a.count ? j : a.count - 1];
 #pragma unroll
         for (int i = 0; i < PIXELS; i++)
             best[j][i] = class_from(p.spec.form);
@@ -451,8 +480,9 @@ __global__ void __launch_bounds__(THREADS, 3)
 template <typename T>
 __global__ void __launch_bounds__(THREADS) fill_labels(const __grid_constant__ cuda_matte_params p)
 {
-    class_area<T> a;
-    if (!find_class_area(p, &a))
+    __shared__ class_taps tables;
+    class_area<T>         a;
+    if (!find_class_area(p, &tables, &a))
         return;
     for (int j = 0; j < a.count; j++) {
         const int row = (int)a.tap_y[j];
