@@ -230,6 +230,65 @@ static const struct spelling layouts[] = {
      1},
 };
 
+/* Channels taken out of a convolution, and normalised where nothing else sees them: the operator
+ * is BatchNormalization. */
+#define HALVES                                                                  \
+    {"from", "0"}, {"middle", "2"}, {"to", "4"}, {"last", "-2"}, {"axis", "1"}, \
+    {                                                                           \
+        "one", "1"                                                              \
+    }
+static const struct spelling halves[] = {
+    {"a half for each of two normalisations",
+     "? 4 4 6",
+     "? 4 4 6",
+     {HALVES},
+     {{"Conv", "x w b4", "c"},
+      {"Slice", "c from middle axis", "a"},
+      {"Slice", "c last to axis", "b"},
+      {"BatchNormalization", "a s2 t2 s2 v2", "d"},
+      {"InstanceNormalization", "b s2 t2", "e"},
+      {"Concat", "d e", "y", "axis", "1"}},
+     0},
+    {"both parts of a Split",
+     "? 4 4 6",
+     "? 4 4 6",
+     {{0}},
+     {{"Conv", "x w", "c"},
+      {"Split", "c", "a b", "axis", "1"},
+      {"BatchNormalization", "b t2 s2 t2 v2", "d"},
+      {"BatchNormalization", "a s2 t2 s2 v2", "e"},
+      {"Concat", "d e", "y", "axis", "1"}},
+     0},
+    {"channels that another reader sees too",
+     "? 4 4 6",
+     "? 5 4 6",
+     {HALVES},
+     {{"Conv", "x w b4", "c"},
+      {"Slice", "c from middle axis", "a"},
+      {"Slice", "c one to axis", "b"},
+      {"BatchNormalization", "a s2 t2 s2 v2", "d"},
+      {"Concat", "d b", "y", "axis", "1"}},
+     1},
+    {"a convolution read whole",
+     "? 4 4 6",
+     "? 6 4 6",
+     {HALVES},
+     {{"Conv", "x w b4", "c"},
+      {"Slice", "c from middle axis", "a"},
+      {"BatchNormalization", "a s2 t2 s2 v2", "d"},
+      {"Concat", "d c", "y", "axis", "1"}},
+     1},
+    {"rows, not channels",
+     "? 4 4 6",
+     "? 4 4 6",
+     {{0}},
+     {{"Conv", "x w b4", "c"},
+      {"Split", "c", "a b", "axis", "2"},
+      {"BatchNormalization", "a s4 t4 s4 v4", "d"},
+      {"Concat", "d b", "y", "axis", "2"}},
+     1},
+};
+
 static void add_weights(struct proto *graph)
 {
     float data[16];
@@ -242,6 +301,18 @@ static void add_weights(struct proto *graph)
     for (int i = 0; i < 4; i++)
         data[i] = 0.5f + (float)i;
     proto_initializer(graph, "v4", 1, "4", data, 4 * sizeof *data);
+    proto_initializer(graph, "v2", 1, "2", data, 2 * sizeof *data);
+    for (int i = 0; i < 3; i++)
+        data[i] = spelling_number(i + 3);
+    proto_initializer(graph, "s2", 1, "2", data, 2 * sizeof *data);
+    proto_initializer(graph, "t2", 1, "2", data + 1, 2 * sizeof *data);
+}
+
+static void halves_are_normalised_by_their_convolution(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(halves); i++)
+        spelling_check(&halves[i], "BatchNormalization", add_weights);
 }
 
 static void layouts_take_no_step(void **state)
@@ -293,6 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_spelling_is_one_step),
         cmocka_unit_test(layouts_take_no_step),
+        cmocka_unit_test(halves_are_normalised_by_their_convolution),
         cmocka_unit_test(padding_beyond_counting_is_no_chain),
     };
     return cmocka_run_group_tests(tests, NULL, close_device);
