@@ -39,6 +39,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Gelu)                \
     KERNEL(Gemm)                \
     KERNEL(GlobalAveragePool)   \
+    KERNEL(GridSample)          \
     KERNEL(HardSigmoid)         \
     KERNEL(HardSwish)           \
     KERNEL(IsNaN)               \
