@@ -23,8 +23,8 @@ static struct sac_kernel_offer grid_supports(struct sac_device                *d
     struct sac_kernel_offer offer = sac_kernel_take(q);
     struct sac_sampler      s;
     (void)dev;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || q->call->in[0].rank != 4 ||
-        !sac_call_is_float(q->call) || sac_operand_elements(&q->call->out[0]) == 0)
+    if (sac_cpu_level() < SAC_CPU_AVX2 || q->call->in[0].rank != 4 || !sac_call_is_float(q->call) ||
+        sac_operand_elements(&q->call->out[0]) == 0)
         return sac_kernel_refuse("not float32 pictures, empty, or no AVX2");
     if (sac_sampler_read(q->call, &s) != SAC_OK || s.mode != SAC_SAMPLE_LINEAR ||
         s.padding == SAC_SAMPLE_REFLECTION)
