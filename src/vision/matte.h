@@ -160,18 +160,24 @@ SAC_ANYWHERE int sac_matte_edge(const struct sac_matte_axis *a, int cell)
     return at > a->from ? (at < a->until ? (int)at : a->until) : a->from;
 }
 
-SAC_ANYWHERE struct sac_matte_span sac_matte_span_of(const struct sac_matte_axis *a, int cell)
+/* first, end: its edges. */
+SAC_ANYWHERE struct sac_matte_span sac_matte_span_between(const struct sac_matte_axis *a, int cell,
+                                                          int first, int end)
 {
-    const int             end = sac_matte_edge(a, cell + 1);
     struct sac_matte_span s;
-    s.first = sac_matte_edge(a, cell);
-    s.length = end - s.first;
+    s.first = first;
+    s.length = end - first;
     if (s.length > 0)
         return s;
     const double at = floor((cell + 0.5 - a->origin) / a->step);
     s.first = at > a->from ? (at < a->until - 1 ? (int)at : a->until - 1) : a->from;
     s.length = 1;
     return s;
+}
+
+SAC_ANYWHERE struct sac_matte_span sac_matte_span_of(const struct sac_matte_axis *a, int cell)
+{
+    return sac_matte_span_between(a, cell, sac_matte_edge(a, cell), sac_matte_edge(a, cell + 1));
 }
 
 /* Of its pixels so many are looked at, evenly spread. */

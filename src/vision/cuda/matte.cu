@@ -59,9 +59,9 @@ dim3 tiles(const cuda_matte_params &p, int around, int width, int height)
                 pieces(p.cells_y_max + 2 * around, height), p.n);
 }
 
-dim3 quads(const cuda_matte_params &p, int around)
+dim3 quads(const cuda_matte_params &p)
 {
-    return tiles(p, around, QUAD_TILE, QUADS);
+    return tiles(p, 0, QUAD_TILE, QUADS);
 }
 
 dim3 areas(const cuda_matte_params &p, int height)
@@ -74,16 +74,16 @@ void launch_motion(const cuda_matte_params &p, cudaStream_t stream)
     const dim3 blocks(pieces(p.cells_x_max, BLOCK * WARPS), pieces(p.cells_y_max, BLOCK), p.n);
     const dim3 block(QUADS, QUADS);
     CUDA_LAUNCH(search_blocks, blocks, THREADS, stream, p);
-    CUDA_LAUNCH(find_cells, quads(p, 0), block, stream, p);
+    CUDA_LAUNCH(find_cells, quads(p), block, stream, p);
     for (int first = 0; first <= p.depth_max; first += CUDA_MATTE_CHAIN)
-        CUDA_LAUNCH(take_over, quads(p, 0), block, stream, p, first);
+        CUDA_LAUNCH(take_over, quads(p), block, stream, p, first);
 }
 
 template <typename T, reading READING>
 void launch_read(const cuda_matte_params &p, cudaStream_t stream)
 {
     const dim3 block(TILE_X, TILE_Y), pixels = areas(p, CUDA_MATTE_AREA_Y), threads(ACROSS, DOWN);
-    CUDA_LAUNCH((fill_cells<T, READING>), quads(p, MARGIN), dim3(QUADS, QUADS), stream, p);
+    CUDA_LAUNCH((fill_cells<T, READING>), quads(p), dim3(QUADS, QUADS), stream, p);
     if (p.depth_max >= 0)
         launch_motion(p, stream);
     if (p.hole > 0)

@@ -89,6 +89,14 @@ static inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum)
         sum += (a >> i & 0xff) * (b >> i & 0xff);
     return sum;
 }
+static inline unsigned __dp2a_lo(unsigned a, unsigned b, unsigned sum)
+{
+    return sum + (a & 0xffff) * (b & 0xff) + (a >> 16) * (b >> 8 & 0xff);
+}
+static inline unsigned __dp2a_hi(unsigned a, unsigned b, unsigned sum)
+{
+    return __dp2a_lo(a, b >> 16, sum);
+}
 static inline unsigned __vabsdiffu4(unsigned a, unsigned b)
 {
     unsigned out = 0;
