@@ -34,6 +34,16 @@ struct sac_start *sac_start_used(void)
     return record;
 }
 
+void sac_start_give_up(struct sac_start *start)
+{
+    atomic_store(&start->given_up, true);
+}
+
+bool sac_start_given_up(void)
+{
+    return record && atomic_load(&record->given_up);
+}
+
 static bool is_whole(enum sac_start_part part)
 {
     return part == SAC_START_RANGES || part == SAC_START_CHECK;

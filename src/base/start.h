@@ -9,7 +9,10 @@
  *     sac_start_end(&span);
  *
  * Spans nest, and each part has its own time, without that of the spans inside it; so on one thread
- * the parts add up. Parts of threads that work side by side add up to more than has passed. */
+ * the parts add up. Parts of threads that work side by side add up to more than has passed.
+ *
+ * A start can be given up, as when an input cannot be opened while kernels are tried beside it for
+ * seconds: what is long asks now and then whether it still is wanted. */
 #ifndef SAC_BASE_START_H
 #define SAC_BASE_START_H
 
@@ -41,6 +44,7 @@ enum sac_start_part {
 struct sac_start {
     atomic_int_fast64_t ns[SAC_START_PARTS];
     atomic_int_fast64_t total_ns; /* that passed; its owner adds to it */
+    atomic_bool         given_up;
 };
 
 struct sac_start_span {
@@ -55,6 +59,11 @@ const char *sac_start_part_name(enum sac_start_part part);
 /* The calling thread's record from now on, NULL for none; returns the one before. */
 struct sac_start *sac_start_use(struct sac_start *start);
 struct sac_start *sac_start_used(void);
+
+/* Any thread. From then on sac_start_given_up is true on the threads that have the record: what
+ * they do ends soon, with SAC_ERR_CANCELLED. */
+void sac_start_give_up(struct sac_start *start);
+bool sac_start_given_up(void);
 
 /* Pairs on one thread. Within SAC_START_RANGES and SAC_START_CHECK, which load, plan and run a
  * network for themselves, all time is theirs. */

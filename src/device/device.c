@@ -18,7 +18,8 @@ void sac_device_unref(sac_device **dev_at)
         return;
     *dev_at = NULL;
     if (sac_refcount_dec(&dev->refs)) {
-        sac_buffer_pool_report_held(dev->pool);
+        if (dev->pool)
+            sac_buffer_pool_report_held(dev->pool);
         if (dev->host_pool)
             sac_buffer_pool_report_held(dev->host_pool);
     }

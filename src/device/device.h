@@ -170,6 +170,18 @@ struct sac_device_plugin {
 /* Is it of this build? NULL is not. */
 bool sac_device_plugin_is_ours(const struct sac_device_plugin *plugin);
 
+/* sac_device_open in two parts, for what can be done beside the second, which waits for a driver.
+ * After begin ops, ctx and params are known, and nothing else may be asked of the device; end, by
+ * the thread that began, makes it one like any other, or fails. */
+sac_result sac_device_open_begin(sac_context *ctx, const char *name,
+                                 const struct sac_device_params *params, sac_device **out);
+sac_result sac_device_open_end(sac_device *dev);
+/* On other threads: waits for the end. SAC_ERR_CANCELLED where that failed or never comes; whoever
+ * opens it reports why. */
+sac_result sac_device_await(sac_device *dev);
+/* It will not be opened: nobody waits for it any more. */
+void sac_device_open_cancel(sac_device *dev);
+
 /* sac_device_open once the name is understood; for devices of tests too. */
 sac_result sac_device_open_ops(sac_context *ctx, const struct sac_device_ops *ops, int index,
                                const struct sac_device_params *params, sac_device **out);
@@ -213,6 +225,7 @@ struct sac_device {
     struct sac_buffer_pool  *host_pool;      /* NULL: the device's memory is the host's */
     void                    *state;          /* the device's own */
     bool                     opened;         /* ops->open succeeded, so close is due */
+    struct sac_opening      *opening;        /* open.c's: whether sac_device_open_end is done */
     void (*destroy)(struct sac_device *dev); /* open.c's, for the last hold */
     /* sac_memory_use of who opened it: a plug-in has its own copy, which knows nothing of what the
      * library's threads said. */

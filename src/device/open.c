@@ -88,6 +88,59 @@ static sac_result resolve(sac_context *ctx, const char *text, const struct sac_d
 
 /* ---- life ---- */
 
+struct sac_opening {
+    pthread_mutex_t lock; /* guards the rest */
+    pthread_cond_t  ended;
+    enum { OPENING, OPEN, FAILED } state;
+};
+
+static struct sac_opening *opening_create(void)
+{
+    struct sac_opening *o = sac_new(struct sac_opening);
+    if (o) {
+        pthread_mutex_init(&o->lock, NULL);
+        pthread_cond_init(&o->ended, NULL);
+    }
+    return o;
+}
+
+static void opening_destroy(struct sac_opening *o)
+{
+    if (!o)
+        return;
+    pthread_cond_destroy(&o->ended);
+    pthread_mutex_destroy(&o->lock);
+    sac_free(o);
+}
+
+/* The first end counts. */
+static void end_opening(struct sac_opening *o, bool open)
+{
+    pthread_mutex_lock(&o->lock);
+    if (o->state == OPENING)
+        o->state = open ? OPEN : FAILED;
+    pthread_cond_broadcast(&o->ended);
+    pthread_mutex_unlock(&o->lock);
+}
+
+sac_result sac_device_await(sac_device *dev)
+{
+    struct sac_opening *o = dev->opening;
+    pthread_mutex_lock(&o->lock);
+    while (o->state == OPENING)
+        pthread_cond_wait(&o->ended, &o->lock);
+    const bool open = o->state == OPEN;
+    pthread_mutex_unlock(&o->lock);
+    return open ? SAC_OK
+                : SAC_FAIL(dev->ctx, SAC_ERR_CANCELLED, "device '%s' was not opened",
+                           dev->ops->name);
+}
+
+void sac_device_open_cancel(sac_device *dev)
+{
+    end_opening(dev->opening, false);
+}
+
 static void device_destroy(sac_device *dev)
 {
     if (dev->kernels_close)
@@ -100,26 +153,11 @@ static void device_destroy(sac_device *dev)
         dev->ops->close(dev);
     sac_worker_pool_destroy(&dev->workers);
     pthread_mutex_destroy(&dev->workers_lock);
+    opening_destroy(dev->opening);
     sac_free(dev);
 }
 
-static sac_result device_init(sac_device *dev)
-{
-    if (dev->params.threads <= 0)
-        dev->params.threads = sac_threads_default();
-    atomic_init(&dev->strict, dev->params.zero_copy_strict);
-    sac_result res = sac_worker_pool_create(dev->ctx, dev->params.threads, &dev->workers);
-    if (res == SAC_OK)
-        res = dev->ops->open(dev, dev->index);
-    dev->opened = res == SAC_OK;
-    if (res == SAC_OK)
-        res = sac_buffer_pool_create(dev, &dev->pool);
-    if (res == SAC_OK && !dev->ops->host_memory)
-        res = sac_host_pool_create(dev, &dev->host_pool);
-    return res;
-}
-
-sac_result sac_device_open_ops(sac_context *ctx, const struct sac_device_ops *ops, int index,
+static sac_result device_begin(sac_context *ctx, const struct sac_device_ops *ops, int index,
                                const struct sac_device_params *params, sac_device **out)
 {
     sac_device *dev = sac_new(sac_device);
@@ -134,7 +172,13 @@ sac_result sac_device_open_ops(sac_context *ctx, const struct sac_device_ops *op
     sac_refcount_init(&dev->refs);
     sac_refcount_init(&dev->holds);
     pthread_mutex_init(&dev->workers_lock, NULL);
-    sac_result res = device_init(dev);
+    if (dev->params.threads <= 0)
+        dev->params.threads = sac_threads_default();
+    atomic_init(&dev->strict, dev->params.zero_copy_strict);
+    dev->opening = opening_create();
+    sac_result res = dev->opening ? sac_worker_pool_create(ctx, dev->params.threads, &dev->workers)
+                                  : SAC_FAIL(ctx, SAC_ERR_MEMORY,
+                                             "device '%s': no memory for its state", ops->name);
     if (res == SAC_OK)
         *out = dev;
     else
@@ -142,12 +186,44 @@ sac_result sac_device_open_ops(sac_context *ctx, const struct sac_device_ops *op
     return res;
 }
 
-sac_result sac_device_open(sac_context *ctx, const char *name,
-                           const struct sac_device_params *params, sac_device **out)
+static sac_result device_end(sac_device *dev)
 {
-    SAC_NEEDS(ctx, ctx);
-    SAC_NEEDS(ctx, name);
-    SAC_NEEDS(ctx, out);
+    sac_result res = dev->ops->open(dev, dev->index);
+    dev->opened = res == SAC_OK;
+    if (res == SAC_OK)
+        res = sac_buffer_pool_create(dev, &dev->pool);
+    if (res == SAC_OK && !dev->ops->host_memory)
+        res = sac_host_pool_create(dev, &dev->host_pool);
+    end_opening(dev->opening, res == SAC_OK);
+    return res;
+}
+
+sac_result sac_device_open_ops(sac_context *ctx, const struct sac_device_ops *ops, int index,
+                               const struct sac_device_params *params, sac_device **out)
+{
+    sac_device *dev = NULL;
+    sac_result  res = device_begin(ctx, ops, index, params, &dev);
+    if (res == SAC_OK)
+        res = device_end(dev);
+    if (res == SAC_OK)
+        *out = dev;
+    else
+        sac_device_unref(&dev);
+    return res;
+}
+
+sac_result sac_device_open_end(sac_device *dev)
+{
+    struct sac_start_span span;
+    sac_start_begin(&span, SAC_START_DEVICE);
+    const sac_result res = device_end(dev);
+    sac_start_end(&span);
+    return res;
+}
+
+sac_result sac_device_open_begin(sac_context *ctx, const char *name,
+                                 const struct sac_device_params *params, sac_device **out)
+{
     SAC_NEEDS_NO_LATER_FIELD(ctx, params, "device parameters");
     const struct sac_device_ops *ops = NULL;
     int                          index = 0;
@@ -162,7 +238,24 @@ sac_result sac_device_open(sac_context *ctx, const char *name,
     if (res == SAC_OK)
         res = resolve(ctx, name, &ops, &index);
     if (res == SAC_OK)
-        res = sac_device_open_ops(ctx, ops, index, params, out);
+        res = device_begin(ctx, ops, index, params, out);
     sac_start_end(&span);
+    return res;
+}
+
+sac_result sac_device_open(sac_context *ctx, const char *name,
+                           const struct sac_device_params *params, sac_device **out)
+{
+    SAC_NEEDS(ctx, ctx);
+    SAC_NEEDS(ctx, name);
+    SAC_NEEDS(ctx, out);
+    sac_device *dev = NULL;
+    sac_result  res = sac_device_open_begin(ctx, name, params, &dev);
+    if (res == SAC_OK)
+        res = sac_device_open_end(dev);
+    if (res == SAC_OK)
+        *out = dev;
+    else
+        sac_device_unref(&dev);
     return res;
 }

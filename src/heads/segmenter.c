@@ -308,7 +308,7 @@ sac_result sac_segmenter_create(sac_device *dev, const char *model_path,
         return res;
     if (!dev->ops->vision->matte)
         return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s cannot make mattes; use --device cpu",
-                        dev->name);
+                        dev->ops->name);
     struct sac_segmenter *seg = sac_new(struct sac_segmenter);
     if (!seg)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for a segmenter");

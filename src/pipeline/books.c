@@ -45,8 +45,6 @@ static sac_result open_spans(struct sac_books *b, const struct sac_track_job_par
     if (res != SAC_OK)
         return res;
     b->gpu_infer = b->gpu_matte = b->gpu_finish = -1;
-    if (b->trace && b->dev->ops->async)
-        add_gpu_tracks(b);
     sac_ranges_open();
     b->measures = p->timers || b->trace;
     return SAC_OK;
@@ -62,11 +60,16 @@ sac_result sac_books_create(sac_device *dev, const struct sac_track_job_params *
     b->dev = dev;
     b->leader = leader;
     sac_result res = open_spans(b, params);
-    if (res == SAC_OK && params->stats_out)
-        res = sac_outfile_open(b->ctx, params->stats_out, &b->stats_file);
-    if (res == SAC_OK)
-        b->gpu = sac_gpu_watch_start(b->ctx, dev->pci_bus_id, NULL);
-    return res;
+    return res == SAC_OK && params->stats_out
+               ? sac_outfile_open(b->ctx, params->stats_out, &b->stats_file)
+               : res;
+}
+
+void sac_books_watch(struct sac_books *b)
+{
+    if (b->trace && b->dev->ops->async)
+        add_gpu_tracks(b);
+    b->gpu = sac_gpu_watch_start(b->ctx, b->dev->pci_bus_id, NULL);
 }
 
 void sac_books_destroy(struct sac_books **at)

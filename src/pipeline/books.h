@@ -34,10 +34,12 @@ struct sac_books {
     atomic_uint_fast64_t scales, looks;                       /* the same */
 };
 
-/* leader: the books whose timers and trace these use, and which must outlive them; NULL: they have
+/* Of a device that may not be open yet; watch, once it is, follows what it does.
+ * leader: the books whose timers and trace these use, and which must outlive them; NULL: they have
  * their own. */
 sac_result sac_books_create(sac_device *dev, const struct sac_track_job_params *params,
                             const struct sac_books *leader, struct sac_books **out);
+void       sac_books_watch(struct sac_books *b);
 void       sac_books_destroy(struct sac_books **books); /* half-built too */
 
 /* Time a stage's work on one frame; call both on the thread that does the work. begin: 0 when not

@@ -2,6 +2,7 @@
 #include "pipeline/inference.h"
 
 #include <errno.h>
+#include <time.h>
 
 #include "engine/engine.h"
 #include "pipeline/books.h"
@@ -226,12 +227,21 @@ static void close_task(struct sac_task_run *run)
 
 static sac_result open_task(struct sac_job *job)
 {
-    struct sac_task_run *run = job->run;
-    sac_result           res = run->task->open ? run->task->open(run) : SAC_OK;
+    return job->run->task->open ? job->run->task->open(job->run) : SAC_OK;
+}
+
+static void give_back(struct sac_job *job)
+{
+    close_task(job->run);
+    sac_device_pool_trim(job->dev);
+}
+
+/* Once the inputs are open, of which one may have to go. */
+static sac_result make_way(struct sac_job *job, sac_result res)
+{
     while (sac_job_make_way(job, res)) {
-        close_task(run);
-        sac_device_pool_trim(job->dev);
-        res = run->task->open(run);
+        give_back(job);
+        res = open_task(job);
     }
     return res;
 }
@@ -242,24 +252,52 @@ static void wait_for(sem_t *sem)
         ;
 }
 
+/* The orders before the work; false: there is none. */
+static bool open_as_ordered(struct sac_inference *inf)
+{
+    struct sac_job *job = inf->job;
+    sac_result      res = SAC_OK;
+    bool            tried = false;
+    for (;; sem_post(&inf->done)) {
+        wait_for(&inf->ordered);
+        if (inf->order == SAC_INFERENCE_LEAVE)
+            return false;
+        if (inf->order == SAC_INFERENCE_RECALL)
+            give_back(job);
+        else if (!tried)
+            res = open_task(job);
+        tried = inf->order != SAC_INFERENCE_RECALL;
+        if (inf->order != SAC_INFERENCE_START)
+            continue;
+        res = make_way(job, res);
+        sac_start_use(NULL);
+        sac_fault_keep(&inf->fault, job->ctx, res);
+        sem_post(&inf->done);
+        return res == SAC_OK;
+    }
+}
+
+/* A GPU's are large, and need no device yet; the CPU's take some milliseconds. What they hold on
+ * the device is made now where there is nothing to read meanwhile. */
+static void open_libraries(struct sac_inference *inf)
+{
+    sac_device *dev = inf->job->dev;
+    int         orders = 0, providers;
+    sac_kernel_load(dev);
+    sem_getvalue(&inf->ordered, &orders);
+    if (orders == 0 && sac_device_await(dev) == SAC_OK)
+        sac_kernel_providers(dev, &providers);
+}
+
 static void *infer_main(void *arg)
 {
     struct sac_inference *inf = arg;
     struct sac_job       *job = inf->job;
-    int                   providers;
     sac_memory_use_set(SAC_MEMORY_INFERENCE);
     sac_start_use(&job->start);
-    /* A GPU's libraries are large; the CPU's take some milliseconds. */
     if (job->run->task->begin && job->dev->ops->async)
-        sac_kernel_providers(job->dev, &providers);
-    wait_for(&inf->go);
-    if (inf->leave)
-        return NULL;
-    sac_result res = open_task(job);
-    sac_start_use(NULL);
-    sac_fault_keep(&inf->fault, job->ctx, res);
-    sem_post(&inf->opened);
-    if (res == SAC_OK)
+        open_libraries(inf);
+    if (open_as_ordered(inf))
         infer(inf);
     sac_queue_close(job->track);
     close_task(job->run);
@@ -305,8 +343,8 @@ sac_result sac_inference_create(struct sac_job *job, struct sac_inference **out)
     if (!inf)
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a job's batches");
     inf->job = job;
-    sem_init(&inf->go, 0, 0);
-    sem_init(&inf->opened, 0, 0);
+    sem_init(&inf->ordered, 0, 0);
+    sem_init(&inf->done, 0, 0);
     sac_fault_init(&inf->fault);
     choose_batch(inf);
     *out = inf;
@@ -325,27 +363,68 @@ sac_result sac_inference_prepare(struct sac_inference *inf)
     return res;
 }
 
+/* Trials take seconds: while they do, the one who waits is asked whether the run still is wanted.
+ */
+static void await_order(struct sac_inference *inf)
+{
+    static const int64_t ASK_NS = 50000000;
+    struct sac_job      *job = inf->job;
+    while (inf->busy) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += ASK_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        inf->busy = sem_timedwait(&inf->done, &until) != 0;
+        if (inf->busy && job->unwanted && job->unwanted(job->unwanted_user))
+            sac_start_give_up(&job->start);
+    }
+}
+
+static void give_order(struct sac_inference *inf, enum sac_inference_order order)
+{
+    await_order(inf);
+    inf->order = order;
+    inf->busy = true;
+    sem_post(&inf->ordered);
+}
+
+sac_result sac_inference_open(struct sac_inference *inf)
+{
+    sac_result res = sac_inference_prepare(inf);
+    if (res == SAC_OK)
+        give_order(inf, SAC_INFERENCE_OPEN);
+    return res;
+}
+
+void sac_inference_recall(struct sac_inference *inf)
+{
+    give_order(inf, SAC_INFERENCE_RECALL);
+    await_order(inf);
+}
+
 /* The thread opens the task, as only it may call the networks; the caller returns its fault. */
 sac_result sac_inference_start(struct sac_inference *inf)
 {
     sac_result res = sac_inference_prepare(inf);
     if (res != SAC_OK)
         return res;
+    give_order(inf, SAC_INFERENCE_START);
     inf->started = true;
-    sem_post(&inf->go);
-    wait_for(&inf->opened);
+    await_order(inf);
     return sac_fault_raise(&inf->fault, inf->job->ctx);
 }
 
 void sac_inference_join(struct sac_inference *inf)
 {
     if (inf->prepared && !inf->started) {
-        inf->leave = true;
-        sem_post(&inf->go);
+        sac_device_open_cancel(inf->job->dev); /* unless it is open */
+        sac_start_give_up(&inf->job->start);
+        give_order(inf, SAC_INFERENCE_LEAVE);
     }
     if (inf->prepared)
         pthread_join(inf->thread, NULL);
-    inf->prepared = inf->started = false;
+    inf->prepared = inf->started = inf->busy = false;
 }
 
 void sac_inference_destroy(struct sac_inference **at)
@@ -358,8 +437,8 @@ void sac_inference_destroy(struct sac_inference **at)
         sac_free(inf->ring[i].items);
     sac_free(inf->lined);
     sac_fault_finish(&inf->fault);
-    sem_destroy(&inf->go);
-    sem_destroy(&inf->opened);
+    sem_destroy(&inf->ordered);
+    sem_destroy(&inf->done);
     sac_free(inf);
 }
 

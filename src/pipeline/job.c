@@ -165,10 +165,25 @@ static sac_result create_run(struct sac_job *job, const struct sac_task *task)
     return task->prepare ? task->prepare(job->run) : SAC_OK;
 }
 
-static sac_result open_device(void *arg)
+static sac_result begin_device(void *arg)
 {
     struct sac_job *job = arg;
-    return sac_device_open(job->ctx, job->params.device, &job->params.device_params, &job->dev);
+    return sac_device_open_begin(job->ctx, job->params.device, &job->params.device_params,
+                                 &job->dev);
+}
+
+static sac_result end_device(void *arg)
+{
+    struct sac_job *job = arg;
+    return sac_device_open_end(job->dev);
+}
+
+sac_result sac_job_open_device(struct sac_job *job)
+{
+    sac_result res = sac_start_step(&job->start, SAC_START_DEVICE, end_device, job);
+    if (res == SAC_OK)
+        sac_books_watch(job->books);
+    return res;
 }
 
 sac_result sac_job_create(sac_context *ctx, const struct sac_task *task,
@@ -187,7 +202,7 @@ sac_result sac_job_create(sac_context *ctx, const struct sac_task *task,
     if (res == SAC_OK)
         res = create_run(job, task);
     if (res == SAC_OK)
-        res = sac_start_step(&job->start, SAC_START_DEVICE, open_device, job);
+        res = sac_start_step(&job->start, SAC_START_DEVICE, begin_device, job);
     if (res == SAC_OK)
         res = sac_inference_create(job, &job->inference);
     if (res == SAC_OK)

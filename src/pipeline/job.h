@@ -113,6 +113,9 @@ struct sac_job {
      * waits, and on the caller's thread before the first frame. NULL: starting fails instead. */
     bool (*give_way)(void *user, struct sac_job *job);
     void *give_way_user;
+    /* Asked while a start waits: whether the run is not wanted any more. NULL: it is. */
+    int (*unwanted)(void *user);
+    void *unwanted_user;
 
     atomic_bool      discard;   /* drop what has not been inferred yet; sac_job_discard writes it */
     pthread_mutex_t  free_lock; /* guards free_items */
@@ -125,11 +128,14 @@ static inline bool sac_job_is_prompt(const struct sac_job *job)
     return job->segment && job->segment->mode == SAC_SEGMENT_VR;
 }
 
-/* Copies params, opens the device. queue_min: the least length of the first and last queue. leader:
- * the job whose timers and trace this one uses, and which must outlive it; NULL: it has its own. */
+/* Copies params, begins to open the device. queue_min: the least length of the first and last
+ * queue. leader: the job whose timers and trace this one uses, and which must outlive it; NULL: it
+ * has its own. */
 sac_result sac_job_create(sac_context *ctx, const struct sac_task *task,
                           const struct sac_track_job_params *params, size_t queue_min,
                           const struct sac_job *leader, struct sac_job **out);
+/* Once; before that the device cannot be used. */
+sac_result sac_job_open_device(struct sac_job *job);
 /* All is ready for the first frame, and the caller began at begun_ns: logs what that consisted of.
  */
 void sac_job_started(struct sac_job *job, int64_t begun_ns);

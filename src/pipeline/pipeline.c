@@ -291,20 +291,49 @@ static sac_result take_opened(struct sac_stream_run *s)
     return sac_fault_raise(&s->unopened, s->pipe->ctx);
 }
 
+/* An input that found no memory, perhaps as the networks were opened beside it. */
+static sac_result take_or_retry(struct sac_stream_run *s)
+{
+    if (!sac_is_out_of_memory(s->unopened.res))
+        return take_opened(s);
+    sac_log(s->pipe->ctx, SAC_LOG_INFO,
+            "%s: there is no memory for it beside the networks; it is opened before them", s->name);
+    sac_pipeline_recall_jobs(s->pipe);
+    sac_stream_reset(s);
+    return sac_stream_open_input(s);
+}
+
 /* With a limit on memory one after the other: the newest are those that it has no room for. */
-static sac_result open_inputs(sac_pipeline *pipe)
+static bool has_limit(const sac_pipeline *pipe)
 {
     const struct sac_device_params *p = &pipe->params.job.device_params;
-    struct sac_worker_pool         *pool = NULL;
-    if (pipe->stream_count == 1 || p->memory_limit_bytes || p->vram_limit_bytes)
+    return p->memory_limit_bytes || p->vram_limit_bytes;
+}
+
+static sac_result open_inputs(sac_pipeline *pipe)
+{
+    struct sac_worker_pool *pool = NULL;
+    const int               threads = SAC_MIN(pipe->stream_count, (int)OPENED_AT_ONCE);
+    if (has_limit(pipe))
         return for_each_stream(pipe, sac_stream_open_input);
-    sac_result res =
-        sac_worker_pool_create(pipe->ctx, SAC_MIN(pipe->stream_count, (int)OPENED_AT_ONCE), &pool);
-    if (res != SAC_OK)
-        return res;
-    sac_worker_pool_run(pool, pipe->stream_count, open_one_input, pipe);
+    sac_result res = sac_worker_pool_create(pipe->ctx, threads, &pool);
+    if (res == SAC_OK)
+        sac_worker_pool_run(pool, pipe->stream_count, open_one_input, pipe);
     sac_worker_pool_destroy(&pool);
-    return for_each_stream(pipe, take_opened);
+    return res == SAC_OK ? for_each_stream(pipe, take_or_retry) : res;
+}
+
+/* A driver, a device's decoders and its networks take about as long each, and networks are read
+ * while the driver starts. The faults of the device come first, then those of the inputs, then
+ * those of the networks. */
+static sac_result open_devices_and_inputs(sac_pipeline *pipe)
+{
+    sac_result res = sac_pipeline_prepare_jobs(pipe);
+    if (res == SAC_OK && !has_limit(pipe))
+        res = sac_pipeline_open_jobs(pipe);
+    if (res == SAC_OK)
+        res = sac_pipeline_open_devices(pipe);
+    return res == SAC_OK ? open_inputs(pipe) : res;
 }
 
 /* A step that may find no memory on the device: then the newest stream is dropped, which may be s.
@@ -406,9 +435,7 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
     if (res == SAC_OK)
         pipe->params.job.segment = pipe->jobs[0]->segment; /* the caller's may go */
     if (res == SAC_OK)
-        res = sac_pipeline_prepare_jobs(pipe);
-    if (res == SAC_OK)
-        res = open_inputs(pipe);
+        res = open_devices_and_inputs(pipe);
     for (int i = 0; i < pipe->stream_count && res == SAC_OK; i++)
         pipe->streams[i].job->inference->eager |= pipe->streams[i].info.live != 0;
     if (res == SAC_OK)

@@ -70,10 +70,15 @@ sac_result sac_pipeline_check_opened(sac_pipeline *pipe);
 
 /* ---- shards.c ---- */
 
-/* Create a job for each device and assign the streams to them. Half-built after a fault. */
+/* Create a job for each device, which is not open yet, and assign the streams to them. Half-built
+ * after a fault. */
 sac_result sac_pipeline_create_jobs(sac_pipeline *pipe, const struct sac_task *task);
-/* Their threads begin, and open the engine's libraries while the caller opens the inputs. */
+/* Their threads begin, and open the engine's libraries beside the devices and inputs; open_jobs:
+ * the networks too. Recall: they give back what they took, for the inputs to have it. */
 sac_result sac_pipeline_prepare_jobs(sac_pipeline *pipe);
+sac_result sac_pipeline_open_jobs(sac_pipeline *pipe);
+void       sac_pipeline_recall_jobs(sac_pipeline *pipe);
+sac_result sac_pipeline_open_devices(sac_pipeline *pipe);
 sac_result sac_pipeline_start_jobs(sac_pipeline *pipe);
 void       sac_pipeline_destroy_jobs(sac_pipeline *pipe);
 int        sac_pipeline_streams_of(const sac_pipeline *pipe, int job);
@@ -91,6 +96,7 @@ int64_t    sac_stream_rows_total(const struct sac_stream_run *s); /* frames, wit
 /* Frames in a full batch, given how many frames the streams of a job may have inside. */
 int        sac_pipeline_batch_limit(const sac_pipeline *pipe, const struct sac_job *job);
 sac_result sac_stream_open_input(struct sac_stream_run *s);
+void       sac_stream_reset(struct sac_stream_run *s);   /* to open its input once more */
 sac_result sac_stream_prepare(struct sac_stream_run *s); /* after its job has started */
 sac_result sac_stream_open_outputs(struct sac_stream_run *s);
 /* A fault of one of several streams: its sentence is logged, the others go on. */

@@ -49,6 +49,8 @@ sac_result sac_session_create(sac_context *ctx, const struct sac_session_params 
     sac_result    res = sac_job_create(ctx, p.job.segment ? &sac_task_segment : &sac_task_track,
                                        &p.job, (size_t)s->submit_max, NULL, &s->job);
     if (res == SAC_OK)
+        res = sac_job_open_device(s->job);
+    if (res == SAC_OK)
         res = check_files(s);
     if (res == SAC_OK) {
         atomic_fetch_add(&s->job->start.total_ns, sac_time_ns() - begun);

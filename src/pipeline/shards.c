@@ -28,10 +28,12 @@ static sac_result create_job(sac_pipeline *pipe, const struct sac_task *task, in
                           pipe->jobs[0], &pipe->jobs[i]);
 }
 
-static void set_batching(const sac_pipeline *pipe, struct sac_job *job)
+static void set_up_job(const sac_pipeline *pipe, struct sac_job *job)
 {
     job->inference->batch_limit = sac_pipeline_batch_limit(pipe, job);
     job->inference->eager |= pipe->params.realtime != 0;
+    job->unwanted = pipe->params.source.give_up;
+    job->unwanted_user = pipe->params.source.give_up_user;
 }
 
 sac_result sac_pipeline_create_jobs(sac_pipeline *pipe, const struct sac_task *task)
@@ -53,7 +55,7 @@ sac_result sac_pipeline_create_jobs(sac_pipeline *pipe, const struct sac_task *t
     for (int i = 0; i < pipe->stream_count && res == SAC_OK; i++)
         pipe->streams[i].job = pipe->jobs[i % pipe->job_count];
     for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
-        set_batching(pipe, pipe->jobs[i]);
+        set_up_job(pipe, pipe->jobs[i]);
     return res;
 }
 
@@ -86,6 +88,25 @@ sac_result sac_pipeline_prepare_jobs(sac_pipeline *pipe)
     for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
         res = sac_inference_prepare(pipe->jobs[i]->inference);
     return res;
+}
+
+sac_result sac_pipeline_open_devices(sac_pipeline *pipe)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
+        res = sac_job_open_device(pipe->jobs[i]);
+    return res;
+}
+
+/* The first alone: the networks of the others find in the cache what it measured. */
+sac_result sac_pipeline_open_jobs(sac_pipeline *pipe)
+{
+    return sac_inference_open(pipe->jobs[0]->inference);
+}
+
+void sac_pipeline_recall_jobs(sac_pipeline *pipe)
+{
+    sac_inference_recall(pipe->jobs[0]->inference);
 }
 
 sac_result sac_pipeline_start_jobs(sac_pipeline *pipe)

@@ -208,6 +208,13 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
     return sac_start_step(&s->job->start, SAC_START_INPUTS, open_input, s);
 }
 
+void sac_stream_reset(struct sac_stream_run *s)
+{
+    sac_stream_close(s);
+    sac_queue_destroy(&s->lane.done);
+    sac_error_clear(s->pipe->ctx);
+}
+
 static sac_result add_output(struct sac_stream_run *s, int row)
 {
     if (!*sac_output_path(&s->params, row))

@@ -44,7 +44,9 @@ struct sac_task {
     sac_result (*prepare)(struct sac_task_run *run);
 
     /* On the inference thread. Load what the frames need. A fault ends the start; out of memory,
-     * close and open again, if a stream can be dropped for it. */
+     * close and open again, if a stream can be dropped for it. The device may still be on its way:
+     * a model's loading waits for it, and whatever else asks it does so itself
+     * (sac_device_await). */
     sac_result (*open)(struct sac_task_run *run);
     /* Queue the work of n frames; on a device of its own that is all it does. After a fault nothing
      * is under way, and land is not called. NULL: there is nothing to wait for. */

@@ -94,6 +94,20 @@ static void a_step_has_a_record_of_its_own(void **state)
     assert_int_equal(part(&outer, SAC_START_INPUTS), 0);
 }
 
+static void who_has_the_record_hears_that_it_is_given_up(void **state)
+{
+    (void)state;
+    struct sac_start        one = {0}, other = {0};
+    struct sac_start *const before = sac_start_use(&one);
+    sac_start_give_up(&other);
+    assert_false(sac_start_given_up());
+    sac_start_give_up(&one);
+    assert_true(sac_start_given_up());
+    sac_start_use(NULL); /* what is planned later in a run */
+    assert_false(sac_start_given_up());
+    sac_start_use(before);
+}
+
 static void parts_have_names(void **state)
 {
     (void)state;
@@ -111,6 +125,7 @@ int main(void)
         cmocka_unit_test(a_whole_part_keeps_what_is_inside),
         cmocka_unit_test(nothing_is_counted_without_a_record),
         cmocka_unit_test(a_step_has_a_record_of_its_own),
+        cmocka_unit_test(who_has_the_record_hears_that_it_is_given_up),
         cmocka_unit_test(parts_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

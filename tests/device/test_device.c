@@ -190,6 +190,52 @@ static void shares_its_workers(void **state)
     sac_device_unref(&dev);
 }
 
+static void *await(void *dev)
+{
+    return sac_device_await(dev) == SAC_OK ? dev : NULL;
+}
+
+/* How a device that somebody waits for becomes: open, or not at all. */
+static void who_awaits_a_device_hears_how_it_ends(void **state)
+{
+    (void)state;
+    for (int opens = 0; opens < 2; opens++) {
+        sac_device *dev = NULL;
+        pthread_t   thread;
+        void       *heard = NULL;
+        assert_sac_ok(sac_device_open_begin(test_context(), "cpu", NULL, &dev));
+        assert_string_equal(dev->ops->name, "cpu");
+        assert_sac_ok(sac_thread_start(test_context(), &thread, "t", await, dev));
+        if (opens)
+            assert_sac_ok(sac_device_open_end(dev));
+        sac_device_open_cancel(dev); /* it is open: nothing happens */
+        pthread_join(thread, &heard);
+        assert_ptr_equal(heard, opens ? dev : NULL);
+        assert_int_equal(sac_device_await(dev), opens ? SAC_OK : SAC_ERR_CANCELLED);
+        sac_device_unref(&dev);
+    }
+}
+
+static sac_result refuse(struct sac_device *dev, int index)
+{
+    (void)index;
+    return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "test: it does not open");
+}
+
+static void a_device_that_fails_to_open_is_not_waited_for(void **state)
+{
+    (void)state;
+    sac_device           *dev = NULL;
+    struct sac_device_ops ops;
+    assert_sac_ok(sac_device_open_begin(test_context(), "cpu", NULL, &dev));
+    ops = *dev->ops;
+    ops.open = refuse;
+    dev->ops = &ops;
+    assert_sac_error(sac_device_open_end(dev), SAC_ERR_DEVICE);
+    assert_int_equal(sac_device_await(dev), SAC_ERR_CANCELLED);
+    sac_device_unref(&dev);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +247,8 @@ int main(void)
         cmocka_unit_test(runs_work_in_order_on_a_stream),
         cmocka_unit_test(what_it_holds_for_itself_goes_before_the_pool),
         cmocka_unit_test(shares_its_workers),
+        cmocka_unit_test(who_awaits_a_device_hears_how_it_ends),
+        cmocka_unit_test(a_device_that_fails_to_open_is_not_waited_for),
     };
     return cmocka_run_group_tests_name("device/device", tests, NULL, NULL);
 }

@@ -433,9 +433,40 @@ static void every_allocation_may_fail(void **state)
     assert_in_range(failures, 30, 249); /* at the end of the range all went well */
 }
 
+static void count_before_networks(void *user, enum sac_log_level level, const char *line)
+{
+    (void)level;
+    *(int *)user += strstr(line, "it is opened before them") != NULL;
+}
+
+/* An input that finds no memory beside the networks is opened again, without them. */
+static void an_input_has_a_second_chance(void **state)
+{
+    (void)state;
+    int                        chances = 0, good = 0;
+    struct sac_context_params  quiet = sac_context_params_default();
+    struct sac_pipeline_params params = from_images();
+    sac_context               *ctx = NULL;
+    quiet.log_fn = count_before_networks;
+    quiet.log_user = &chances;
+    assert_sac_ok(sac_context_create(&quiet, &ctx));
+    for (long n = 1; n <= 150; n++) {
+        sac_pipeline *pipe = NULL;
+        const int     before = chances;
+        sac_alloc_fail_at(n);
+        sac_result res = sac_pipeline_create(ctx, &params, &pipe);
+        sac_alloc_fail_at(0);
+        good += chances > before && res == SAC_OK && sac_pipeline_run(pipe) == SAC_OK;
+        sac_pipeline_destroy(&pipe);
+    }
+    assert_in_range(good, 3, chances);
+    sac_context_destroy(&ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(an_input_has_a_second_chance, remove_outputs),
         cmocka_unit_test_teardown(tracks_without_a_video, remove_outputs),
         cmocka_unit_test_teardown(needs_a_frame_rate_without_a_video, remove_outputs),
         cmocka_unit_test_teardown(writes_the_annotated_video, remove_outputs),

@@ -164,6 +164,8 @@ static void open_rig_with(struct rig *rig, const char *device, const char *reid,
     params.device_params.memory_limit_bytes = limit_bytes = limit_of(device);
     const struct sac_task *task = rig_segment ? &sac_task_segment : &sac_task_track;
     sac_result res = sac_job_create(rig->ctx, task, &params, 4 * BATCH, NULL, &rig->job);
+    if (res == SAC_OK)
+        res = sac_job_open_device(rig->job);
     if (res == SAC_OK) {
         if (give) {
             warm_ops = *rig->job->dev->ops;

@@ -7,6 +7,8 @@
 
 #include "base/base.h"
 #include "examples/brightness_task.c"
+#include "device/device.h"
+#include "pipeline/inference.h"
 #include "tests/test.h"
 
 enum { FRAMES = 30, BAD = 17 };
@@ -39,6 +41,7 @@ static void a_task_is_driven_by_its_row(void **state)
     params.inference_batch_max = params.detector_params.batch_max = 8;
     assert_sac_ok(
         sac_job_create(test_context(), &toy_task, &params, FRAMES * TOY_STREAMS, NULL, &job));
+    assert_sac_ok(sac_job_open_device(job));
     assert_sac_ok(sac_job_start(job));
     for (int i = 0; i < FRAMES; i++)
         for (int s = 0; s < TOY_STREAMS; s++)
@@ -112,6 +115,7 @@ static void ends_of_streams_do_not_cut_batches(void **state)
     atomic_store(&held, true);
     assert_sac_ok(
         sac_job_create(test_context(), &busy, &params, (size_t)(frames + ends), NULL, &job));
+    assert_sac_ok(sac_job_open_device(job));
     assert_sac_ok(sac_job_start(job));
     for (int i = 0; i < BATCH; i++)
         push(job, 0, i);
@@ -138,9 +142,103 @@ static void ends_of_streams_do_not_cut_batches(void **state)
     sac_job_destroy(&job);
 }
 
+/* ---- a start ---- */
+
+static atomic_int  opens, closes;
+static atomic_bool lasts; /* opening does, until it is given up */
+
+static sac_result long_open(struct sac_task_run *run)
+{
+    atomic_fetch_add(&opens, 1);
+    while (atomic_load(&lasts)) {
+        if (sac_start_given_up())
+            return SAC_FAIL(run->job->ctx, SAC_ERR_CANCELLED, "test: given up");
+        usleep(1000);
+    }
+    return sac_device_await(run->job->dev);
+}
+
+static void long_close(struct sac_task_run *run)
+{
+    (void)run;
+    atomic_fetch_add(&closes, 1);
+}
+
+static struct sac_job *create_long(bool last)
+{
+    static struct sac_task      task;
+    struct sac_track_job_params params = sac_pipeline_params_default().job;
+    struct sac_job             *job = NULL;
+    task = toy_task;
+    task.open = long_open;
+    task.close = long_close;
+    params.device = "cpu";
+    params.inference_batch_max = params.detector_params.batch_max = BATCH;
+    opens = closes = 0;
+    atomic_store(&lasts, last);
+    assert_sac_ok(sac_job_create(test_context(), &task, &params, FRAMES, NULL, &job));
+    return job;
+}
+
+/* The device, or an input, cannot be opened: nobody waits for the networks beside it. */
+static void opening_that_nobody_wants_is_given_up(void **state)
+{
+    (void)state;
+    struct sac_job *job = create_long(true);
+    assert_sac_ok(sac_inference_open(job->inference));
+    assert_sac_ok(sac_job_open_device(job));
+    sac_job_destroy(&job);
+    job = create_long(false);
+    assert_sac_ok(sac_inference_open(job->inference)); /* waits for a device that never comes */
+    sac_job_destroy(&job);
+    assert_int_equal(opens, 1);
+}
+
+static int after_a_while(void *user)
+{
+    int *const left = user;
+    return --*left <= 0;
+}
+
+static void whoever_waits_for_a_start_may_give_it_up(void **state)
+{
+    (void)state;
+    int             left = 2;
+    struct sac_job *job = create_long(true);
+    job->unwanted = after_a_while;
+    job->unwanted_user = &left;
+    assert_sac_ok(sac_job_open_device(job));
+    assert_sac_error(sac_job_start(job), SAC_ERR_CANCELLED);
+    sac_job_destroy(&job);
+}
+
+static void what_is_recalled_is_opened_again(void **state)
+{
+    (void)state;
+    struct sac_job *job = create_long(false);
+    assert_sac_ok(sac_inference_open(job->inference));
+    assert_sac_ok(sac_job_open_device(job));
+    sac_inference_recall(job->inference);
+    assert_int_equal(opens, 1);
+    assert_int_equal(closes, 1);
+    sac_inference_recall(job->inference); /* by another input */
+    assert_sac_ok(sac_job_start(job));
+    assert_int_equal(opens, 2);
+    push(job, 0, 0);
+    sac_job_end(job);
+    struct sac_item *item = NULL;
+    assert_sac_ok(sac_job_pop_wait(job, -1, &item));
+    assert_int_equal(item->status, SAC_OK);
+    sac_job_recycle(job, item);
+    sac_job_destroy(&job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_task_is_driven_by_its_row),
-                                       cmocka_unit_test(ends_of_streams_do_not_cut_batches)};
+                                       cmocka_unit_test(ends_of_streams_do_not_cut_batches),
+                                       cmocka_unit_test(opening_that_nobody_wants_is_given_up),
+                                       cmocka_unit_test(whoever_waits_for_a_start_may_give_it_up),
+                                       cmocka_unit_test(what_is_recalled_is_opened_again)};
     return cmocka_run_group_tests_name("pipeline/task", tests, NULL, NULL);
 }

@@ -80,6 +80,7 @@ static void open_run(struct run *r, sac_context *ctx)
     p.detector = p.reid = "none";
     assert_sac_ok(
         sac_job_create(ctx, &sac_task_track_rows, &p, STREAMS * (FRAMES + 1), NULL, &r->job));
+    assert_sac_ok(sac_job_open_device(r->job));
     remote_ops = *r->job->dev->ops;
     remote_ops.host_memory = false;
     remote_ops.vision = &remote_vision;

@@ -20,7 +20,7 @@
 #include "device/device.h"
 #include "engine/ops/op.h"
 
-enum { SAC_KERNEL_ABI = 7 };
+enum { SAC_KERNEL_ABI = 8 };
 
 /* Constants on a device whose memory is not the host's, one copy for all plans of a model, in the
  * form that the kernel reads. fill writes `bytes` of that form to host memory; it is called when no
@@ -129,6 +129,9 @@ struct sac_kernel_provider {
     sac_result (*open)(struct sac_device *dev);
     void (*close)(struct sac_device *dev);
     const struct sac_kernel *const *kernels; /* [SAC_OP_COUNT], NULL where it has none */
+    /* What open needs and can have before there is a device, such as large libraries: called beside
+     * the device's opening, or never. Any thread. NULL: nothing. */
+    void (*load)(void);
     /* Whoever prepares a plan's kernels tells of each of them before the first is prepared, on the
      * same thread, and ends with forget, also after a fault. So what takes long can be made for all
      * of them at once, by several threads. The plan is as prepare will get it; it is lent for the
@@ -153,6 +156,8 @@ struct sac_kernel_provider {
  * log then names them (at debug; at info when one is missing). The reference rows come after all of
  * them and are not listed. Any thread. */
 const struct sac_kernel_provider *const *sac_kernel_providers(struct sac_device *dev, int *count);
+/* Of a device that is being opened, or is open: what its providers will need. Any thread. */
+void sac_kernel_load(const struct sac_device *dev);
 /* The kernels of a device, in words: "avx512 kernels and onednn 2.6.3", or why there is no oneDNN.
  * Any thread. */
 void sac_engine_describe(struct sac_device *dev, char *out, size_t size);

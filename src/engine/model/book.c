@@ -11,18 +11,16 @@
 
 /* ---- the key: all that a choice depends on ---- */
 
-static bool set_keys(sac_model *m, const void *onnx, size_t size, struct sac_plan_book *book)
+static bool set_keys(sac_model *m, struct sac_plan_book *book)
 {
-    char kernels[256], options[640], without[512], hash[33];
+    char kernels[256], options[640], without[512];
     sac_engine_describe(m->dev, kernels, sizeof kernels);
-    sac_bytes_hash(onnx, size, hash);
     const struct sac_without left_out = {.passes = m->without.passes,
                                          .plan = m->without.plan & SAC_WITHOUT_OF_KERNELS};
     sac_without_text(&left_out, without, sizeof without);
     snprintf(options, sizeof options, "optimise %d, free batch %d%s%s", m->params.optimise,
              m->params.free_batch, *without ? ", without " : "", without);
-    return sac_book_set_key(book, SAC_BOOK_MODEL, hash) &&
-           sac_book_set_key(book, SAC_BOOK_DEVICE, m->dev->description) &&
+    return sac_book_set_key(book, SAC_BOOK_DEVICE, m->dev->description) &&
            sac_book_set_key(book, SAC_BOOK_KERNELS, kernels) &&
            sac_book_set_key(book, SAC_BOOK_PRECISION, sac_precision_name(m->params.precision)) &&
            sac_book_set_key(book, SAC_BOOK_OPTIONS, options) &&
@@ -96,12 +94,16 @@ static void take_others_pages(sac_model *m)
     sac_file_unmap(&file);
 }
 
-static sac_result open_book(sac_model *m, const void *onnx, size_t size, const void *plan,
-                            size_t plan_size)
+static sac_result no_memory(const sac_model *m)
+{
+    return SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory for what the kernels chose");
+}
+
+static sac_result open_book(sac_model *m, const void *plan, size_t plan_size)
 {
     char path[PATH_MAX];
-    if (!set_keys(m, onnx, size, &m->book))
-        return SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory for what the kernels chose");
+    if (!set_keys(m, &m->book))
+        return no_memory(m);
     const bool planned = plan && take_pages(m, plan, plan_size, m->path);
     const bool keeps = sac_book_cache_path(&m->book, path, sizeof path);
     if (!keeps && !planned)
@@ -117,15 +119,31 @@ static sac_result open_book(sac_model *m, const void *onnx, size_t size, const v
     return SAC_OK;
 }
 
-sac_result sac_model_open_book(sac_model *m, const void *onnx, size_t size, const void *plan,
-                               size_t plan_size)
+static bool has_book(const sac_model *m)
+{
+    return m->dev->ops->measures_kernels && m->params.tune && !m->params.reference &&
+           !m->for_inspection && !(m->without.plan & SAC_WITHOUT_TRIALS);
+}
+
+sac_result sac_model_name_book(sac_model *m, const void *onnx, size_t size)
 {
     struct sac_start_span span;
-    if (!m->dev->ops->measures_kernels || !m->params.tune || m->params.reference ||
-        m->for_inspection || (m->without.plan & SAC_WITHOUT_TRIALS))
+    char                  hash[33];
+    if (!has_book(m))
         return SAC_OK;
     sac_start_begin(&span, SAC_START_KEPT);
-    sac_result res = open_book(m, onnx, size, plan, plan_size);
+    sac_bytes_hash(onnx, size, hash);
+    sac_start_end(&span);
+    return sac_book_set_key(&m->book, SAC_BOOK_MODEL, hash) ? SAC_OK : no_memory(m);
+}
+
+sac_result sac_model_open_book(sac_model *m, const void *plan, size_t plan_size)
+{
+    struct sac_start_span span;
+    if (!has_book(m))
+        return SAC_OK;
+    sac_start_begin(&span, SAC_START_KEPT);
+    sac_result res = open_book(m, plan, plan_size);
     sac_start_end(&span);
     return res;
 }

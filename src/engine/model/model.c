@@ -180,6 +180,35 @@ static sac_result read_onnx(sac_model *m, const void *bytes, size_t size, const 
     return res;
 }
 
+/* A device whose memory is not the host's runs networks only when all its kernels are there:
+ * convolutions in plain C on the host would be uselessly slow. */
+static sac_result check_kernels(const sac_model *m)
+{
+    sac_device *dev = m->dev;
+    int         count;
+    if (dev->ops->host_memory)
+        return SAC_OK;
+    if (!dev->ops->providers)
+        return SAC_FAIL(m->ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: the engine has no kernels for %s yet; networks run with --device cpu",
+                        m->path, dev->name);
+    sac_kernel_providers(dev, &count);
+    const char *missing = sac_kernel_plugin_missing(dev);
+    if (missing)
+        return SAC_FAIL(m->ctx, SAC_ERR_DEVICE, "%s: networks cannot run on %s without %s", m->path,
+                        dev->name, missing);
+    return SAC_OK;
+}
+
+/* The file was read without asking the device anything, which may have been opened meanwhile. */
+static sac_result come_to_device(sac_model *m)
+{
+    sac_result res = sac_device_await(m->dev);
+    if (res == SAC_OK)
+        res = check_kernels(m);
+    return res == SAC_OK ? sac_model_begin_runs(m) : res;
+}
+
 /* An ONNX file, or a plan with one in it. */
 static sac_result read_model(sac_model *m, const void *bytes, size_t size, const char *folder)
 {
@@ -191,36 +220,28 @@ static sac_result read_model(sac_model *m, const void *bytes, size_t size, const
     if (res == SAC_OK)
         res = read_onnx(m, onnx, size - offset, plan ? NULL : folder);
     if (res == SAC_OK)
-        res = sac_model_open_book(m, onnx, size - offset, plan ? bytes : NULL, size);
+        res = sac_model_name_book(m, onnx, size - offset);
+    if (res != SAC_OK)
+        return sac_fail_prefix(m->ctx, res, "%s: ", m->path);
+    res = come_to_device(m);
+    if (res != SAC_OK)
+        return res;
+    res = sac_model_open_book(m, plan ? bytes : NULL, size);
     return res == SAC_OK ? res : sac_fail_prefix(m->ctx, res, "%s: ", m->path);
 }
 
-/* A device whose memory is not the host's runs networks only when all its kernels are there:
- * convolutions in plain C on the host would be uselessly slow. */
-static sac_result check_device(sac_device *dev, const char *name,
+static sac_result check_params(sac_device *dev, const char *name,
                                const struct sac_model_params *params)
 {
     const enum sac_precision precision = params ? params->precision : SAC_PRECISION_DEFAULT;
-    int                      count;
     SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params, "model parameters");
     if ((unsigned)precision > SAC_PRECISION_FP16)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: precision %d does not exist", name,
                         (int)precision);
     if (precision > dev->ops->precision)
         return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s: %s computes in %s; %s needs a GPU",
-                        name, dev->name, sac_precision_name(dev->ops->precision),
+                        name, dev->ops->name, sac_precision_name(dev->ops->precision),
                         sac_precision_name(precision));
-    if (dev->ops->host_memory)
-        return SAC_OK;
-    if (!dev->ops->providers)
-        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
-                        "%s: the engine has no kernels for %s yet; networks run with --device cpu",
-                        name, dev->name);
-    sac_kernel_providers(dev, &count);
-    const char *missing = sac_kernel_plugin_missing(dev);
-    if (missing)
-        return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "%s: networks cannot run on %s without %s", name,
-                        dev->name, missing);
     return SAC_OK;
 }
 
@@ -240,7 +261,7 @@ static sac_result leave_out(sac_model *m)
 static sac_result model_new(sac_device *dev, const char *name,
                             const struct sac_model_params *params, sac_model **out)
 {
-    sac_result res = check_device(dev, name, params);
+    sac_result res = check_params(dev, name, params);
     if (res != SAC_OK)
         return res;
     sac_context *ctx = sac_device_context(dev);
@@ -259,8 +280,6 @@ static sac_result model_new(sac_device *dev, const char *name,
     m->asked = m->params.precision != SAC_PRECISION_DEFAULT;
     m->params.precision = sac_engine_precision(dev, m->params.precision);
     res = leave_out(m);
-    if (res == SAC_OK)
-        res = sac_model_begin_runs(m);
     if (res == SAC_OK)
         *out = m;
     else

@@ -122,9 +122,10 @@ struct sac_model {
     bool         checking; /* temporary plans: nothing is measured or kept */
 };
 
-/* book.c. onnx: the model's bytes; plan: of a .plan, what stands before them, or NULL. */
-sac_result sac_model_open_book(sac_model *model, const void *onnx, size_t size, const void *plan,
-                               size_t plan_size);
+/* book.c. First its name, the hash of the model's bytes, which needs no device; then what is kept
+ * under it. plan: of a .plan, what stands before the model, or NULL. */
+sac_result sac_model_name_book(sac_model *model, const void *onnx, size_t size);
+sac_result sac_model_open_book(sac_model *model, const void *plan, size_t plan_size);
 /* Adds the choices of a new plan's kernels to the book and saves it. */
 void sac_model_note_plan(sac_model *model, const char *shapes, const struct sac_plan *plan);
 /* Writes it to the cache, where it has a file there. */

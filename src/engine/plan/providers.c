@@ -199,6 +199,16 @@ const struct sac_kernel_provider *const *sac_kernel_providers(struct sac_device 
     return k ? k->list : NULL;
 }
 
+void sac_kernel_load(const struct sac_device *dev)
+{
+    struct sac_start_span span;
+    sac_start_begin(&span, SAC_START_LIBRARIES);
+    for (int i = 0; i < dev->ops->provider_count; i++)
+        if (is_ours(dev->ops->providers[i]) && dev->ops->providers[i]->load)
+            dev->ops->providers[i]->load();
+    sac_start_end(&span);
+}
+
 const char *sac_kernel_plugin_missing(struct sac_device *dev)
 {
     pthread_mutex_lock(&lock);

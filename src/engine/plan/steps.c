@@ -313,6 +313,12 @@ static void foresee_steps(struct sac_plan *plan, const struct sac_kernel_provide
         }
 }
 
+static sac_result give_up(const struct sac_plan *plan)
+{
+    return SAC_FAIL(plan->graph->ctx, SAC_ERR_CANCELLED,
+                    "the start was given up while its kernels were made ready");
+}
+
 static sac_result prepare_steps(struct sac_plan *plan)
 {
     sac_result res = SAC_OK;
@@ -320,7 +326,8 @@ static sac_result prepare_steps(struct sac_plan *plan)
     int64_t    said_ns = sac_time_ns();
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++)
         if (plan->steps[i].kind == SAC_STEP_KERNEL) {
-            res = prepare_step(plan, &plan->steps[i], number++);
+            res = sac_start_given_up() ? give_up(plan)
+                                       : prepare_step(plan, &plan->steps[i], number++);
             say_progress(plan, number, &said_ns);
         }
     return res;

@@ -192,7 +192,8 @@ static sac_result open_task(struct sac_task_run *run)
         res = open_still(t);
     if (res == SAC_OK)
         res = open_region(t);
-    sac_engine_describe(job->dev, t->engine, sizeof t->engine);
+    if (t->seg)
+        sac_engine_describe(job->dev, t->engine, sizeof t->engine);
     if (res == SAC_OK)
         res = warm_up(t, t->seg);
     if (res == SAC_OK && t->small)

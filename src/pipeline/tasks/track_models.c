@@ -148,7 +148,7 @@ sac_result sac_track_open(struct sac_task_run *run)
 {
     struct sac_track_run *t = (struct sac_track_run *)run;
     struct sac_job       *job = run->job;
-    sac_result            res = run->task->begin ? open_detector(t) : SAC_OK;
+    sac_result            res = run->task->begin ? open_detector(t) : sac_device_await(job->dev);
     if (!run->task->begin && job->params.skip_still > 0)
         sac_log(job->ctx, SAC_LOG_WARN,
                 "skip_still: boxes come from a file, so no frame is left out");

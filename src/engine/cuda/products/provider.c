@@ -42,6 +42,14 @@ static sac_result provider_open(struct sac_device *dev)
     return res;
 }
 
+/* Without a driver there will be no device. */
+static void provider_load(void)
+{
+    int version = 0;
+    if (cudaDriverGetVersion(&version) == cudaSuccess && version > 0)
+        cuda_libraries();
+}
+
 static void provider_foresee(struct sac_device *dev, const struct sac_kernel *kernel,
                              const struct sac_kernel_plan *plan)
 {
@@ -63,6 +71,7 @@ const struct sac_kernel_provider sac_kernels_products = {
     .name = name,
     .open = provider_open,
     .kernels = kernels,
+    .load = provider_load,
     .foresee = provider_foresee,
     .forget = provider_forget,
 };
