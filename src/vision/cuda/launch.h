@@ -298,7 +298,7 @@ enum {
     CUDA_MATTE_TILE_Y = 8,
     CUDA_MATTE_QUADS = 16,   /* the same where a thread has four side by side, and rows */
     CUDA_MATTE_AREA_X = 128, /* pixels of a block */
-    CUDA_MATTE_AREA_Y = 128,
+    CUDA_MATTE_AREA_Y = 64,
     CUDA_MATTE_CLASS_Y = 32
 };
 struct cuda_matte_params {

@@ -93,9 +93,9 @@ void launch_read(const cuda_matte_params &p, cudaStream_t stream)
         const dim3 strips = tiles(p, 0, LANES - 2 * p.guide, WALKS * WALK), walks(LANES, WALKS);
         CUDA_LAUNCH(walk_windows<fit_rule>, strips, walks, stream, p);
         CUDA_LAUNCH(walk_windows<mean_rule>, strips, walks, stream, p);
-        CUDA_LAUNCH((fill_pixels<guided_cell, READING>), pixels, threads, stream, p);
+        CUDA_LAUNCH((fill_pixels<guided_cells, READING>), pixels, threads, stream, p);
     } else {
-        CUDA_LAUNCH((fill_pixels<level_cell, WORDS>), pixels, threads, stream, p);
+        CUDA_LAUNCH((fill_pixels<level_cells, WORDS>), pixels, threads, stream, p);
     }
     if (p.kept)
         CUDA_LAUNCH(keep_planes, tiles(p, MARGIN, TILE_X, TILE_Y), block, stream, p);

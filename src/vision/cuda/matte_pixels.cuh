@@ -83,7 +83,7 @@ __device__ quad_taps taps_of(const uint32_t *packed)
     return t;
 }
 
-__device__ cuda_matte_mean read_mean(const cuda_matte_mean *at)
+__device__ cuda_matte_mean read_cell(const cuda_matte_mean *at)
 {
 #ifdef __CUDA_ARCH__
     const float2 v = __ldg((const float2 *)at);
@@ -92,12 +92,16 @@ __device__ cuda_matte_mean read_mean(const cuda_matte_mean *at)
     return *at;
 #endif
 }
+__device__ uint16_t read_cell(const uint16_t *at)
+{
+    return read_only(at);
+}
 
 /* A share, 0 to SAC_MATTE_ONE, without the slow conversion of 16 bit numbers. */
-__device__ float float_of_share(int16_t share)
+__device__ float float_of_share(uint16_t share)
 {
 #ifdef __CUDA_ARCH__
-    return __uint_as_float(0x4b000000u | (uint32_t)(uint16_t)share) - 8388608.0f;
+    return __uint_as_float(__byte_perm(share, 0x4b000000u, 0x7610)) - 8388608.0f;
 #else
     return (float)share;
 #endif
@@ -124,6 +128,281 @@ __device__ float float_of_byte(uint32_t four, int i)
 #endif
 }
 
+/* Where a block of pixels begins: a thread has some rows of four. */
+struct area {
+    int x, y;
+};
+
+__device__ area area_of(const cuda_matte_job &job, int height, int pixels, int rows)
+{
+    return area{(job.x.from & -PIXELS) + (int)blockIdx.x * CUDA_MATTE_AREA_X +
+                    (int)threadIdx.x * pixels,
+                job.y.from + (int)blockIdx.y * height + (int)threadIdx.y * rows};
+}
+
+/* What a table has of a pixel: for classes a packed tap, for mattes the first of its two cells, and
+ * the part of the second, which is none where there is no second. */
+struct between_cells {
+    int   first;
+    float part;
+};
+
+__device__ void set_entry(uint32_t *to, const sac_matte_axis &a, int pixel, bool nearest)
+{
+    *to = pack_tap(a, pixel, nearest);
+}
+__device__ void set_entry(between_cells *to, const sac_matte_axis &a, int pixel, bool)
+{
+    const two_cells tap = unpack_tap(pack_tap(a, pixel, false));
+    *to = between_cells{(int)tap.a, tap.part};
+}
+
+/* Where a block's columns and rows of pixels lie; those past the crop's last one as that. */
+template <typename ENTRY, int HEIGHT> struct area_taps {
+    ENTRY x[CUDA_MATTE_AREA_X], y[HEIGHT + 1]; /* the last one is read ahead alone */
+};
+
+template <typename ENTRY, int HEIGHT>
+__device__ void look_up(area_taps<ENTRY, HEIGHT> *taps, const cuda_matte_job &job, bool nearest)
+{
+    const int x = (job.x.from & -PIXELS) + (int)blockIdx.x * CUDA_MATTE_AREA_X,
+              y = job.y.from + (int)blockIdx.y * HEIGHT;
+    const int threads = (int)(blockDim.x * blockDim.y);
+    for (int i = thread_of_block(); i < CUDA_MATTE_AREA_X + HEIGHT; i += threads) {
+        const bool            along = i < CUDA_MATTE_AREA_X;
+        const sac_matte_axis &a = along ? job.x : job.y;
+        const int             at = along ? x + i : y + i - CUDA_MATTE_AREA_X;
+        set_entry(along ? &taps->x[i] : &taps->y[i - CUDA_MATTE_AREA_X], a,
+                  clamp_to(at, a.from, a.until - 1), nearest);
+    }
+}
+
+/* What a cell has: its share, or the line along luma. */
+struct level_cells {
+    enum { NUMBERS = 1, SHARE = 0 };
+    typedef uint16_t             one;
+    static __device__ const one *plane_of(const cuda_matte_job &job)
+    {
+        return (const one *)job.closed;
+    }
+    static __device__ float number(one cell, int)
+    {
+        return float_of_share(cell);
+    }
+    static __device__ float value(const float v[NUMBERS], float)
+    {
+        return v[SHARE];
+    }
+};
+struct guided_cells {
+    enum { NUMBERS = 2, SLOPE = 0, BASE = 1 };
+    typedef cuda_matte_mean      one;
+    static __device__ const one *plane_of(const cuda_matte_job &job)
+    {
+        return job.mean;
+    }
+    static __device__ float number(const one &cell, int n)
+    {
+        return n == SLOPE ? cell.slope : cell.base;
+    }
+    static __device__ float value(const float v[NUMBERS], float luma)
+    {
+        return v[SLOPE] * luma + v[BASE]; /* sac_matte_number, with what follows */
+    }
+};
+
+__device__ uint32_t bytes_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
+}
+
+enum {
+    ACROSS = CUDA_MATTE_AREA_X / PIXELS, /* threads of a block of pixels */
+    DOWN = 4,
+    ROWS = CUDA_MATTE_AREA_Y / DOWN, /* of a thread */
+    AHEAD = 2,                       /* rows whose luma is on its way */
+    CLASS_ROWS = CUDA_MATTE_CLASS_Y / TILE_Y
+};
+static_assert((int)ACROSS == (int)LANES, "a warp has a row of a block");
+
+/* Where a thread's four pixels lie in a row of cells. */
+struct quad_cells {
+    int   first[PIXELS]; /* of two cells */
+    float part[PIXELS];
+    bool  few; /* the quad lies between three cells: */
+    int   near[3];
+    bool  second[PIXELS]; /* it lies between the last two of them */
+};
+
+__device__ quad_cells quad_cells_of(const between_cells taps[PIXELS], int last, bool few)
+{
+    quad_cells q;
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++) {
+        q.first[i] = taps[i].first;
+        q.part[i] = taps[i].part;
+        q.second[i] = taps[i].first != taps[0].first;
+    }
+    q.few = few;
+#pragma unroll
+    for (int i = 0; i < 3; i++)
+        q.near[i] = q.first[0] + i < last ? q.first[0] + i : last;
+    return q;
+}
+
+/* Rows of cells one after the other, as wide as a quad. Where three cells are enough, those of the
+ * next row are on their way while pixels are made of this one. */
+template <typename CELLS> struct cell_rows {
+    typedef typename CELLS::one one;
+    const one                  *plane;
+    int                         pitch, last, lowest; /* last, lowest: cells of the grid */
+    one                         near[3];
+    int                         coming; /* the row that they are of; -1: none */
+
+    __device__ uint32_t first_of(int row) const
+    {
+        return (uint32_t)((row < lowest ? row : lowest) * pitch);
+    }
+    __device__ void read(int row, const quad_cells &q)
+    {
+        const uint32_t first = first_of(row);
+#pragma unroll
+        for (int i = 0; i < 3; i++)
+            near[i] = read_cell(plane + (first + (uint32_t)q.near[i]));
+        coming = row;
+    }
+    __device__ void widen(int row, const quad_cells &q, float out[CELLS::NUMBERS][PIXELS])
+    {
+        if (!q.few) {
+            const one *from = plane + first_of(row);
+#pragma unroll
+            for (int i = 0; i < PIXELS; i++) {
+                const int next = q.first[i] < last ? q.first[i] + 1 : last;
+                const one a = read_cell(from + q.first[i]), b = read_cell(from + next);
+#pragma unroll
+                for (int n = 0; n < CELLS::NUMBERS; n++)
+                    out[n][i] =
+                        sac_matte_between(CELLS::number(a, n), CELLS::number(b, n), q.part[i]);
+            }
+            return;
+        }
+        if (coming != row)
+            read(row, q);
+#pragma unroll
+        for (int n = 0; n < CELLS::NUMBERS; n++) {
+            const float a = CELLS::number(near[0], n), b = CELLS::number(near[1], n),
+                        c = CELLS::number(near[2], n), ab = b - a, bc = c - b;
+#pragma unroll
+            for (int i = 0; i < PIXELS; i++) /* sac_matte_between */
+                out[n][i] = (q.second[i] ? b : a) + (q.second[i] ? bc : ab) * q.part[i];
+        }
+        read(row + 1, q);
+    }
+};
+
+/* Each thread has four columns of pixels, and some rows, the same as its warp: between the same two
+ * rows of cells a pixel is a few operations. */
+template <typename CELLS, reading READING>
+__global__ void __launch_bounds__(ACROSS *DOWN, 8)
+    fill_pixels(const __grid_constant__ cuda_matte_params p)
+{
+    __shared__ area_taps<between_cells, CUDA_MATTE_AREA_Y> taps;
+    enum { NUMBERS = CELLS::NUMBERS };
+    const bool            guided = NUMBERS > 1;
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
+    if (job.x.cells == 0)
+        return;
+    if (job.summary && blockIdx.x == 0 && blockIdx.y == 0 && thread_of_block() == 0)
+        write_summary(job);
+    const area at = area_of(job, CUDA_MATTE_AREA_Y, PIXELS, ROWS);
+    const int  column = at.x - (int)threadIdx.x * PIXELS;
+    if (column >= job.x.until || at.y - (int)threadIdx.y * ROWS >= job.y.until) /* of the block */
+        return;
+    look_up(&taps, job, false);
+    __syncthreads();
+    const int count = job.y.until - at.y < ROWS ? job.y.until - at.y : ROWS;
+    if (count <= 0) /* for all of the warp */
+        return;
+    /* Lanes past the row's end do as the last quad does, and write nothing. */
+    const int            end = (job.x.until - 1) & -PIXELS;
+    const bool           past = at.x > end;
+    const int            x = past ? end : at.x;
+    const quad           q = quad_of(job.x, x);
+    const quad_cells     cells = quad_cells_of(&taps.x[x - column], job.x.cells - 1, job.few);
+    const between_cells *tap = &taps.y[threadIdx.y * ROWS];
+    const bool           words = job.frame.format == SAC_PIXEL_P010;
+    const bool           at_once = job.wide_out && q.whole() && !past,
+               singly = __any_sync(~0u, !at_once && !past);
+    const size_t   frame_pitch = job.frame.pitch[0], out_pitch = job.out_pitch;
+    const uint8_t *frame = job.frame.plane[0] + (size_t)at.y * frame_pitch;
+    uint8_t       *out = job.out + (size_t)at.y * out_pitch + x;
+    const auto     read = [&](int row) { /* one after the other */
+                                     if (!guided || row >= count)
+                                         return raw_luma{};
+                                     const raw_luma raw =
+                                         read_luma<READING>(job.frame, frame, words, q, at.y + row);
+                                     frame += frame_pitch;
+                                     return raw;
+    };
+    cell_rows<CELLS> rows = {CELLS::plane_of(job), p.spec.width, job.x.cells - 1,
+                             job.y.cells - 1,      {},           -1};
+    float            above[NUMBERS][PIXELS], below[NUMBERS][PIXELS], more[NUMBERS][PIXELS];
+    int              lower = -1; /* the row of cells that `below` is of */
+    raw_luma         raw[AHEAD];
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++)
+        raw[i] = read(i);
+    between_cells now = tap[0];
+#pragma unroll 1
+    for (int row = 0; row < count;) {
+        const int cell = now.first;
+        if (lower == cell) {
+#pragma unroll
+            for (int n = 0; n < NUMBERS; n++)
+#pragma unroll
+                for (int i = 0; i < PIXELS; i++)
+                    above[n][i] = below[n][i];
+        } else {
+            rows.widen(cell, cells, above);
+        }
+        lower = cell + 1;
+        rows.widen(lower, cells, below);
+#pragma unroll
+        for (int n = 0; n < NUMBERS; n++)
+#pragma unroll
+            for (int i = 0; i < PIXELS; i++)
+                more[n][i] = below[n][i] - above[n][i];
+#pragma unroll 1
+        do {
+            const raw_luma coming = read(row + AHEAD);
+            const uint32_t luma = luma_of<READING>(raw[0], words);
+            uint32_t       v[PIXELS];
+#pragma unroll
+            for (int i = 0; i < PIXELS; i++) {
+                float of[NUMBERS];
+#pragma unroll
+                for (int n = 0; n < NUMBERS; n++) /* sac_matte_between */
+                    of[n] = above[n][i] + more[n][i] * now.part;
+                v[i] = byte_of((CELLS::value(of, float_of_byte(luma, i)) - p.stretch.low) *
+                               p.stretch.scale);
+            }
+            const uint32_t bytes = bytes_of(v[0], v[1], v[2], v[3]);
+            if (at_once)
+                *(uint32_t *)(void *)out = bytes;
+            if (singly && !at_once && !past)
+                store_quad(out, false, q, bytes);
+            out += out_pitch;
+#pragma unroll
+            for (int i = 0; i < AHEAD - 1; i++)
+                raw[i] = raw[i + 1];
+            raw[AHEAD - 1] = coming;
+            now = tap[++row];
+        } while (row < count && now.first == cell);
+    }
+}
+
+/* ---- classes ---- */
+
 /* The two rows of cells that a row of pixels lies between; those of the row above are used again.
  */
 template <typename WIDE> struct two_rows {
@@ -148,229 +427,6 @@ template <typename WIDE> struct two_rows {
     }
 };
 
-/* Where a block of pixels begins: a thread has some rows of four. */
-struct area {
-    int x, y;
-};
-
-__device__ area area_of(const cuda_matte_job &job, int height, int pixels, int rows)
-{
-    return area{(job.x.from & -PIXELS) + (int)blockIdx.x * CUDA_MATTE_AREA_X +
-                    (int)threadIdx.x * pixels,
-                job.y.from + (int)blockIdx.y * height + (int)threadIdx.y * rows};
-}
-
-/* Where a block's columns and rows of pixels lie; those past the crop's last one as that. */
-template <int HEIGHT> struct area_taps {
-    uint32_t x[CUDA_MATTE_AREA_X], y[HEIGHT];
-};
-
-template <int HEIGHT>
-__device__ void look_up(area_taps<HEIGHT> *taps, const cuda_matte_job &job, bool nearest)
-{
-    const int x = (job.x.from & -PIXELS) + (int)blockIdx.x * CUDA_MATTE_AREA_X,
-              y = job.y.from + (int)blockIdx.y * HEIGHT;
-    for (int i = thread_of_block(); i < CUDA_MATTE_AREA_X + HEIGHT; i += THREADS)
-        if (i < CUDA_MATTE_AREA_X)
-            taps->x[i] = pack_tap(job.x, clamp_to(x + i, job.x.from, job.x.until - 1), nearest);
-        else
-            taps->y[i - CUDA_MATTE_AREA_X] = pack_tap(
-                job.y, clamp_to(y + i - CUDA_MATTE_AREA_X, job.y.from, job.y.until - 1), nearest);
-}
-
-/* What a cell has. */
-struct level_cell {
-    float base;
-};
-struct guided_cell {
-    float slope, base;
-};
-
-/* The plane that has them, and one of it. */
-__device__ const int16_t *plane_of(const cuda_matte_job &job, const level_cell &)
-{
-    return job.closed;
-}
-__device__ const cuda_matte_mean *plane_of(const cuda_matte_job &job, const guided_cell &)
-{
-    return job.mean;
-}
-__device__ level_cell cell_of(const int16_t *at)
-{
-    return level_cell{float_of_share(read_only(at))};
-}
-__device__ guided_cell cell_of(const cuda_matte_mean *at)
-{
-    const cuda_matte_mean mean = read_mean(at);
-    return guided_cell{mean.slope, mean.base};
-}
-
-/* One row of cells as wide as a thread's pixels. */
-template <typename CELL> struct wide_row;
-template <> struct wide_row<level_cell> {
-    float           base[PIXELS];
-    __device__ void set(int i, const level_cell &a, const level_cell &b, float part)
-    {
-        base[i] = sac_matte_between(a.base, b.base, part);
-    }
-};
-template <> struct wide_row<guided_cell> {
-    float           slope[PIXELS], base[PIXELS];
-    __device__ void set(int i, const guided_cell &a, const guided_cell &b, float part)
-    {
-        slope[i] = sac_matte_between(a.slope, b.slope, part);
-        base[i] = sac_matte_between(a.base, b.base, part);
-    }
-};
-
-__device__ uint32_t pixel_of(const two_rows<wide_row<guided_cell>> &w, int i, float part,
-                             float luma, const sac_matte_stretch &stretch)
-{
-    const float slope = sac_matte_between(w.wide[0].slope[i], w.wide[1].slope[i], part),
-                base = sac_matte_between(w.wide[0].base[i], w.wide[1].base[i], part);
-    return byte_of((slope * luma + base - stretch.low) * stretch.scale); /* sac_matte_number */
-}
-
-/* Without a guide the slope is 0, and adds nothing. */
-__device__ uint32_t pixel_of(const two_rows<wide_row<level_cell>> &w, int i, float part, float,
-                             const sac_matte_stretch &stretch)
-{
-    return byte_of((sac_matte_between(w.wide[0].base[i], w.wide[1].base[i], part) - stretch.low) *
-                   stretch.scale);
-}
-
-__device__ uint32_t bytes_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
-{
-    return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
-}
-
-enum {
-    ACROSS = CUDA_MATTE_AREA_X / PIXELS, /* threads of a block of pixels */
-    DOWN = THREADS / ACROSS,
-    ROWS = CUDA_MATTE_AREA_Y / DOWN, /* of a thread */
-    AHEAD = 2,                       /* rows whose luma is on its way */
-    CLASS_ROWS = CUDA_MATTE_CLASS_Y / TILE_Y
-};
-static_assert((int)ACROSS == (int)LANES && (int)ROWS <= (int)LANES, "a warp has a row of a block");
-
-/* Where a quad lies along its row of cells. */
-struct quad_cells {
-    quad_taps taps;
-    int       last; /* of the row */
-    bool      few;  /* the quad lies between three cells */
-};
-
-/* A row of cells, which begins at cell `row` of the plane. Where three cells are enough, those of
- * the row below are read at the same time, for the next call. */
-template <typename CELL> struct cell_reader {
-    CELL near[3];
-    int  coming = -1; /* whose they are */
-
-    template <typename PLANE> __device__ void read(const PLANE *plane, int row, const quad_cells &q)
-    {
-        const int first = (int)q.taps.of[0].a;
-        near[0] = cell_of(plane + (row + first));
-        near[1] = cell_of(plane + (row + (first < q.last ? first + 1 : q.last)));
-        near[2] = cell_of(plane + (row + (first + 1 < q.last ? first + 2 : q.last)));
-        coming = row;
-    }
-    template <typename PLANE>
-    __device__ void widen(const PLANE *plane, int row, int below, const quad_cells &q,
-                          wide_row<CELL> *out)
-    {
-        if (!q.few) {
-#pragma unroll
-            for (int i = 0; i < PIXELS; i++)
-                out->set(i, cell_of(plane + (row + (int)q.taps.of[i].a)),
-                         cell_of(plane + (row + (int)q.taps.of[i].b)), q.taps.of[i].part);
-            return;
-        }
-        if (coming != row)
-            read(plane, row, q);
-#pragma unroll
-        for (int i = 0; i < PIXELS; i++) {
-            const bool second = q.taps.of[i].a != q.taps.of[0].a;
-            out->set(i, second ? near[1] : near[0], second ? near[2] : near[1], q.taps.of[i].part);
-        }
-        read(plane, below, q);
-    }
-};
-
-/* Each thread has four columns of pixels, and some rows, the same as its warp. Where these lie
- * among cells the lanes know, each of one row: no row waits for a table. */
-template <typename CELL, reading READING>
-__global__ void __launch_bounds__(THREADS, 4)
-    fill_pixels(const __grid_constant__ cuda_matte_params p)
-{
-    typedef area_taps<CUDA_MATTE_AREA_Y> tables;
-    __shared__ tables                    taps;
-    const bool                           guided = sizeof(CELL) == sizeof(guided_cell);
-    const cuda_matte_job                &job = p.jobs[blockIdx.z];
-    if (job.x.cells == 0)
-        return;
-    if (job.summary && blockIdx.x == 0 && blockIdx.y == 0 && thread_of_block() == 0)
-        write_summary(job);
-    const area at = area_of(job, CUDA_MATTE_AREA_Y, PIXELS, ROWS);
-    const int  column = at.x - (int)threadIdx.x * PIXELS, lane = threadIdx.x;
-    if (column >= job.x.until || at.y - (int)threadIdx.y * ROWS >= job.y.until) /* of the block */
-        return;
-    look_up(&taps, job, false);
-    __syncthreads();
-    const int count = job.y.until - at.y < ROWS ? job.y.until - at.y : ROWS;
-    if (count <= 0) /* for all of the warp */
-        return;
-    /* Lanes past the row's end do as the last quad does, and write nothing. */
-    const int        end = (job.x.until - 1) & -PIXELS;
-    const bool       past = at.x > end;
-    const int        x = past ? end : at.x;
-    const quad       q = quad_of(job.x, x);
-    const quad_cells cells = {taps_of(taps.x + (x - column)), job.x.cells - 1, job.few};
-    const uint32_t   down = taps.y[threadIdx.y * ROWS + (lane < count ? lane : 0)];
-    const int        pitch = p.spec.width, lowest = job.y.cells - 1;
-    const bool       words = job.frame.format == SAC_PIXEL_P010, wide_out = job.wide_out;
-    const auto      *plane = plane_of(job, CELL());
-    const size_t     frame_pitch = job.frame.pitch[0], out_pitch = job.out_pitch;
-    const uint8_t   *frame = job.frame.plane[0] + (size_t)at.y * frame_pitch;
-    uint8_t         *out = job.out + (size_t)at.y * out_pitch + x;
-    const auto       read = [&](int row) { /* one after the other */
-                                     if (!guided || row >= count)
-                                         return raw_luma{};
-                                     const raw_luma raw =
-                                         read_luma<READING>(job.frame, frame, words, q, at.y + row);
-                                     frame += frame_pitch;
-                                     return raw;
-    };
-    two_rows<wide_row<CELL>> w;
-    cell_reader<CELL>        reader;
-    raw_luma                 raw[AHEAD];
-#pragma unroll
-    for (int i = 0; i < AHEAD; i++)
-        raw[i] = read(i);
-#pragma unroll 1
-    for (int row = 0; row < count; row++) {
-        const two_cells tap = unpack_tap(__shfl_sync(~0u, down, row));
-        const raw_luma  coming = read(row + AHEAD);
-        const uint32_t  luma = luma_of<READING>(raw[0], words);
-        uint32_t        v[PIXELS];
-        w.move_to(tap.a, tap.b, [&](uint32_t y, wide_row<CELL> &wide) {
-            const int below = (int)y < lowest ? (int)y + 1 : lowest;
-            reader.widen(plane, (int)y * pitch, below * pitch, cells, &wide);
-        });
-#pragma unroll
-        for (int i = 0; i < PIXELS; i++)
-            v[i] = pixel_of(w, i, tap.part, float_of_byte(luma, i), p.stretch);
-        if (!past)
-            store_quad(out, wide_out, q, bytes_of(v[0], v[1], v[2], v[3]));
-        out += out_pitch;
-#pragma unroll
-        for (int i = 0; i < AHEAD - 1; i++)
-            raw[i] = raw[i + 1];
-        raw[AHEAD - 1] = coming;
-    }
-}
-
-/* ---- classes ---- */
-
 struct wide_numbers {
     float of[PIXELS];
 };
@@ -392,7 +448,7 @@ template <typename T> struct class_area {
     const uint32_t *tap_x, *tap_y; /* of the first pixel */
     numbers<T>      in;
 };
-typedef area_taps<CUDA_MATTE_CLASS_Y> class_taps;
+typedef area_taps<uint32_t, CUDA_MATTE_CLASS_Y> class_taps;
 
 /* false: nothing. Every thread of the block calls it. */
 template <typename T>
