@@ -16,6 +16,7 @@
 #ifndef SACCADE_MODEL_H
 #define SACCADE_MODEL_H
 
+#include <saccade/calibration.h>
 #include <saccade/tensor.h>
 
 #ifdef __cplusplus
@@ -128,8 +129,11 @@ struct sac_build_params {
     uint32_t seed;                       /* for the random input that checks the build */
     /* The least and greatest size of a range in which width and height are the usual one; 0:
      * these. */
-    int      width_min, height_min, width_max, height_max;
-    uint64_t reserved[6]; /* 0 */
+    int width_min, height_min, width_max, height_max;
+    /* What the network will see: with FP16 it decides which steps stay in float32, instead of
+     * random input, and the check is made with it. Borrowed for the call; NULL: there is none. */
+    sac_calibration *calibration;
+    uint64_t         reserved[5]; /* 0 */
 };
 SAC_API struct sac_build_params sac_build_params_default(void);
 
@@ -148,11 +152,11 @@ struct sac_build_bucket {
 
 /* Plan a model for a device and a range of batch sizes and sizes of images: choose its kernels by
  * measurement for each batch size of each of the (up to three) sizes, check the results against the
- * CPU's on random input, and write the plans and the model to one file that sac_model_load accepts.
- * What is between the least and the greatest then runs with the kernels of the nearest that was
- * measured, and nothing is measured for it. On another GPU, driver, library or version of saccade
- * the plans in the file no longer fit: this is logged, and each shape is planned when it is first
- * run.
+ * CPU's on random input or calibration data, and write the plans and the model to one file that
+ * sac_model_load accepts. What is between the least and the greatest then runs with the kernels of
+ * the nearest that was measured, and nothing is measured for it. On another GPU, driver, library or
+ * version of saccade the plans in the file no longer fit: this is logged, and each shape is planned
+ * when it is first run.
  *
  * path     as for sac_model_load; the weights must be in the file itself.
  * params   NULL: the defaults.
@@ -163,7 +167,8 @@ struct sac_build_bucket {
  *          no time; weights in other files; a batch above 1 of a model with a fixed batch),
  *          SAC_ERR_FORMAT when an error is over its limit (the sentence names the step with the
  *          largest error of its own), SAC_ERR_IO, and those of sac_model_load and sac_model_run. No
- *          file is written then. */
+ *          file is written then. Of calibration data, SAC_ERR_UNSUPPORTED for a model that takes no
+ *          pictures, and those of sac_source_read_wait. */
 SAC_API sac_result sac_model_build(
     sac_device *dev, const char *path, const struct sac_build_params *params, const char *out,
     void (*on_bucket)(void *user, const struct sac_build_bucket *bucket), void *user);
@@ -192,10 +197,13 @@ struct sac_model_info {
     const struct sac_model_operator *operators; /* [operator_count], owned by the model */
     int                              operator_count;
     /* With FP16: the steps that stay in float32, as their numbers leave the range of float16, each
-     * with what was seen; [wide_step_count], owned by the model. NULL: there are none. */
+     * with what was seen; of a calibrated plan they are known in every precision.
+     * [wide_step_count], owned by the model. NULL: there are none. */
     const char *const *wide_steps;
     int64_t            wide_step_count;
-    uint64_t           reserved[6]; /* 0 */
+    const char        *calibration; /* what told these steps: "64 samples of pictures/", kept in a
+                                       plan; owned by the model. NULL: random input, if any */
+    uint64_t reserved[5];           /* 0 */
 };
 /* Open a file to inspect it, even when operators are unsupported: sac_model_run then returns
  * SAC_ERR_UNSUPPORTED. Release it with sac_model_unref. Errors as of sac_model_load. */

@@ -17,6 +17,7 @@
 #ifndef SACCADE_SACCADE_H
 #define SACCADE_SACCADE_H
 
+#include <saccade/calibration.h>
 #include <saccade/context.h>
 #include <saccade/device.h>
 #include <saccade/doctor.h>

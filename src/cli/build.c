@@ -81,6 +81,17 @@ static void print_bucket(void *user, const struct sac_build_bucket *b)
     fflush(stdout); /* planning the next batch takes a while */
 }
 
+/* What the network is shown, before anything is planned. */
+static sac_result open_calibration(sac_context *ctx, const struct settings *s,
+                                   sac_calibration **out)
+{
+    struct sac_calibration_params params = sac_calibration_params_default();
+    params.head = s->run.job.detector_params.head;
+    params.preprocess = s->run.job.detector_params.preprocess;
+    return s->build_calibrate ? sac_calibration_open(ctx, s->build_calibrate, &params, out)
+                              : SAC_OK;
+}
+
 int verb_build(struct settings *s, struct fault *fault)
 {
     struct sac_build_params params = sac_build_params_default();
@@ -102,6 +113,8 @@ int verb_build(struct settings *s, struct fault *fault)
     params.model.precision = s->run.job.detector_params.precision;
     sac_result res = sac_device_open(ctx, s->run.job.device, &s->run.job.device_params, &device);
     if (res == SAC_OK)
+        res = open_calibration(ctx, s, &params.calibration);
+    if (res == SAC_OK)
         res = sac_model_build(device, s->args.items[0], &params, out, print_bucket, NULL);
     if (res == SAC_OK)
         printf("wrote       %s\n", out);
@@ -110,6 +123,7 @@ int verb_build(struct settings *s, struct fault *fault)
     if (res == SAC_ERR_ARG) /* such as an open size without --size, or an output that is the model
                              */
         status = STATUS_USAGE;
+    sac_calibration_close(&params.calibration);
     sac_device_unref(&device);
     sac_context_destroy(&ctx);
     return status;

@@ -32,7 +32,7 @@ static bool names_model(const char *path)
 int verb_inspect(struct settings *s, struct fault *fault)
 {
     const char *path = s->args.items[0];
-    if (ends_with(path, ".engine") || ends_with(path, ".trt") || ends_with(path, ".plan"))
+    if (ends_with(path, ".engine") || ends_with(path, ".trt"))
         return fault_failure(fault,
                              "%s: a compiled engine works with one GPU and one version only; use "
                              "the ONNX file that it was built from",
@@ -43,7 +43,7 @@ int verb_inspect(struct settings *s, struct fault *fault)
     if (status == STATUS_OK)
         status = open_device(s, ctx, &device, fault);
     if (status == STATUS_OK)
-        status = ends_with(path, ".onnx") || names_model(path)
+        status = ends_with(path, ".onnx") || ends_with(path, ".plan") || names_model(path)
                      ? inspect_model(s, ctx, device, path, fault)
                      : inspect_video(s, ctx, device, path, fault);
     sac_device_unref(&device);

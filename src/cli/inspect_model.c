@@ -184,6 +184,11 @@ static void print_masks(const sac_detector *det)
 /* What FP16 is too narrow for. */
 static void print_wide_steps(const struct sac_model_info *info)
 {
+    if (info->calibration) {
+        printf("calibrated  with ");
+        print_clean(stdout, info->calibration);
+        puts(info->wide_step_count ? "" : ": its numbers are in the range of FP16");
+    }
     if (info->wide_step_count)
         printf("in float32  %" PRId64 " steps, whose numbers leave the range of FP16\n",
                info->wide_step_count);
@@ -352,6 +357,7 @@ static int json_document(const struct subject *subject, struct fault *fault)
     sac_json_int(&json, "parameters", info.parameters);
     sac_json_int(&json, "weights_bytes", info.weights_bytes);
     sac_json_int(&json, "flops", info.flops);
+    sac_json_string(&json, "calibration", info.calibration);
     sac_json_open(&json, "wide_steps", '[');
     for (int64_t i = 0; i < info.wide_step_count; i++)
         sac_json_string(&json, NULL, info.wide_steps[i]);

@@ -184,11 +184,11 @@ const struct option options[] = {
      "detector.model", "MODEL",
      "the detector: an ONNX file, or the name of a model that comes with saccade (person_det, "
      "person_det_fast); auto: person_det, or none with --detections"},
-    {"head", 0, VERB_TRACK | VERB_INSPECT, SECTION_DETECTOR, OPTION_TEXT,
+    {"head", 0, VERB_TRACK | VERB_INSPECT | VERB_BUILD, SECTION_DETECTOR, OPTION_TEXT,
      AT(run.job.detector_params.head), "detector.head", "NAME",
      "how the detector's outputs are decoded: a head's name or a plug-in's file; empty: recognised "
      "from the model"},
-    {"preprocess", 0, VERB_TRACK | VERB_INSPECT, SECTION_DETECTOR, OPTION_TEXT,
+    {"preprocess", 0, VERB_TRACK | VERB_INSPECT | VERB_BUILD, SECTION_DETECTOR, OPTION_TEXT,
      AT(run.job.detector_params.preprocess), "detector.preprocess", "LIST",
      "override the detector's preprocessing: "
      "bgr,mean=0,scale=1,letterbox=topleft,fill=114,size=416x416"},
@@ -396,6 +396,10 @@ const struct option options[] = {
     {"size", 0, VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_size), "build.size", "WxH[:WxH:WxH]",
      "size of the images, if the model leaves it open; or the least, the usual and the greatest, "
      "such as 320x320:640x640:1280x1280: each is planned, and sizes between need no planning"},
+    {"calibrate", 0, VERB_BUILD, SECTION_IN, OPTION_TEXT, AT(build_calibrate), "build.calibrate",
+     "DIR|VIDEO",
+     "pictures of what the network will see, a folder or a video: 64 of them are run in float32, "
+     "and steps whose numbers FP16 is too narrow for stay in float32"},
 
     {"gt", 'g', VERB_EVAL, SECTION_IN, OPTION_LIST, AT(eval_gt), "eval.gt", "GT",
      "ground truth: a MOTChallenge file, a sequence's folder, or a folder of such folders"},

@@ -40,7 +40,7 @@ struct settings {
     struct text_list infer_inputs;
     const char      *infer_output;
     int              infer_repeat;
-    const char      *build_output, *build_batch, *build_size;
+    const char      *build_output, *build_batch, *build_size, *build_calibrate;
     bool             infer_optimise, infer_reference;
 
     /* bench */

@@ -531,7 +531,7 @@ sac_result sac_model_contract_read(const sac_model *model, const char *user,
     return res;
 }
 
-void sac_contract_expect(sac_model *model, const struct sac_model_contract *contract)
+void sac_contract_range(const struct sac_model_contract *contract, float *low_out, float *high_out)
 {
     float low = INFINITY, high = -INFINITY;
     for (int c = 0; c < 3; c++) {
@@ -540,6 +540,14 @@ void sac_contract_expect(sac_model *model, const struct sac_model_contract *cont
         low = fminf(low, fminf(black, white));
         high = fmaxf(high, fmaxf(black, white));
     }
+    *low_out = low;
+    *high_out = high;
+}
+
+void sac_contract_expect(sac_model *model, const struct sac_model_contract *contract)
+{
+    float low, high;
+    sac_contract_range(contract, &low, &high);
     sac_model_expect(model, low, high);
 }
 

@@ -15,12 +15,6 @@ struct sac_detector_params sac_detector_params_default(void)
 
 /* ---- creation ---- */
 
-static bool is_library(const char *head)
-{
-    size_t len = strlen(head);
-    return strchr(head, '/') || (len > 3 && !strcmp(head + len - 3, ".so"));
-}
-
 /* Models that no head reads, although the shapes of some look right, and those without boxes.
  */
 static sac_result check_head(struct sac_detector *det)
@@ -58,7 +52,7 @@ static sac_result choose_head(struct sac_detector *det, const char *wanted)
 {
     sac_context *ctx = det->dev->ctx;
     const char  *path = sac_model_path(det->model);
-    if (wanted && is_library(wanted)) {
+    if (wanted && sac_head_is_library(wanted)) {
         sac_result res = sac_head_library_open(ctx, wanted, &det->library);
         det->head = res == SAC_OK ? &det->library.head : NULL;
         return res;

@@ -133,6 +133,7 @@ struct sac_head_library {
     void           *handle;
     struct sac_head head;
 };
+bool       sac_head_is_library(const char *head); /* a file, not a name of the table */
 sac_result sac_head_library_open(sac_context *ctx, const char *path, struct sac_head_library *out);
 void       sac_head_library_close(struct sac_head_library *lib);
 /* Emit the boxes of one image, in pixels of the network's input, of at least in->score_min.
@@ -246,6 +247,8 @@ void sac_contract_describe_classes(const struct sac_model_contract *contract, co
                                    int count, char *out, size_t size);
 
 /* contract.c */
+/* What a picture's numbers are between. */
+void sac_contract_range(const struct sac_model_contract *contract, float *low, float *high);
 /* Tells the model what its pixels will be, once the contract is read. */
 void sac_contract_expect(sac_model *model, const struct sac_model_contract *contract);
 /* M.yaml of M.onnx, there or not, released by sac_free. NULL: a model of another name, or no

@@ -24,6 +24,12 @@ static sac_result check(sac_context *ctx, const char *path, const struct sac_hea
     return SAC_OK;
 }
 
+bool sac_head_is_library(const char *head)
+{
+    const size_t len = strlen(head);
+    return strchr(head, '/') || (len > 3 && !strcmp(head + len - 3, ".so"));
+}
+
 sac_result sac_head_library_open(sac_context *ctx, const char *path, struct sac_head_library *out)
 {
     /* dlopen searches the system for a name without a slash; ours is a file the user named. */

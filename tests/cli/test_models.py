@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from support import fails
+from support import FRAMES, fails
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 random = numpy.random.default_rng(7)
@@ -382,3 +382,33 @@ def test_inspect_names_what_fp16_is_too_narrow_for(saccade, program, tmp_path):
     assert len(report['wide_steps']) == 2 and "'enlarged'" in report['wide_steps'][0]
     assert 'in float32' not in saccade('inspect', model, '--device', 'cuda', '--precision', 'fp32', env=device).stdout
     assert 'in float32' not in saccade('inspect', model, '--device', 'cpu').stdout
+
+
+def test_build_calibrates_with_pictures_or_a_video(saccade, program, clip, video, tmp_path):
+    """On the device of the tests, which has FP16. What inspect tells of the plan, it tells on every device."""
+    folder = pathlib.Path(program).resolve().parents[2] / 'tests/engine'
+    if not (folder / 'libsaccade-cuda.so').exists():
+        pytest.skip('the plug-in of the tests is not built')
+    model = save(tmp_path / 'net.onnx',
+                 [helper.make_node('Mul', ['x', 'c'], ['large'], name='enlarged'),
+                  helper.make_node('Div', ['large', 'c'], ['d'], name='divided'),
+                  helper.make_node('GlobalAveragePool', ['d'], ['p']),
+                  helper.make_node('Flatten', ['p'], ['y'])],
+                 [value('x', ['n', 3, 32, 32])], [value('y', ['n', 3])], [('c', numpy.array([3e4], numpy.float32))])
+    env = {'SACCADE_PLUGIN_PATH': str(folder), 'SACCADE_CACHE': ''}
+    plan = tmp_path / 'net.plan'
+    for data, sample in (clip / 'img', '/img/'), (video, 'frame '):
+        run = saccade('build', model, '-o', plan, '--device', 'cuda', '--precision', 'fp16', '--calibrate', data, env=env)
+        assert run.returncode == 0, run.stderr
+        assert f'2 of 4 steps stay in float32 in FP16: calibrated on the CPU with {FRAMES} samples of {data}' in run.stderr
+        text = saccade('inspect', plan).stdout
+        assert re.search(rf'^calibrated  with {FRAMES} samples of {re.escape(str(data))}\n'
+                         rf"in float32  2 steps.*\n +layer 0 \(Mul 'enlarged'\): up to \S+ in .*{sample}.*\n +layer 1 \(Div ",
+                         text, re.M), text
+        report = json.loads(saccade('inspect', plan, '--json').stdout)
+        assert report['calibration'] == f'{FRAMES} samples of {data}' and len(report['wide_steps']) == 2
+    assert json.loads(saccade('inspect', model, '--json').stdout)['calibration'] is None
+    plan.unlink()
+    fails(saccade('build', model, '-o', plan, '--device', 'cuda', '--calibrate', model, env=env), 1, 'net.onnx: not a video')
+    fails(saccade('build', model, '-o', plan, '--device', 'cuda', '--calibrate', tmp_path / 'none', env=env), 1, 'none: No such')
+    assert not plan.exists()

@@ -52,6 +52,8 @@ static bool take_pages(sac_model *m, const void *bytes, size_t size, const char 
         sac_book_finish(&m->book);
         m->book = book;
     } else {
+        if (whole)
+            sac_book_take_calibration(&m->book, &book);
         sac_book_finish(&book);
     }
     return take;
@@ -112,7 +114,7 @@ static sac_result open_book(sac_model *m, const void *plan, size_t plan_size)
                 "measured in every run",
                 m->path);
     m->book_path = keeps ? sac_strdup(path) : NULL;
-    if (m->book_path && planned)
+    if (m->book_path && (planned || m->book.count))
         take_others_pages(m);
     else if (m->book_path)
         read_cache(m);
@@ -125,11 +127,28 @@ static bool has_book(const sac_model *m)
            !m->for_inspection && !(m->without.plan & SAC_WITHOUT_TRIALS);
 }
 
+/* Of a plan whose kernels are not asked for: what it says of precision. A book without keys is not
+ * kept. */
+static sac_result open_calibration(sac_model *m, const void *plan, size_t plan_size)
+{
+    struct sac_plan_book book = {.count = 0};
+    char                 why[160];
+    size_t               model = 0;
+    const bool           good = set_keys(m, &m->book);
+    if (good && sac_book_parse(plan, plan_size, &book, &model, why, sizeof why))
+        sac_book_take_calibration(&m->book, &book);
+    sac_book_finish(&book);
+    for (int k = 0; k < SAC_BOOK_KEYS; k++)
+        sac_book_drop_key(&m->book, (enum sac_book_key)k);
+    return good ? SAC_OK : no_memory(m);
+}
+
 sac_result sac_model_name_book(sac_model *m, const void *onnx, size_t size)
 {
     struct sac_start_span span;
     char                  hash[33];
-    if (!has_book(m))
+    const bool            is_plan = m->file_offset > 0;
+    if (!has_book(m) && !is_plan)
         return SAC_OK;
     sac_start_begin(&span, SAC_START_KEPT);
     sac_bytes_hash(onnx, size, hash);
@@ -141,7 +160,7 @@ sac_result sac_model_open_book(sac_model *m, const void *plan, size_t plan_size)
 {
     struct sac_start_span span;
     if (!has_book(m))
-        return SAC_OK;
+        return plan ? open_calibration(m, plan, plan_size) : SAC_OK;
     sac_start_begin(&span, SAC_START_KEPT);
     sac_result res = open_book(m, plan, plan_size);
     sac_start_end(&span);

@@ -11,6 +11,7 @@
 
 #include "base/outfile.h"
 #include "engine/model/build_shapes.h"
+#include "engine/model/calibration.h"
 #include "engine/model/difference.h"
 
 enum { RUNS = 20 };
@@ -23,6 +24,7 @@ struct build {
     struct sac_build_shapes shapes;
     sac_tensor            **in, **out; /* [ports] of the bucket, on the device */
     void                  **numbers;   /* [inputs] the same data in host memory */
+    int                     worst;     /* the sample of the calibration data to check with */
 };
 
 struct sac_build_params sac_build_params_default(void)
@@ -64,6 +66,8 @@ static sac_result load(struct build *b, sac_device *dev, const char *path)
                        b->model->why_fixed[0] ? ": " : "", b->model->why_fixed);
     if (res == SAC_OK)
         res = sac_build_shapes_check(b->model, &b->shapes);
+    if (res == SAC_OK && b->params.calibration) /* before anything takes long */
+        res = b->params.calibration->ops->prepare(b->params.calibration, b->reference);
     if (res != SAC_OK)
         return res;
     b->in = sac_calloc((size_t)b->model->graph->input_count, sizeof *b->in);
@@ -100,22 +104,74 @@ static void drop_tensors(struct build *b)
     }
 }
 
+/* The samples from the worst on. */
+static sac_result fill_with_samples(struct build *b, const struct sac_tensor_desc *desc)
+{
+    sac_calibration *cal = b->params.calibration;
+    const int        inputs = b->model->graph->input_count;
+    sac_tensor     **in = sac_calloc((size_t)inputs, sizeof(sac_tensor *));
+    int              samples;
+    bool             last;
+    sac_result       res = in ? cal->ops->rewind(cal) : no_memory(b);
+    for (int i = 0; i < b->worst && res == SAC_OK; i++) {
+        res = cal->ops->next(cal, desc, in);
+        for (int k = 0; k < inputs; k++)
+            sac_tensor_unref(&in[k]);
+    }
+    sac_free(in);
+    if (res == SAC_OK)
+        res = sac_calibration_gather(cal, b->reference, desc, b->numbers, &samples, &last);
+    if (res == SAC_EOS || (res == SAC_OK && !samples))
+        res = SAC_FAIL(b->ctx, SAC_ERR_IO, "calibration: %s has fewer samples than before",
+                       cal->name);
+    return res;
+}
+
+static sac_result describe_inputs(struct build *b, int batch, struct sac_build_size size,
+                                  struct sac_tensor_desc **out)
+{
+    const int               inputs = b->model->graph->input_count;
+    struct sac_tensor_desc *desc = sac_calloc((size_t)inputs, sizeof *desc);
+    sac_result              res = desc ? SAC_OK : no_memory(b);
+    for (int i = 0; i < inputs && res == SAC_OK; i++)
+        res = sac_build_input(b->model, &b->shapes, i, batch, size, &desc[i]);
+    *out = desc;
+    return res;
+}
+
 static sac_result make_input(struct build *b, int batch, struct sac_build_size size)
 {
-    sac_result res = SAC_OK;
+    const int               inputs = b->model->graph->input_count;
+    struct sac_tensor_desc *desc = NULL;
     drop_tensors(b);
-    for (int i = 0; i < b->model->graph->input_count && res == SAC_OK; i++) {
-        struct sac_tensor_desc desc;
-        res = sac_build_input(b->model, &b->shapes, i, batch, size, &desc);
-        if (res == SAC_OK)
-            res = sac_tensor_create(b->model->dev, &desc, "build", &b->in[i]);
-        if (res == SAC_OK && !(b->numbers[i] = sac_alloc((size_t)sac_tensor_desc_bytes(&desc))))
+    sac_result res = describe_inputs(b, batch, size, &desc);
+    for (int i = 0; i < inputs && res == SAC_OK; i++) {
+        res = sac_tensor_create(b->model->dev, &desc[i], "build", &b->in[i]);
+        if (res == SAC_OK && !(b->numbers[i] = sac_alloc((size_t)sac_tensor_desc_bytes(&desc[i]))))
             res = no_memory(b);
-        if (res != SAC_OK)
-            return res;
-        fill(&desc, b->numbers[i], b->params.seed + (uint32_t)i);
+    }
+    if (res == SAC_OK && b->params.calibration)
+        res = fill_with_samples(b, desc);
+    for (int i = 0; i < inputs && res == SAC_OK; i++) {
+        if (!b->params.calibration)
+            fill(&desc[i], b->numbers[i], b->params.seed + (uint32_t)i);
         res = sac_tensor_upload(b->in[i], b->numbers[i]);
     }
+    sac_free(desc);
+    return res;
+}
+
+/* With the usual size: sizes differ less in their numbers than pictures do. */
+static sac_result calibrate(struct build *b)
+{
+    const struct sac_build_size usual = {b->params.width, b->params.height};
+    struct sac_tensor_desc     *desc = NULL;
+    if (!b->params.calibration)
+        return SAC_OK;
+    sac_result res = describe_inputs(b, 1, usual, &desc);
+    if (res == SAC_OK)
+        res = sac_model_calibrate(b->model, b->params.calibration, desc, &b->worst);
+    sac_free(desc);
     return res;
 }
 
@@ -278,13 +334,17 @@ static sac_result over_limit(struct build *b, const struct sac_build_bucket *buc
     if (bucket->width)
         snprintf(size, sizeof size, " of %dx%d", bucket->width, bucket->height);
     find_suspects(b, bucket->limit, steps, sizeof steps);
-    return SAC_FAIL(
-        b->ctx, SAC_ERR_FORMAT,
-        "%s: with batch %d%s it is off by %.2g of a channel's largest number, and %s may be off by "
-        "%g; %s%s",
-        b->model->path, bucket->batch, size, bucket->error,
-        sac_precision_name(b->model->params.precision), bucket->limit, steps,
-        mend[b->model->params.precision]);
+    return SAC_FAIL(b->ctx, SAC_ERR_FORMAT,
+                    "%s: with batch %d%s%s%s it is off by %.2g of a channel's largest number, and "
+                    "%s may be off "
+                    "by %g; %s%s%s",
+                    b->model->path, bucket->batch, size, b->params.calibration ? " on " : "",
+                    b->params.calibration ? b->params.calibration->name : "", bucket->error,
+                    sac_precision_name(b->model->params.precision), bucket->limit, steps,
+                    mend[b->model->params.precision],
+                    b->model->params.precision == SAC_PRECISION_FP16 && !b->params.calibration
+                        ? ", or with --calibrate and pictures of what it will see"
+                        : "");
 }
 
 static sac_result build_buckets(struct build *b,
@@ -367,6 +427,8 @@ sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_b
                        "%s: its weights are in other files, and a plan holds its whole model; "
                        "run it as it is, the cache keeps its plans too",
                        b.model->path);
+    if (res == SAC_OK)
+        res = calibrate(&b);
     if (res == SAC_OK)
         res = build_buckets(&b, on_bucket, user);
     if (res == SAC_OK)

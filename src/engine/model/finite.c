@@ -87,5 +87,7 @@ void sac_finite_say(struct sac_finite *f, sac_context *ctx, const char *path,
     sac_log(ctx, SAC_LOG_WARN,
             "%s: the network gave numbers that are NaN or infinite%s; what is made of them is not "
             "to be trusted%s",
-            path, half ? " in FP16" : "", half ? ": try --precision tf32 or fp32" : "");
+            path, half ? " in FP16" : "",
+            half ? ": try --precision tf32 or fp32, or build a plan with --calibrate and such input"
+                 : "");
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/model/model.h"
+#include "engine/model/ranges.h"
 
 /* The shapes for inspecting a model: open dims are 1. */
 static struct sac_operand *default_shapes(const sac_model *m)
@@ -237,6 +237,8 @@ void sac_model_inspect(sac_model *m, struct sac_model_info *out)
     if (plan)
         note_plan(m, plan);
     sac_error_clear(m->ctx);
+    sac_model_list_ranges(m);
+    m->info.calibration = m->calibration;
     m->info.wide_steps = m->wide_count ? m->wide_steps : NULL;
     m->info.wide_step_count = m->wide_count;
     *out = m->info;

@@ -40,7 +40,7 @@ static sac_result refuse_others(sac_model *m, const void *bytes, size_t size)
     if (size == 0)
         return SAC_FAIL(m->ctx, SAC_ERR_FORMAT, "the file is empty");
     if (ends_with(m->path, ".engine") || ends_with(m->path, ".trt") ||
-        (size >= 4 && memcmp(bytes, "ptrt", 4) == 0))
+        (size >= 4 && (memcmp(bytes, "ptrt", 4) == 0 || memcmp(bytes, "ftrt", 4) == 0)))
         return SAC_FAIL(m->ctx, SAC_ERR_FORMAT,
                         "it is a TensorRT engine, which fits one GPU and one TensorRT version; "
                         "bring the ONNX file that it was built from");

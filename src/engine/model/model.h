@@ -3,12 +3,12 @@
  *
  * Opening one (model.c) reads the file, folds constants, frees the batch and runs the passes. A run
  * (run.c) checks the tensors, finds or makes the plan of their shapes (plans.c, with the choices of
- * the book, book.c; in FP16 ranges.c says which steps that is too narrow for) and runs it; where
- * the batch is fixed, a stack runs one by one (batch.c). native.c is for callers that take tensors
- * in the kernels' layout. endings.c tells what the numbers of an output are, inspect.c what a model
- * holds, cost.c what its steps move and compute, time.c how long its runs take, rates.c what the
- * device can do; build.c writes a .plan, shipped.c finds the models that come with saccade,
- * without.c leaves optimisations out.
+ * the book, book.c; in FP16 ranges.c says which steps that is too narrow for, by what watch.c sees)
+ * and runs it; where the batch is fixed, a stack runs one by one (batch.c). native.c is for callers
+ * that take tensors in the kernels' layout. endings.c tells what the numbers of an output are,
+ * inspect.c what a model holds, cost.c what its steps move and compute, time.c how long its runs
+ * take, rates.c what the device can do; build.c writes a .plan, calibrate.c shows it real data,
+ * shipped.c finds the models that come with saccade, without.c leaves optimisations out.
  */
 #ifndef SAC_ENGINE_MODEL_MODEL_H
 #define SAC_ENGINE_MODEL_MODEL_H
@@ -118,8 +118,9 @@ struct sac_model {
     float        low, high;  /* of input 0, where the caller knows it; else both 0 */
     const char **wide_steps; /* [wide_count], for people */
     int          wide_count;
-    bool         asked;    /* the caller named a precision */
-    bool         checking; /* temporary plans: nothing is measured or kept */
+    const char  *calibration; /* what told them, for people; NULL: noise */
+    bool         asked;       /* the caller named a precision */
+    bool         checking;    /* temporary plans: nothing is measured or kept */
 };
 
 /* book.c. First its name, the hash of the model's bytes, which needs no device; then what is kept

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which steps FP16 is too narrow for. float16 ends at 65504 and is coarse below 6.1e-5, and a sum
  * over thousands of tokens, or a variance, leaves that range in a network whose outputs are small.
- * So the graph runs once on the CPU in float32, and every value whose numbers come near the upper
- * end stays in float32, or near the lower one where something is divided by them: the steps that
- * make it and those that read it.
+ * So the graph runs on the CPU in float32 (watch.c), on noise or on calibration data (calibrate.c),
+ * and every value whose numbers come near the upper end stays in float32, or near the lower one
+ * where something is divided by them: the steps that make it and those that read it.
  *
  * Constants are not looked at: kernels read the small ones in float32, and weights are small. */
 #include <ctype.h>
@@ -13,82 +13,16 @@
 #include <string.h>
 
 #include "base/start.h"
-#include "engine/model/model.h"
+#include "engine/model/ranges.h"
 
-/* Noise is not all that a network will see: eight times less than float16's largest. */
+/* What was seen, noise or some pictures, is not all that a network will see: eight times less than
+ * float16's largest. */
 static const float LARGEST = 65504.0f / 8;
 /* A value that is small throughout: more than half of its numbers are below float16's least normal
  * one, and none is more than sixteen times that. */
 static const float SMALL = 16 * 6.103515625e-5f;
 
-struct range {
-    float   most;         /* the largest magnitude */
-    int64_t some, little; /* numbers that are not 0; of them those below the least normal one */
-    bool    leaves;       /* it must be kept in float32 */
-};
-
-struct watch {
-    sac_model    *model;
-    struct range *ranges; /* [id_count], by value id */
-};
-
-/* ---- looking ---- */
-
-/* Below -1e8 nobody computes: such numbers stand for minus infinity in masks, which float16 has. By
- * their bits, whose order is that of the magnitudes, in pieces that the compiler makes vectors of.
- */
-static void look_at(struct range *r, const float *numbers, int64_t count)
-{
-    enum { PIECE = 4096, LEAST_NORMAL = 0x38800000, MASK = 0x4cbebc20 };
-    int32_t most = 0;
-    for (int64_t from = 0; from < count; from += PIECE) {
-        const int64_t n = SAC_MIN(count - from, (int64_t)PIECE);
-        int32_t       bits[PIECE], some = 0, little = 0;
-        memcpy(bits, numbers + from, (size_t)n * sizeof *bits);
-        for (int64_t i = 0; i < n; i++) {
-            const int32_t size = bits[i] & 0x7fffffff,
-                          kept = ((bits[i] < 0) & (size > MASK)) ? 0 : size;
-            most = SAC_MAX(most, kept);
-            some += kept > 0;
-            little += (kept > 0) & (kept < LEAST_NORMAL);
-        }
-        r->some += some;
-        r->little += little;
-    }
-    float magnitude;
-    memcpy(&magnitude, &most, sizeof magnitude);
-    if (!isnan(r->most) && !(magnitude <= r->most))
-        r->most = magnitude;
-}
-
-/* A part of a wider value lies there pixel by pixel. */
-static void look_at_part(struct range *r, const struct sac_value_slot *s, const float *numbers)
-{
-    int64_t pixels = 1;
-    for (int d = 2; d < s->desc.rank; d++)
-        pixels *= s->desc.dims[d];
-    for (int64_t n = 0; n < s->desc.dims[0]; n++)
-        for (int64_t p = 0; p < pixels; p++)
-            look_at(r, numbers + n * s->sample + p * s->pixel, s->desc.dims[1]);
-}
-
-static void look_at_step(void *user, const struct sac_plan *plan, const struct sac_step *step)
-{
-    struct watch *w = user;
-    for (int k = step->in_count; k < step->in_count + step->out_count; k++) {
-        const struct sac_value_slot *s = step->slots[k] < 0 ? NULL : &plan->slots[step->slots[k]];
-        if (!s || s->value < 0 || s->desc.dtype != SAC_F32 || sac_layout_is_half(s->layout))
-            continue;
-        struct range *r = &w->ranges[s->value];
-        const float  *numbers = plan->address[step->slots[k]];
-        if (s->parent >= 0 && s->pixel > 0)
-            look_at_part(r, s, numbers);
-        else
-            look_at(r, numbers, sac_operand_elements(&s->desc));
-    }
-}
-
-/* ---- a run ---- */
+/* ---- noise ---- */
 
 /* About normal; pictures are smooth between, as a network's first layers answer to areas. */
 static float noise(uint32_t *seed)
@@ -138,81 +72,50 @@ static void fill(const struct sac_model *m, int input, struct sac_operand *o)
     }
 }
 
-static struct sac_tensor_desc desc_of(const struct sac_operand *o)
-{
-    struct sac_tensor_desc desc = {.dtype = o->dtype, .rank = o->rank};
-    memcpy(desc.shape, o->dims, sizeof desc.shape);
-    return desc;
-}
-
-static sac_result make_input(const struct watch *w, sac_device *cpu, int i,
+static sac_result make_input(const sac_model *m, sac_device *cpu, int i,
                              const struct sac_operand *shape, sac_tensor **out)
 {
-    const struct sac_tensor_desc desc = desc_of(shape);
-    struct sac_operand           o = *shape;
-    const sac_result             res = sac_tensor_create(cpu, &desc, "ranges", out);
+    struct sac_tensor_desc desc = {.dtype = shape->dtype, .rank = shape->rank};
+    struct sac_operand     o = *shape;
+    memcpy(desc.shape, shape->dims, sizeof desc.shape);
+    const sac_result res = sac_tensor_create(cpu, &desc, "ranges", out);
     if (res != SAC_OK)
         return res;
     o.data = sac_tensor_data(*out);
-    fill(w->model, i, &o);
+    fill(m, i, &o);
     return SAC_OK;
 }
 
-static sac_result run_plan(struct watch *w, sac_device *cpu, struct sac_plan *plan,
-                           const struct sac_operand *shapes)
+static sac_result watch_noise(sac_model *m, const struct sac_operand *shapes,
+                              struct sac_range *ranges)
 {
-    const struct sac_graph *g = w->model->graph;
-    struct sac_buffer      *activations = NULL;
-    sac_tensor            **tensors =
-        sac_calloc((size_t)(g->input_count + g->output_count) + 1, sizeof(sac_tensor *));
-    sac_result res =
-        tensors ? SAC_OK : SAC_FAIL(w->model->ctx, SAC_ERR_MEMORY, "no memory to watch its ranges");
-    for (int i = 0; i < g->input_count && res == SAC_OK; i++)
-        res = make_input(w, cpu, i, &shapes[i], &tensors[i]);
-    if (res == SAC_OK && plan->activation_bytes)
-        res = sac_buffer_create(cpu, plan->activation_bytes, "ranges", &activations);
+    const int        inputs = m->graph->input_count;
+    sac_tensor     **in = sac_calloc((size_t)inputs + 1, sizeof(sac_tensor *));
+    struct sac_watch w = {.model = NULL};
+    sac_result       res =
+        in ? SAC_OK : SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory to watch its ranges");
     if (res == SAC_OK)
-        res = sac_plan_run(plan, NULL, activations ? sac_buffer_data(activations) : NULL, tensors,
-                           tensors + g->input_count);
-    for (int i = 0; tensors && i < g->input_count + g->output_count; i++)
-        sac_tensor_unref(&tensors[i]);
-    sac_free(tensors);
-    sac_buffer_unref(&activations);
+        res = sac_watch_open(&w, m, shapes, ranges);
+    for (int i = 0; i < inputs && res == SAC_OK; i++)
+        res = make_input(m, w.cpu, i, &shapes[i], &in[i]);
+    if (res == SAC_OK)
+        res = sac_watch_run(&w, in, -1);
+    for (int i = 0; in && i < inputs; i++)
+        sac_tensor_unref(&in[i]);
+    sac_free(in);
+    sac_watch_close(&w);
     return res;
 }
-
-/* On the CPU, so that it works before anything is planned, and next to nothing is: its kernels try
- * no variants. */
-static sac_result run(struct watch *w, const struct sac_operand *shapes)
-{
-    const struct sac_model        *m = w->model;
-    const struct sac_device_params dev_params = {.threads = m->dev->params.threads};
-    const struct sac_plan_params   params = {.memory_limit = m->params.memory_limit_bytes,
-                                             .precision = SAC_PRECISION_FP32,
-                                             .watch = look_at_step,
-                                             .watcher = w};
-    struct sac_plan               *plan = NULL;
-    sac_device                    *cpu = NULL;
-    sac_result                     res = sac_device_open(m->ctx, "cpu", &dev_params, &cpu);
-    if (res == SAC_OK)
-        res = sac_plan_create(cpu, m->graph, shapes, &params, &plan);
-    if (res == SAC_OK)
-        res = run_plan(w, cpu, plan, shapes);
-    sac_plan_destroy(&plan);
-    sac_device_unref(&cpu);
-    return res;
-}
-
 /* ---- what it means ---- */
 
-static bool is_large(const struct range *r)
+static bool is_large(const struct sac_range *r)
 {
     return !(r->most <= LARGEST);
 }
 
 /* Small throughout. Where such numbers are only added or multiplied, they lose no more than what is
  * beside them. */
-static bool is_small(const struct range *r)
+static bool is_small(const struct sac_range *r)
 {
     return r->some && r->little * 2 > r->some && r->most < SMALL;
 }
@@ -237,7 +140,7 @@ static bool magnifies(const struct sac_node *n, int input)
 }
 
 /* Finds the values that must be kept in float32. */
-static void judge(const struct sac_graph *g, struct range *ranges)
+static void judge(const struct sac_graph *g, struct sac_range *ranges)
 {
     for (int i = 0; i < g->id_count; i++)
         ranges[i].leaves = is_large(&ranges[i]);
@@ -249,13 +152,22 @@ static void judge(const struct sac_graph *g, struct range *ranges)
         }
 }
 
-/* Says of a step what its numbers are, and keeps the sentence; *count of them so far. */
-static void name_step(sac_model *m, const struct sac_node *n, const struct range *r)
+/* The sample's name, as a plan keeps it; NULL: it was noise. */
+static const char *sample_name(const sac_model *m, int sample)
 {
-    char label[256], text[400];
-    snprintf(text, sizeof text, "%s: up to %.3g, %.0f %% of it below float16's least",
-             sac_node_label(n, label, sizeof label), (double)r->most,
-             r->some ? 100.0 * (double)r->little / (double)r->some : 0.0);
+    const struct sac_book_page *page = sac_book_find(&m->book, SAC_BOOK_CALIBRATION);
+    const bool                  known = page && sample >= 0 && (size_t)sample + 1 < page->count;
+    return known ? page->choices[sample + 1] : NULL;
+}
+
+/* Says of a step what its numbers are, and keeps the sentence. */
+static void name_step(sac_model *m, const struct sac_node *n, const struct sac_range *r)
+{
+    char        label[256], text[1024];
+    const char *sample = sample_name(m, r->sample);
+    snprintf(text, sizeof text, "%s: up to %.3g%s%s, %.0f %% of it below float16's least",
+             sac_node_label(n, label, sizeof label), (double)r->most, sample ? " in " : "",
+             sample ? sample : "", r->some ? 100.0 * (double)r->little / (double)r->some : 0.0);
     char *kept = sac_arena_strndup(&m->memory, text, strlen(text));
     if (kept)
         m->wide_steps[m->wide_count++] = kept;
@@ -263,18 +175,19 @@ static void name_step(sac_model *m, const struct sac_node *n, const struct range
 }
 
 /* Marks the steps that make or read a value that leaves the range. False: no memory. */
-static bool mark(sac_model *m, struct range *ranges)
+static bool mark(sac_model *m, struct sac_range *ranges)
 {
     const struct sac_graph *g = m->graph;
     char                   *wide = sac_arena_alloc(&m->memory, (size_t)g->id_count);
+    m->wide_count = 0;
     m->wide_steps = sac_arena_alloc(&m->memory, (g->node_count + 1) * sizeof *m->wide_steps);
     if (!wide || !m->wide_steps)
         return false;
     judge(g, ranges);
     memset(wide, 0, (size_t)g->id_count);
     for (size_t i = 0; i < g->node_count; i++) {
-        const struct sac_node *n = g->nodes[i];
-        const struct range    *worst = NULL;
+        const struct sac_node  *n = g->nodes[i];
+        const struct sac_range *worst = NULL;
         for (int k = 0; k < n->output_count + n->input_count; k++) {
             const struct sac_value *v =
                 k < n->output_count ? n->outputs[k] : n->inputs[k - n->output_count];
@@ -286,7 +199,7 @@ static bool mark(sac_model *m, struct range *ranges)
         wide[n->outputs[0]->id] = 1;
         name_step(m, n, worst);
     }
-    if (m->wide_count)
+    if (m->wide_count && m->params.precision == SAC_PRECISION_FP16)
         m->wide = wide;
     return true;
 }
@@ -295,27 +208,34 @@ static bool mark(sac_model *m, struct range *ranges)
 
 /* A page of its own: by value id the range of what leaves float16's, and the value's name, by which
  * a page of another version of the graph is known. */
-static void page_name(const sac_model *m, char *out, size_t size)
+static void noise_page(const sac_model *m, char *out, size_t size)
 {
     const int at = snprintf(out, size, "ranges %g %g", (double)m->low, (double)m->high);
     if (m->fixed_name)
         snprintf(out + at, size - (size_t)at, " %g", m->fixed_value);
 }
 
-static void write_range(const struct sac_value *v, const struct range *r, char *out, size_t size)
+/* It must not break its line. */
+static void tame(char *text)
 {
-    snprintf(out, size, "%.9g %lld %lld %.300s", (double)r->most, (long long)r->some,
-             (long long)r->little, v->name ? v->name : "");
-    for (char *c = out; *c; c++)
-        if (iscntrl((unsigned char)*c)) /* it must not break its line */
-            *c = '?';
+    for (; *text; text++)
+        if (iscntrl((unsigned char)*text))
+            *text = '?';
 }
 
-static bool read_range(const struct sac_value *v, const char *text, struct range *r)
+static void write_range(const struct sac_value *v, const struct sac_range *r, char *out,
+                        size_t size)
+{
+    snprintf(out, size, "%.9g %lld %lld %d %.300s", (double)r->most, (long long)r->some,
+             (long long)r->little, r->sample, v->name ? v->name : "");
+    tame(out);
+}
+
+static bool read_range(const struct sac_value *v, const char *text, struct sac_range *r)
 {
     char      again[SAC_KERNEL_CHOICE_MAX];
     long long some = 0, little = 0;
-    if (sscanf(text, "%f %lld %lld ", &r->most, &some, &little) != 3)
+    if (sscanf(text, "%f %lld %lld %d ", &r->most, &some, &little, &r->sample) != 4)
         return false;
     r->some = some;
     r->little = little;
@@ -323,12 +243,11 @@ static bool read_range(const struct sac_value *v, const char *text, struct range
     return strcmp(again, text) == 0;
 }
 
-static bool read_page(const sac_model *m, struct range *ranges)
+static bool read_page(const sac_model *m, const char *name, struct sac_range *ranges)
 {
-    char text[96];
-    page_name(m, text, sizeof text);
-    const struct sac_book_page *page = sac_book_find(&m->book, text);
+    const struct sac_book_page *page = sac_book_find(&m->book, name);
     size_t                      found = 0, wanted = 0;
+    memset(ranges, 0, (size_t)m->graph->id_count * sizeof *ranges);
     if (!page)
         return false;
     for (size_t i = 0; i < page->count; i++)
@@ -342,14 +261,12 @@ static bool read_page(const sac_model *m, struct range *ranges)
     return found == wanted;
 }
 
-static void write_page(sac_model *m, const struct range *ranges)
+static bool write_page(sac_model *m, const char *name, const struct sac_range *ranges)
 {
     const struct sac_graph *g = m->graph;
     const size_t            ids = (size_t)g->id_count;
-    char                    name[96];
     char                  **choices = sac_calloc(ids, sizeof *choices);
     bool                    good = choices != NULL;
-    page_name(m, name, sizeof name);
     for (size_t i = 0; i < g->node_count && good; i++)
         for (int k = 0; k < g->nodes[i]->output_count && good; k++) {
             const struct sac_value *v = g->nodes[i]->outputs[k];
@@ -359,22 +276,105 @@ static void write_page(sac_model *m, const struct range *ranges)
             write_range(v, &ranges[v->id], text, sizeof text);
             good = (choices[v->id] = sac_strdup(text)) != NULL;
         }
-    if (good && sac_book_write(&m->book, name, (const char *const *)choices, ids))
-        sac_model_save_book(m);
+    good = good && sac_book_write(&m->book, name, (const char *const *)choices, ids);
     for (size_t i = 0; choices && i < ids; i++)
         sac_free(choices[i]);
     sac_free(choices);
+    return good;
+}
+
+/* ---- calibration ---- */
+
+/* A plan has two pages of it: what the data was, followed by the samples' names, and the ranges. */
+static bool write_calibration(sac_model *m, const struct sac_calibrated *seen)
+{
+    const size_t count = (size_t)seen->count + 1;
+    char       **lines = sac_calloc(count, sizeof *lines);
+    bool         good = lines != NULL;
+    for (size_t i = 0; i < count && good; i++) {
+        lines[i] = i == 0 ? sac_asprintf("%.9g %.9g %d %.300s", (double)seen->low,
+                                         (double)seen->high, seen->count, seen->name)
+                          : sac_asprintf("%.300s", seen->samples[i - 1]);
+        good = lines[i] != NULL;
+        if (good)
+            tame(lines[i]);
+    }
+    good =
+        good && sac_book_write(&m->book, SAC_BOOK_CALIBRATION, (const char *const *)lines, count);
+    for (size_t i = 0; lines && i < count; i++)
+        sac_free(lines[i]);
+    sac_free(lines);
+    return good;
+}
+
+/* Of the data; false: the model is not of a calibrated plan. name points into the page. */
+static bool read_calibration(const sac_model *m, struct sac_calibrated *out)
+{
+    const struct sac_book_page *page = sac_book_find(&m->book, SAC_BOOK_CALIBRATION);
+    int                         at = 0;
+    *out = (struct sac_calibrated){.count = 0};
+    if (!page || !page->count || !page->choices[0] ||
+        sscanf(page->choices[0], "%f %f %d %n", &out->low, &out->high, &out->count, &at) != 3 ||
+        !at)
+        return false;
+    out->name = page->choices[0] + at;
+    return true;
+}
+
+/* For people: "64 samples of night/". */
+static void note_calibration(sac_model *m, const struct sac_calibrated *seen)
+{
+    char text[400];
+    snprintf(text, sizeof text, "%d sample%s of %s", seen->count, seen->count == 1 ? "" : "s",
+             seen->name);
+    m->calibration = sac_arena_strndup(&m->memory, text, strlen(text));
+}
+
+/* The ranges of a calibrated plan, where they are for this model, fed so. */
+static bool read_calibrated(sac_model *m, struct sac_range *ranges)
+{
+    struct sac_calibrated seen;
+    if (m->fixed_name || !read_calibration(m, &seen) || !read_page(m, SAC_BOOK_CALIBRATED, ranges))
+        return false;
+    const bool known = m->high > m->low && seen.high > seen.low;
+    if (known && (m->low != seen.low || m->high != seen.high)) {
+        sac_log(m->ctx, SAC_LOG_WARN,
+                "%s: it was calibrated with pictures as numbers from %g to %g, and they are from "
+                "%g to %g now: noise is used instead",
+                m->path, (double)seen.low, (double)seen.high, (double)m->low, (double)m->high);
+        return false;
+    }
+    note_calibration(m, &seen);
+    return true;
+}
+
+bool sac_model_take_ranges(sac_model *m, struct sac_range *ranges,
+                           const struct sac_calibrated *seen)
+{
+    if (!write_calibration(m, seen) || !mark(m, ranges))
+        return false;
+    note_calibration(m, seen);
+    m->watched = true;
+    return write_page(m, SAC_BOOK_CALIBRATED, ranges);
+}
+
+void sac_model_list_ranges(sac_model *m)
+{
+    struct sac_range *ranges = sac_calloc((size_t)m->graph->id_count + 1, sizeof *ranges);
+    if (ranges && !m->watched && !m->calibration && read_calibrated(m, ranges))
+        mark(m, ranges);
+    sac_free(ranges);
 }
 
 /* ---- the whole ---- */
 
 /* With a batch of 1 where it is open, unless the network does not take that. */
-static sac_result run_small(struct watch *w, const struct sac_operand *shapes)
+static sac_result watch_small(sac_model *m, const struct sac_operand *shapes,
+                              struct sac_range *ranges)
 {
-    const struct sac_model *m = w->model;
-    const int               inputs = m->graph->input_count;
-    struct sac_operand     *small = sac_calloc((size_t)inputs + 1, sizeof *small);
-    bool                    smaller = false;
+    const int           inputs = m->graph->input_count;
+    struct sac_operand *small = sac_calloc((size_t)inputs + 1, sizeof *small);
+    bool                smaller = false;
     for (int i = 0; i < inputs && small; i++) {
         small[i] = shapes[i];
         if (small[i].rank > 0 && small[i].dims[0] > 1 &&
@@ -383,24 +383,25 @@ static sac_result run_small(struct watch *w, const struct sac_operand *shapes)
             smaller = true;
         }
     }
-    sac_result res = small && smaller ? run(w, small) : SAC_ERR_FORMAT;
+    sac_result res = small && smaller ? watch_noise(m, small, ranges) : SAC_ERR_FORMAT;
     if (res != SAC_OK)
-        res = run(w, shapes);
+        res = watch_noise(m, shapes, ranges);
     sac_free(small);
     return res;
 }
 
-static void find(sac_model *m, const struct sac_operand *shapes, struct range *ranges)
+static void find(sac_model *m, const struct sac_operand *shapes, struct sac_range *ranges)
 {
-    struct watch  w = {.model = m, .ranges = ranges};
     const bool    keeps = m->book.key[SAC_BOOK_MODEL] != NULL;
     const int64_t begun = sac_time_ns();
-    if (keeps && read_page(m, ranges)) {
+    char          page[96];
+    noise_page(m, page, sizeof page);
+    if (read_calibrated(m, ranges) || (keeps && read_page(m, page, ranges))) {
         mark(m, ranges);
         return;
     }
     memset(ranges, 0, (size_t)m->graph->id_count * sizeof *ranges);
-    const sac_result res = run_small(&w, shapes);
+    const sac_result res = watch_small(m, shapes, ranges);
     sac_error_clear(m->ctx);
     if (res != SAC_OK || !mark(m, ranges)) {
         sac_log(m->ctx, SAC_LOG_DEBUG, "%s: the ranges of its numbers could not be watched",
@@ -417,8 +418,8 @@ static void find(sac_model *m, const struct sac_operand *shapes, struct range *r
         sac_log(m->ctx, SAC_LOG_DEBUG,
                 "%s: its numbers are in FP16's range; watched on the CPU in %.2f s", m->path,
                 seconds);
-    if (keeps)
-        write_page(m, ranges);
+    if (keeps && write_page(m, page, ranges))
+        sac_model_save_book(m);
 }
 
 void sac_model_find_ranges(sac_model *m, const struct sac_operand *shapes)
@@ -427,7 +428,7 @@ void sac_model_find_ranges(sac_model *m, const struct sac_operand *shapes)
         m->partial)
         return;
     m->watched = true;
-    struct range         *ranges = sac_calloc((size_t)m->graph->id_count + 1, sizeof *ranges);
+    struct sac_range     *ranges = sac_calloc((size_t)m->graph->id_count + 1, sizeof *ranges);
     struct sac_start_span span;
     sac_start_begin(&span, SAC_START_RANGES);
     if (ranges)

@@ -51,6 +51,12 @@ bool sac_book_set_key(struct sac_plan_book *book, enum sac_book_key key, const c
     return copy != NULL;
 }
 
+void sac_book_drop_key(struct sac_plan_book *book, enum sac_book_key key)
+{
+    sac_free(book->key[key]);
+    book->key[key] = NULL;
+}
+
 enum sac_book_key sac_book_differs(const struct sac_plan_book *a, const struct sac_plan_book *b)
 {
     int k = 0;
@@ -161,10 +167,19 @@ static bool page_set(struct sac_book_page *page, size_t number, int value, const
     return page->choices[number] != NULL;
 }
 
-void sac_book_take(struct sac_plan_book *book, struct sac_plan_book *from)
+static bool is_calibration(const struct sac_book_page *page)
+{
+    return strcmp(page->shapes, SAC_BOOK_CALIBRATION) == 0 ||
+           strcmp(page->shapes, SAC_BOOK_CALIBRATED) == 0;
+}
+
+/* Moves the pages that the book lacks. */
+static void take_pages(struct sac_plan_book *book, struct sac_plan_book *from,
+                       bool only_calibration)
 {
     for (size_t i = 0; i < from->count && book->count < PAGES_MAX;) {
-        if (page_of(book, from->pages[i].shapes) ||
+        if ((only_calibration && !is_calibration(&from->pages[i])) ||
+            page_of(book, from->pages[i].shapes) ||
             !sac_grow((void **)&book->pages, &book->cap, book->count + 1, sizeof *book->pages)) {
             i++;
             continue;
@@ -174,13 +189,32 @@ void sac_book_take(struct sac_plan_book *book, struct sac_plan_book *from)
     }
 }
 
+void sac_book_take(struct sac_plan_book *book, struct sac_plan_book *from)
+{
+    take_pages(book, from, false);
+}
+
+void sac_book_take_calibration(struct sac_plan_book *book, struct sac_plan_book *from)
+{
+    static const enum sac_book_key same[] = {SAC_BOOK_MODEL, SAC_BOOK_OPTIONS, SAC_BOOK_VERSION};
+    for (size_t i = 0; i < SAC_COUNT(same); i++)
+        if (!book->key[same[i]] || !from->key[same[i]] ||
+            strcmp(book->key[same[i]], from->key[same[i]]) != 0)
+            return;
+    take_pages(book, from, true);
+}
+
 /* A book that has more pages would not be read again. */
 static void make_room(struct sac_plan_book *book, const char *shapes)
 {
+    size_t first = 0;
     if (book->count < PAGES_MAX || page_of(book, shapes))
         return;
-    page_finish(&book->pages[0]);
-    memmove(book->pages, book->pages + 1, --book->count * sizeof *book->pages);
+    while (is_calibration(&book->pages[first]))
+        first++;
+    page_finish(&book->pages[first]);
+    memmove(book->pages + first, book->pages + first + 1,
+            (--book->count - first) * sizeof *book->pages);
 }
 
 bool sac_book_note(struct sac_plan_book *book, const char *shapes, const struct sac_plan *plan)
@@ -249,6 +283,8 @@ char *sac_book_text(const struct sac_plan_book *book, size_t model_bytes, size_t
     for (int k = 0; k < SAC_BOOK_KEYS; k++)
         fprintf(f, "key %s %s\n", key_names[k], book->key[k] ? book->key[k] : "");
     for (size_t i = 0; i < book->count; i++) {
+        if (!model_bytes && is_calibration(&book->pages[i]))
+            continue;
         fprintf(f, "shapes %s\n", book->pages[i].shapes);
         for (size_t c = 0; c < book->pages[i].count; c++)
             write_choice(f, &book->pages[i], c);

@@ -19,6 +19,12 @@ enum sac_book_key {
     SAC_BOOK_KEYS
 };
 
+/* Pages of a calibrated .plan: the data, and what was seen of each value (model/ranges.c). They do
+ * not depend on the device, and are not kept in the cache: who runs the model itself did not ask
+ * for them. */
+#define SAC_BOOK_CALIBRATION "calibration"
+#define SAC_BOOK_CALIBRATED  "ranges calibrated"
+
 struct sac_book_page {
     char  *shapes;  /* "float32[1,3,416,416]", inputs in order */
     char **choices; /* by number of the kernel step; NULL entries: nothing was chosen */
@@ -42,6 +48,7 @@ bool sac_book_set_key(struct sac_plan_book *book, enum sac_book_key key,
                       const char *value); /* false:
                                              memory
                                            */
+void sac_book_drop_key(struct sac_plan_book *book, enum sac_book_key key);
 /* The first key in which they differ, or SAC_BOOK_KEYS. */
 enum sac_book_key sac_book_differs(const struct sac_plan_book *a, const struct sac_plan_book *b);
 const char       *sac_book_key_name(enum sac_book_key key);
@@ -52,6 +59,9 @@ void sac_bytes_hash(const void *bytes, size_t size, char out[33]);
 const struct sac_book_page *sac_book_find(const struct sac_plan_book *book, const char *shapes);
 /* Moves the pages that the book lacks from the other to it. */
 void sac_book_take(struct sac_plan_book *book, struct sac_plan_book *from);
+/* Of the same model and options for another device, library or precision, only what does not depend
+ * on these. */
+void sac_book_take_calibration(struct sac_plan_book *book, struct sac_plan_book *from);
 /* Stores what the plan's kernels chose, replacing the page of these shapes. With too many pages the
  * first is dropped. False: no memory. */
 bool sac_book_note(struct sac_plan_book *book, const char *shapes, const struct sac_plan *plan);
@@ -82,7 +92,8 @@ bool sac_book_recognise(const void *bytes, size_t size);
 bool sac_book_parse(const void *bytes, size_t size, struct sac_plan_book *out, size_t *model,
                     char *why, size_t why_size);
 /* The file's text (free with sac_free), to be followed by model_bytes of a model; of none, as in
- * the cache: without the range, which was asked for in a .plan alone. NULL: no memory. */
+ * the cache: without range and calibration, which were asked for in a .plan alone. NULL: no memory.
+ */
 char *sac_book_text(const struct sac_plan_book *book, size_t model_bytes, size_t *size);
 
 /* Gives the path of a book's file in the cache, "/home/me/.cache/saccade/HASH.plan" and creates the

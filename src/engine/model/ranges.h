@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was seen of a network's numbers in float32, and what that means for FP16 (ranges.c). */
+#ifndef SAC_ENGINE_MODEL_RANGES_H
+#define SAC_ENGINE_MODEL_RANGES_H
+
+#include "engine/model/model.h"
+
+/* Of one value. */
+struct sac_range {
+    float   most;         /* the largest magnitude */
+    int     sample;       /* of the calibration data, in which that was seen; -1: noise */
+    int64_t some, little; /* numbers that are not 0; of them those below the least normal one */
+    bool    leaves;       /* it must be kept in float32 */
+};
+
+/* watch.c: a model's graph on the CPU in float32, run again and again. */
+struct sac_watch {
+    sac_model         *model;
+    struct sac_range  *ranges; /* [id_count], by value id; the caller's */
+    int                sample; /* of the run under way */
+    sac_device        *cpu;
+    struct sac_plan   *plan;
+    struct sac_buffer *activations;
+    sac_tensor       **tensors; /* [inputs and outputs] of the run under way */
+};
+
+/* A plan for these shapes. sac_watch_close accepts what failed. */
+sac_result sac_watch_open(struct sac_watch *w, sac_model *model, const struct sac_operand *shapes,
+                          struct sac_range *ranges);
+void       sac_watch_close(struct sac_watch *w);
+/* Adds to the ranges what the values are with such inputs, [inputs], which may be of any device
+ * that is the CPU. sample: what ranges are to say of where they were seen. */
+sac_result sac_watch_run(struct sac_watch *w, sac_tensor *const *in, int sample);
+
+/* Calibration data that was seen, as the book keeps it. */
+struct sac_calibrated {
+    const char        *name;  /* of the data */
+    int                count; /* samples */
+    float              low, high;
+    const char *const *samples; /* [count] their names */
+};
+/* ranges.c: with what calibration data showed, the steps are known, and the book keeps that.
+ * False: no memory. */
+bool sac_model_take_ranges(sac_model *model, struct sac_range *ranges,
+                           const struct sac_calibrated *seen);
+/* For inspection, in any precision: names the steps that a calibrated plan keeps in float32. */
+void sac_model_list_ranges(sac_model *model);
+
+#endif
