@@ -23,17 +23,62 @@ static bool in_pieces(const struct sac_head_view *v, int n)
     return fits;
 }
 
-static int piece_of(const struct sac_fused_attention *a)
+static int piece_of(const struct sac_head_view *v)
 {
-    if (a->size > OPS_ATTENTION_SIZE_MAX || a->v_size > OPS_ATTENTION_SIZE_MAX ||
-        a->keys > LENGTH_MAX || a->queries > LENGTH_MAX ||
-        a->batch * a->heads > INT32_MAX / (a->queries / 32 + 1))
-        return 0;
-    for (int n = 8; n >= 4; n /= 2)
-        if (in_pieces(&a->q, n) && in_pieces(&a->k, n) && in_pieces(&a->v, n) &&
-            in_pieces(&a->y, n))
-            return n;
-    return 0;
+    return in_pieces(v, 8) ? 8 : in_pieces(v, 4) ? 4 : 1;
+}
+
+/* The view of the same numbers in an operand [N,C,...] that lies channels last. False: one of its
+ * steps goes from one axis to the next. */
+static bool last_view(const struct sac_operand *o, const struct sac_head_view *v,
+                      struct sac_head_view *out)
+{
+    int64_t pixels = 1, pixel, channel;
+    if (!ops_can_be_last(o) || sac_operand_elements(o) == 0)
+        return false;
+    for (int d = 2; d < o->rank; d++)
+        pixels *= o->dims[d];
+    const int64_t channels = o->dims[1], sample = channels * pixels;
+    pixel = v->offset % pixels;
+    channel = v->offset % sample / pixels;
+    *out = *v;
+    out->offset = v->offset / sample * sample + pixel * channels + channel;
+    for (int d = 0; d < SAC_VIEW_RANK; d++) {
+        const int64_t step = v->step[d], turns = v->dim[d] - 1;
+        if (turns <= 0 || step % sample == 0)
+            continue;
+        const bool    along = step % pixels == 0;
+        const int64_t one = along ? step / pixels : step, of = along ? channels : pixels;
+        int64_t      *at = along ? &channel : &pixel;
+        if (one > (of - 1 - *at) / turns)
+            return false;
+        *at += turns * one;
+        out->step[d] = along ? one : one * channels;
+    }
+    return true;
+}
+
+/* Are there tiles for its sizes? */
+static bool can_tile(const struct sac_fused_attention *a)
+{
+    return a->size <= OPS_ATTENTION_SIZE_MAX && a->v_size <= OPS_ATTENTION_SIZE_MAX &&
+           a->keys <= LENGTH_MAX && a->queries <= LENGTH_MAX &&
+           a->batch * a->heads <= INT32_MAX / (a->queries / 16 + 1);
+}
+
+/* Channels last where a view is in larger pieces there: heads that are channels of a map. Where it
+ * is the same, an operand stays as it is. */
+static enum sac_layout layout_for(const struct sac_operand *o, const struct sac_head_view *v,
+                                  enum sac_layout now)
+{
+    struct sac_head_view last;
+    const int            plain = piece_of(v);
+    if (!last_view(o, v, &last))
+        return SAC_LAYOUT_PLAIN_HALF;
+    const int pieces = piece_of(&last);
+    return pieces > plain || (pieces == plain && sac_layout_is_last(now))
+               ? SAC_LAYOUT_CHANNELS_LAST_HALF
+               : SAC_LAYOUT_PLAIN_HALF;
 }
 
 /* Tiles need float16; a mask stays as it is. */
@@ -41,22 +86,36 @@ static bool attention_layouts(const struct sac_kernel_question *q, struct sac_ke
 {
     struct sac_fused_attention a;
     ops_want_plain(q, offer);
-    if (q->precision == SAC_PRECISION_FP16 && sac_fused_attention_read(q->call, &a) == SAC_OK &&
-        piece_of(&a))
-        for (int i = 0; i < 3; i++)
-            offer->in_layout[i] = SAC_LAYOUT_PLAIN_HALF;
+    if (q->precision != SAC_PRECISION_FP16 || sac_fused_attention_read(q->call, &a) != SAC_OK ||
+        !can_tile(&a))
+        return true;
+    const struct sac_head_view *view[] = {&a.q, &a.k, &a.v};
+    for (int i = 0; i < 3; i++)
+        offer->in_layout[i] = layout_for(&q->call->in[i], view[i], q->in_layout[i]);
+    offer->out_layout[0] = layout_for(&q->call->out[0], &a.y, SAC_LAYOUT_PLAIN_HALF);
     return true;
+}
+
+/* As the operand lies: channels last only where attention_layouts wants it. */
+static struct ops_head_view lying(const struct sac_operand *o, enum sac_layout layout,
+                                  struct sac_head_view *v)
+{
+    struct sac_head_view last;
+    if (sac_layout_is_last(layout) && last_view(o, v, &last))
+        *v = last;
+    return view_of(v);
 }
 
 static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
 {
     struct ops_fused_attention *p = params;
     struct sac_fused_attention  a;
-    SAC_TRY(sac_fused_attention_read(plan->call, &a));
-    p->q = view_of(&a.q);
-    p->k = view_of(&a.k);
-    p->v = view_of(&a.v);
-    p->y = view_of(&a.y);
+    const struct sac_op_call   *c = plan->call;
+    SAC_TRY(sac_fused_attention_read(c, &a));
+    p->q = lying(&c->in[0], plan->in_layout[0], &a.q);
+    p->k = lying(&c->in[1], plan->in_layout[1], &a.k);
+    p->v = lying(&c->in[2], plan->in_layout[2], &a.v);
+    p->y = lying(&c->out[0], plan->out_layout[0], &a.y);
     p->batch = a.batch;
     p->heads = a.heads;
     p->queries = a.queries;
@@ -74,12 +133,16 @@ static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
     p->out_type = ops_out_type(plan, 0);
     const bool half = p->q_type == SAC_F16 && p->k_type == SAC_F16 && p->v_type == SAC_F16 &&
                       p->out_type == SAC_F16;
-    p->piece = half ? piece_of(&a) : 0;
+    const bool tiles = half && can_tile(&a);
+    p->q_piece = tiles ? piece_of(&a.q) : 0;
+    p->k_piece = tiles ? piece_of(&a.k) : 0;
+    p->v_piece = tiles ? piece_of(&a.v) : 0;
+    p->y_piece = tiles ? piece_of(&a.y) : 0;
     const int64_t scores = OPS_ATTENTION_GROUP * a.keys,
                   groups = a.batch * a.heads *
                            ((a.queries + OPS_ATTENTION_GROUP - 1) / OPS_ATTENTION_GROUP);
     /* tiles need none, but operands at an odd address are not read by tiles */
-    p->at_once = p->piece ? 1 : SAC_CLAMP(SCORES_MAX / scores, 1, SAC_MAX(groups, 1));
+    p->at_once = tiles ? 1 : SAC_CLAMP(SCORES_MAX / scores, 1, SAC_MAX(groups, 1));
     plan->scratch_bytes = (size_t)(p->at_once * scores) * sizeof(float);
     return SAC_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FusedAttention: by tiles on the tensor cores where the heads lie in float16 and in pieces of four
- * numbers, else a warp for a few queries of a head at a time. */
+/* FusedAttention: by tiles on the tensor cores where the heads lie in float16, else a warp for a
+ * few queries of a head at a time. */
 #ifndef SAC_ENGINE_CUDA_KERNELS_FUSED_ATTENTION_H
 #define SAC_ENGINE_CUDA_KERNELS_FUSED_ATTENTION_H
 
@@ -19,7 +19,9 @@ struct ops_fused_attention {
     int64_t at_once; /* groups of queries whose scores are in scratch, [][GROUP][keys] */
     float   scale;
     int32_t q_type, k_type, v_type, mask_type, out_type;
-    int32_t piece; /* numbers that are read at once by tiles, 8 or 4; 0: no tiles */
+    /* Numbers that are read at once by tiles: 8, 4, or 1 wherever they lie; 0: no tiles. Of y, more
+     * than 1: pairs can be written. */
+    int32_t q_piece, k_piece, v_piece, y_piece;
 };
 OPS_LAUNCHER(ops_launch_fused_attention);
 
