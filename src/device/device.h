@@ -144,6 +144,11 @@ struct sac_device_ops {
      * then launched as one. Only what is queued: no allocation, no wait, no copy from or to the
      * host. */
     sac_result (*capture_begin)(struct sac_device *dev, struct sac_device_stream *stream);
+    /* What is queued from here on is the next part of the graph, the first is number 0: it waits
+     * for the parts after[0] to after[count - 1] alone, and may run while others do. Without parts
+     * all runs in the order in which it was queued. NULL: the device has none. */
+    sac_result (*capture_part)(struct sac_device *dev, struct sac_device_stream *stream,
+                               const int *after, int count);
     sac_result (*capture_end)(struct sac_device *dev, struct sac_device_stream *stream,
                               struct sac_device_graph **out); /* also after a fault: out may be NULL
                                                                */
@@ -154,7 +159,7 @@ struct sac_device_ops {
 
 /* What a plug-in exports as sac_device_plugin_v1(). Sizes and number tell builds apart that would
  * misread each other's structs. */
-enum { SAC_DEVICE_ABI = 5 };
+enum { SAC_DEVICE_ABI = 6 };
 struct sac_device_plugin {
     uint32_t                     abi;
     uint32_t                     struct_size, device_size, ops_size, vision_size, frame_size;

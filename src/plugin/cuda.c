@@ -87,6 +87,7 @@ static const struct sac_device_ops cuda_ops = {
     .relayout = cuda_relayout,
     .find_odd = cuda_find_odd,
     .capture_begin = cuda_capture_begin,
+    .capture_part = cuda_capture_part,
     .capture_end = cuda_capture_end,
     .graph_launch = cuda_graph_launch,
     .graph_destroy = cuda_graph_destroy,

@@ -120,6 +120,8 @@ struct sac_device_stream {
     bool               capturing;
     struct far_work   *captured;
     size_t             count, cap;
+    struct far_part   *parts; /* of what is captured */
+    size_t             part_count, part_cap;
     struct line       *line;
 };
 struct sac_event {
@@ -128,9 +130,17 @@ struct sac_event {
     int          looks; /* at one that is not reached: the device gets there while others work */
     int64_t      at_ns; /* when the stream came to it, as do_event counts */
 };
+/* Work number `first` and what follows, up to the next part's, after other parts. */
+struct far_part {
+    size_t first;
+    int   *after, count;
+    bool   done;
+};
 struct sac_device_graph {
     struct far_work *work;
     size_t           count;
+    struct far_part *parts; /* NULL: all in its order */
+    size_t           part_count;
 };
 
 enum { LINES_MAX = 1 << 16 };
@@ -370,6 +380,20 @@ static sac_result far_capture_begin(struct sac_device *dev, struct sac_device_st
     return SAC_OK;
 }
 
+static sac_result far_capture_part(struct sac_device *dev, struct sac_device_stream *stream,
+                                   const int *after, int count)
+{
+    (void)dev;
+    sac_grow((void **)&stream->parts, &stream->part_cap, stream->part_count + 1,
+             sizeof *stream->parts);
+    struct far_part *part = &stream->parts[stream->part_count++];
+    *part = (struct far_part){.first = stream->count, .count = count};
+    part->after = sac_calloc((size_t)count + 1, sizeof *part->after);
+    for (int i = 0; i < count; i++)
+        part->after[i] = after[i];
+    return SAC_OK;
+}
+
 static sac_result far_capture_end(struct sac_device *dev, struct sac_device_stream *stream,
                                   struct sac_device_graph **out)
 {
@@ -378,17 +402,49 @@ static sac_result far_capture_end(struct sac_device *dev, struct sac_device_stre
     g->work = sac_calloc(stream->count, sizeof *g->work);
     memcpy(g->work, stream->captured, stream->count * sizeof *g->work);
     g->count = stream->count;
+    g->parts = stream->parts;
+    g->part_count = stream->part_count;
+    stream->parts = NULL;
+    stream->part_count = stream->part_cap = 0;
     stream->capturing = false;
+    far_counts.branched += g->parts != NULL;
     far_counts.captures++;
     *out = g;
     return SAC_OK;
+}
+
+static bool is_ready(const struct sac_device_graph *g, const struct far_part *part)
+{
+    for (int i = 0; i < part->count; i++)
+        if (!g->parts[part->after[i]].done)
+            return false;
+    return !part->done;
+}
+
+/* Always the last one that is ready: far from the order in which they were queued, so that a part
+ * which should wait for another and does not is found out. */
+static void queue_parts(struct sac_device_stream *stream, struct sac_device_graph *g)
+{
+    for (size_t i = 0; i < g->part_count; i++)
+        g->parts[i].done = false;
+    for (size_t left = g->part_count; left > 0; left--) {
+        size_t k = g->part_count;
+        while (!is_ready(g, &g->parts[--k])) { /* the first that is left is, always */
+        }
+        const size_t end = k + 1 < g->part_count ? g->parts[k + 1].first : g->count;
+        for (size_t i = g->parts[k].first; i < end; i++)
+            queue(stream, &g->work[i]);
+        g->parts[k].done = true;
+    }
 }
 
 static sac_result far_graph_launch(struct sac_device *dev, struct sac_device_stream *stream,
                                    struct sac_device_graph *g)
 {
     (void)dev;
-    for (size_t i = 0; i < g->count; i++)
+    if (g->parts)
+        queue_parts(stream, g);
+    for (size_t i = 0; i < g->count && !g->parts; i++)
         queue(stream, &g->work[i]);
     far_counts.launches++;
     return SAC_OK;
@@ -398,6 +454,9 @@ static void far_graph_destroy(struct sac_device *dev, struct sac_device_graph **
 {
     (void)dev;
     run_all(); /* a real one waits for its last launch too */
+    for (size_t i = 0; i < (*g)->part_count; i++)
+        sac_free((*g)->parts[i].after);
+    sac_free((*g)->parts);
     sac_free((*g)->work);
     sac_free(*g);
     *g = NULL;
@@ -812,6 +871,7 @@ static struct sac_device_ops ops = {.name = "far",
                                     .relayout = far_relayout,
                                     .find_odd = far_find_odd,
                                     .capture_begin = far_capture_begin,
+                                    .capture_part = far_capture_part,
                                     .capture_end = far_capture_end,
                                     .graph_launch = far_graph_launch,
                                     .graph_destroy = far_graph_destroy};

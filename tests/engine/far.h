@@ -11,7 +11,7 @@
 
 /* What it did since far_reset. */
 struct far_counts {
-    int kernels, relayouts, launches, captures;
+    int kernels, relayouts, launches, captures, branched; /* branched: captures that have parts */
     int prepared, measured, told; /* kernels made; with leave to measure; with a choice of their own
                                      from a plan file, */
     int         lent;             /* or with one that was made for other shapes */

@@ -33,7 +33,7 @@ static void items_alive_together_never_overlap(void **state)
             sum += (items[i].bytes + SAC_ACTIVATION_ALIGN - 1) / SAC_ACTIVATION_ALIGN *
                    SAC_ACTIVATION_ALIGN;
         }
-        size_t bytes = sac_lifetimes_place(items, count);
+        size_t bytes = sac_lifetimes_place(items, count, NULL, NULL);
         assert_true(bytes <= sum);
         for (size_t i = 0; i < count; i++) {
             assert_int_equal(items[i].offset % SAC_ACTIVATION_ALIGN, 0);
@@ -51,7 +51,7 @@ static void memory_is_used_again(void **state)
     struct sac_lifetime items[100];
     for (int i = 0; i < 100; i++)
         items[i] = (struct sac_lifetime){.bytes = 1000, .first = i, .last = i + 1};
-    assert_int_equal(sac_lifetimes_place(items, 100), 2 * 1024);
+    assert_int_equal(sac_lifetimes_place(items, 100, NULL, NULL), 2 * 1024);
 }
 
 static void sums_that_overflow_are_refused(void **state)
@@ -60,10 +60,10 @@ static void sums_that_overflow_are_refused(void **state)
     struct sac_lifetime items[3] = {{.bytes = SIZE_MAX / 2 - 100, .last = 1},
                                     {.bytes = SIZE_MAX / 2 - 100, .last = 1},
                                     {.bytes = SIZE_MAX / 2 - 100, .last = 1}};
-    assert_true(sac_lifetimes_place(items, 3) == (size_t)-1);
+    assert_true(sac_lifetimes_place(items, 3, NULL, NULL) == (size_t)-1);
     items[0].bytes = SIZE_MAX;
-    assert_true(sac_lifetimes_place(items, 1) == (size_t)-1);
-    assert_int_equal(sac_lifetimes_place(items, 0), 0);
+    assert_true(sac_lifetimes_place(items, 1, NULL, NULL) == (size_t)-1);
+    assert_int_equal(sac_lifetimes_place(items, 0, NULL, NULL), 0);
 }
 
 int main(void)

@@ -185,7 +185,10 @@ static void steps_are_queued_one_by_one(void **state)
 {
     (void)state;
     assert_true(launches_without(NULL) > 0);
+    assert_true(far_counts.branched > 0);
     assert_int_equal(launches_without("cuda-graph"), 0);
+    assert_true(launches_without("branches") > 0);
+    assert_int_equal(far_counts.branched, 0);
 }
 
 /* ---- kept plans ---- */

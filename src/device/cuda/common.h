@@ -18,6 +18,7 @@ struct sac_device_stream {
     cudaEvent_t        reached; /* recorded when another stream is to wait for this one */
     pthread_mutex_t    lock;    /* guards the rest */
     struct sac_buffer *scratch; /* between the kernels of one operation; NULL: none yet */
+    struct cuda_parts *parts;   /* of the capture under way; NULL: it has none */
 };
 
 /* A list for a kernel that is too long for its parameters: written in pinned memory, copied behind
@@ -143,6 +144,8 @@ sac_result cuda_video_context(struct sac_device *dev, void *hwctx,
 
 /* graph.c */
 sac_result cuda_capture_begin(struct sac_device *dev, struct sac_device_stream *stream);
+sac_result cuda_capture_part(struct sac_device *dev, struct sac_device_stream *stream,
+                             const int *after, int count);
 sac_result cuda_capture_end(struct sac_device *dev, struct sac_device_stream *stream,
                             struct sac_device_graph **out);
 sac_result cuda_graph_launch(struct sac_device *dev, struct sac_device_stream *stream,

@@ -1,10 +1,118 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work captured as a CUDA graph: launched as one, however many kernels it is. */
+#include <string.h>
+
 #include "device/cuda/common.h"
 
 struct sac_device_graph {
     cudaGraphExec_t exec;
 };
+
+/* ---- parts ----
+ *
+ * One stream captures them all: before each part it is told which nodes the next one waits for. */
+
+struct part {
+    cudaGraphNode_t *nodes; /* its last ones */
+    size_t           count;
+};
+struct cuda_parts {
+    struct part     *part;
+    size_t           count, cap; /* parts that are complete, but the last */
+    cudaGraphNode_t *after;      /* scratch: what the next part waits for */
+    size_t           after_cap;
+};
+
+static void drop_parts(struct sac_device_stream *stream)
+{
+    struct cuda_parts *p = stream->parts;
+    for (size_t i = 0; p && i < p->count; i++)
+        sac_free(p->part[i].nodes);
+    if (p) {
+        sac_free(p->part);
+        sac_free(p->after);
+    }
+    sac_free(p);
+    stream->parts = NULL;
+}
+
+static cudaError_t get_last_nodes(cudaStream_t stream, const cudaGraphNode_t **nodes, size_t *count)
+{
+    enum cudaStreamCaptureStatus status;
+#if CUDART_VERSION >= 13000
+    const cudaGraphEdgeData *edges; /* asked for: else edges that are not the common ones are a
+                                       fault */
+    return cudaStreamGetCaptureInfo(stream, &status, NULL, NULL, nodes, &edges, count);
+#else
+    return cudaStreamGetCaptureInfo_v2(stream, &status, NULL, NULL, nodes, count);
+#endif
+}
+
+static cudaError_t wait_for_nodes(cudaStream_t stream, cudaGraphNode_t *nodes, size_t count)
+{
+#if CUDART_VERSION >= 13000
+    return cudaStreamUpdateCaptureDependencies(stream, nodes, NULL, count,
+                                               cudaStreamSetCaptureDependencies);
+#else
+    return cudaStreamUpdateCaptureDependencies(stream, nodes, count,
+                                               cudaStreamSetCaptureDependencies);
+#endif
+}
+
+/* What was captured last is the end of the latest part. A part of no work has what it waits for. */
+static cudaError_t end_part(struct sac_device_stream *stream)
+{
+    struct part           *part = &stream->parts->part[stream->parts->count - 1];
+    const cudaGraphNode_t *nodes = NULL;
+    size_t                 count = 0;
+    cudaError_t            res = get_last_nodes(stream->handle, &nodes, &count);
+    if (res != cudaSuccess || count == 0)
+        return res;
+    part->nodes = sac_calloc(count, sizeof *part->nodes);
+    if (!part->nodes)
+        return cudaErrorMemoryAllocation;
+    memcpy(part->nodes, nodes, count * sizeof *nodes);
+    part->count = count;
+    return cudaSuccess;
+}
+
+static cudaError_t begin_part(struct sac_device_stream *stream, const int *after, int count)
+{
+    struct cuda_parts *p = stream->parts;
+    size_t             nodes = 0;
+    for (int i = 0; i < count; i++) {
+        const struct part *part = &p->part[after[i]];
+        if (!sac_grow((void **)&p->after, &p->after_cap, nodes + part->count, sizeof *p->after))
+            return cudaErrorMemoryAllocation;
+        if (part->count)
+            memcpy(p->after + nodes, part->nodes, part->count * sizeof *p->after);
+        nodes += part->count;
+    }
+    if (!sac_grow((void **)&p->part, &p->cap, p->count + 1, sizeof *p->part))
+        return cudaErrorMemoryAllocation;
+    p->part[p->count++] = (struct part){0};
+    return wait_for_nodes(stream->handle, p->after, nodes);
+}
+
+static cudaError_t next_part(struct sac_device_stream *stream, const int *after, int count)
+{
+    const bool first = !stream->parts;
+    if (first)
+        stream->parts = sac_new(struct cuda_parts);
+    if (!stream->parts)
+        return cudaErrorMemoryAllocation;
+    const cudaError_t res = first ? cudaSuccess : end_part(stream);
+    return res == cudaSuccess ? begin_part(stream, after, count) : res;
+}
+
+sac_result cuda_capture_part(struct sac_device *dev, struct sac_device_stream *stream,
+                             const int *after, int count)
+{
+    return CUDA_CALL(dev, next_part(cuda_own_stream(dev, stream), after, count),
+                     "a part of a capture");
+}
+
+/* ---- captures ---- */
 
 /* Thread-local: other threads may allocate and queue on other streams meanwhile, which would break
  * a global capture; providers must follow the rules for this thread (engine/kernel/kernel.h). */
@@ -27,7 +135,8 @@ sac_result cuda_capture_end(struct sac_device *dev, struct sac_device_stream *st
     struct sac_device_graph *g = sac_new(struct sac_device_graph);
     cudaGraph_t              graph = NULL;
     cudaStream_t             handle = cuda_stream_of(dev, stream);
-    sac_result               res = cuda_enter(dev);
+    drop_parts(cuda_own_stream(dev, stream));
+    sac_result res = cuda_enter(dev);
     if (res != SAC_OK) {
         sac_free(g);
         return res;

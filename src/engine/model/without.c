@@ -17,6 +17,7 @@ static const struct {
     {"channels-last", {.plan = SAC_WITHOUT_CHANNELS_LAST}},
     {"cuda-graph", {.plan = SAC_WITHOUT_CAPTURE}},
     {"kernel-trials", {.plan = SAC_WITHOUT_TRIALS}},
+    {"branches", {.plan = SAC_WITHOUT_BRANCHES}},
 };
 
 /* All rows of the list that have the name of this one; 0: an earlier one has it. */

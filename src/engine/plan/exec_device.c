@@ -177,8 +177,23 @@ static struct sac_plan_graph *entry_of(struct sac_plan *plan, void *activations,
     return oldest->address ? oldest : NULL;
 }
 
-/* NULL when the capture fails: the plan then always runs step by step, with the same results but
- * more slowly. */
+/* Each step as a part of the graph that waits for those of the order alone. */
+static sac_result queue_branches(struct sac_plan *plan, struct sac_device_stream *stream)
+{
+    int       *after = sac_calloc(plan->step_count, sizeof *after);
+    sac_result res = after ? SAC_OK : SAC_ERR_MEMORY;
+    for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++) {
+        const int count = sac_order_waits(&plan->order, i, after);
+        res = plan->dev->ops->capture_part(plan->dev, stream, after, count);
+        if (res == SAC_OK)
+            res = sac_plan_step_on_device(plan, &plan->steps[i], stream);
+    }
+    sac_free(after);
+    return res;
+}
+
+/* With marks, which time steps, one after the other. NULL when the capture fails: the plan then
+ * always runs step by step, with the same results but more slowly. */
 static struct sac_device_graph *capture(struct sac_plan *plan, struct sac_event *const *marks)
 {
     const struct sac_device_ops *ops = plan->dev->ops;
@@ -186,13 +201,15 @@ static struct sac_device_graph *capture(struct sac_plan *plan, struct sac_event 
     char                         why[256] = "";
     sac_result                   res = ops->capture_begin(plan->dev, plan->capture);
     if (res == SAC_OK) {
-        res = queue_steps(plan, plan->capture, marks);
+        res = plan->order.count && !marks ? queue_branches(plan, plan->capture)
+                                          : queue_steps(plan, plan->capture, marks);
         sac_result ended = ops->capture_end(plan->dev, plan->capture, &graph);
         res = res == SAC_OK ? ended : res;
     }
     if (res == SAC_OK && graph) {
-        sac_log(plan->graph->ctx, SAC_LOG_DEBUG, "%s: %zu steps captured as one launch",
-                plan->dev->name, plan->step_count);
+        sac_log(plan->graph->ctx, SAC_LOG_DEBUG, "%s: %zu steps captured as one launch%s",
+                plan->dev->name, plan->step_count,
+                plan->order.count && !marks ? ", branches at once" : "");
         return graph;
     }
     sac_context_last_error(plan->graph->ctx, why, sizeof why);

@@ -20,18 +20,27 @@ static int larger_first(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static bool alive_together(const struct sac_lifetime *a, const struct sac_lifetime *b)
+struct placing {
+    const struct sac_lifetime *items;
+    bool (*together)(const void *user, size_t a, size_t b);
+    const void *user;
+};
+
+static bool alive_together(const struct placing *p, const struct sac_lifetime *a,
+                           const struct sac_lifetime *b)
 {
+    if (p->together)
+        return p->together(p->user, (size_t)(a - p->items), (size_t)(b - p->items));
     return a->first <= b->last && b->first <= a->last;
 }
 
 /* placed[0..count) is sorted by offset. Returns the index at which item belongs. */
-static size_t lowest_gap(struct sac_lifetime *const *placed, size_t count,
+static size_t lowest_gap(const struct placing *p, struct sac_lifetime *const *placed, size_t count,
                          struct sac_lifetime *item)
 {
     size_t offset = 0, need = rounded(item->bytes);
     for (size_t i = 0; i < count; i++) {
-        if (!alive_together(placed[i], item))
+        if (!alive_together(p, placed[i], item))
             continue;
         if (placed[i]->offset >= offset && placed[i]->offset - offset >= need)
             break;
@@ -54,9 +63,11 @@ static bool sum_fits(const struct sac_lifetime *items, size_t count)
     return true;
 }
 
-size_t sac_lifetimes_place(struct sac_lifetime *items, size_t count)
+size_t sac_lifetimes_place(struct sac_lifetime *items, size_t count,
+                           bool (*together)(const void *user, size_t a, size_t b), const void *user)
 {
-    size_t bytes = 0, used = 0, done = 0;
+    const struct placing p = {items, together, user};
+    size_t               bytes = 0, used = 0, done = 0;
     if (!sum_fits(items, count))
         return (size_t)-1;
     struct sac_lifetime **order = sac_calloc(count, sizeof *order);
@@ -71,7 +82,7 @@ size_t sac_lifetimes_place(struct sac_lifetime *items, size_t count)
             order[used++] = &items[i];
     qsort(order, used, sizeof *order, larger_first);
     for (; done < used; done++) {
-        size_t at = lowest_gap(placed, done, order[done]);
+        size_t at = lowest_gap(&p, placed, done, order[done]);
         for (size_t i = done; i > at; i--)
             placed[i] = placed[i - 1];
         placed[at] = order[done];

@@ -4,6 +4,7 @@
 #ifndef SAC_ENGINE_PLAN_LIFETIMES_H
 #define SAC_ENGINE_PLAN_LIFETIMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { SAC_ACTIVATION_ALIGN = 64 }; /* a cache line, and the widest vector register */
@@ -15,10 +16,14 @@ struct sac_lifetime {
 };
 
 /* Returns the bytes of all, or (size_t)-1 when memory ran out or the sum overflows.
+ * together  says of two items whether they may be alive at the same time; NULL: their steps do,
+ *           which run one after the other.
  *
  * Source  greedy by size: the largest first, each into the lowest gap that is free over its life
  *         (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference",
  *         2020). */
-size_t sac_lifetimes_place(struct sac_lifetime *items, size_t count);
+size_t sac_lifetimes_place(struct sac_lifetime *items, size_t count,
+                           bool (*together)(const void *user, size_t a, size_t b),
+                           const void *user);
 
 #endif

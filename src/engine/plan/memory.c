@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of a plan's slots: views, parts and in-place steps share memory, outputs are the caller's
- * tensors, the rest is placed in one piece of memory by lifetime. */
+ * tensors, the rest is placed in one piece of memory by lifetime. Where that is small and the
+ * device can run branches at once, it is placed again, so that they share none. */
 #include <string.h>
 
 #include "engine/plan/lifetimes.h"
@@ -128,29 +129,134 @@ static sac_result place_step(struct sac_plan *plan, struct sac_step *step, int i
     return res;
 }
 
-static sac_result place_activations(struct sac_plan *plan)
+/* An item for each storage. NULL: there is no memory for them. */
+static struct sac_lifetime *lifetimes_of(const struct sac_plan *plan)
 {
     struct sac_lifetime *items = sac_calloc(plan->storage_count, sizeof *items);
     const bool           reuse = !(plan->params.without & SAC_WITHOUT_REUSE);
-    if (!items)
-        return sac_plan_no_memory(plan);
-    for (size_t i = 0; i < plan->storage_count; i++) {
+    for (size_t i = 0; items && i < plan->storage_count; i++) {
         const struct sac_storage *s = &plan->storages[i];
         items[i] = (struct sac_lifetime){.bytes = s->place == SAC_PLACE_ACTIVATIONS ? s->bytes : 0,
                                          .first = reuse ? s->first : 0,
                                          .last = reuse ? s->last : (int)plan->step_count};
     }
-    plan->activation_bytes = sac_lifetimes_place(items, plan->storage_count);
+    return items;
+}
+
+static void take_places(struct sac_plan *plan, const struct sac_lifetime *items, size_t bytes)
+{
+    plan->activation_bytes = bytes;
     for (size_t i = 0; i < plan->storage_count; i++)
         plan->storages[i].offset = items[i].offset;
-    sac_free(items);
-    if (plan->activation_bytes == (size_t)-1)
+}
+
+static sac_result place_activations(struct sac_plan *plan, struct sac_lifetime *items)
+{
+    const size_t bytes = sac_lifetimes_place(items, plan->storage_count, NULL, NULL);
+    if (bytes == (size_t)-1)
         return sac_plan_no_memory(plan);
-    if (plan->activation_bytes > plan->params.memory_limit)
+    take_places(plan, items, bytes);
+    if (bytes > plan->params.memory_limit)
         return SAC_FAIL(plan->graph->ctx, SAC_ERR_LIMIT,
-                        "its activations need %zu bytes; the limit is %llu", plan->activation_bytes,
+                        "its activations need %zu bytes; the limit is %llu", bytes,
                         (unsigned long long)plan->params.memory_limit);
     return SAC_OK;
+}
+
+/* ---- branches ---- */
+
+/* Of plans whose activations need no more. With more of them, steps are large enough to fill a card
+ * one after the other, and memory counts. */
+enum { BRANCH_BYTES = 32 << 20 };
+
+/* Who uses each storage's memory: the steps of storage i are step[first[i]] to step[first[i + 1]].
+ */
+struct users {
+    const struct sac_order *order;
+    const char             *kept; /* by storage: 1 if it is read after the last step */
+    size_t                 *first;
+    size_t                 *step;
+};
+
+static bool all_before(const struct users *u, size_t a, size_t b)
+{
+    for (size_t i = u->first[a]; i < u->first[a + 1]; i++)
+        for (size_t k = u->first[b]; k < u->first[b + 1]; k++)
+            if (!sac_order_before(u->order, u->step[i], u->step[k]))
+                return false;
+    return !u->kept[a];
+}
+
+static bool used_together(const void *user, size_t a, size_t b)
+{
+    return !all_before(user, a, b) && !all_before(user, b, a);
+}
+
+/* Calls fn for each slot of each step; a storage may come more than once. */
+static void each_use(const struct sac_plan *plan, struct users *u,
+                     void (*fn)(struct users *u, size_t storage, size_t step))
+{
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct sac_step *step = &plan->steps[i];
+        for (int k = 0; k < step->in_count + step->out_count; k++)
+            if (step->slots[k] >= 0)
+                fn(u, (size_t)plan->slots[step->slots[k]].storage, i);
+        if (step->scratch >= 0)
+            fn(u, (size_t)plan->slots[step->scratch].storage, i);
+    }
+}
+
+static void count_use(struct users *u, size_t storage, size_t step)
+{
+    (void)step;
+    u->first[storage + 2]++;
+}
+
+static void add_use(struct users *u, size_t storage, size_t step)
+{
+    u->step[u->first[storage + 1]++] = step; /* in the end first[storage + 1] ends its list */
+}
+
+static bool find_users(const struct sac_plan *plan, struct users *u)
+{
+    u->first = sac_calloc(plan->storage_count + 2, sizeof *u->first);
+    if (!u->first)
+        return false;
+    each_use(plan, u, count_use);
+    for (size_t i = 2; i < plan->storage_count + 2; i++)
+        u->first[i] += u->first[i - 1];
+    u->step = sac_calloc(u->first[plan->storage_count + 1] + 1, sizeof *u->step);
+    if (u->step)
+        each_use(plan, u, add_use);
+    return u->step != NULL;
+}
+
+static bool can_branch(const struct sac_plan *plan)
+{
+    if (!plan->dev->ops->capture_part || plan->activation_bytes > BRANCH_BYTES ||
+        plan->params.without & (SAC_WITHOUT_CAPTURE | SAC_WITHOUT_BRANCHES))
+        return false;
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind == SAC_STEP_REFERENCE) /* the host's: nothing is captured */
+            return false;
+    return true;
+}
+
+/* Leaves all as it is where nothing can run at the same time, and where memory is short. */
+static void place_branches(struct sac_plan *plan, struct sac_lifetime *items, const char *kept)
+{
+    struct users u = {.order = &plan->order, .kept = kept};
+    if (!can_branch(plan) || !sac_order_make(plan, &plan->order))
+        return;
+    size_t bytes = (size_t)-1;
+    if (!sac_order_is_chain(&plan->order) && find_users(plan, &u))
+        bytes = sac_lifetimes_place(items, plan->storage_count, used_together, &u);
+    if (bytes <= plan->params.memory_limit && bytes != (size_t)-1)
+        take_places(plan, items, bytes);
+    else
+        sac_order_free(&plan->order);
+    sac_free(u.first);
+    sac_free(u.step);
 }
 
 /* A view shares memory, so the step does nothing. */
@@ -163,6 +269,23 @@ static void drop_views(struct sac_plan *plan)
     plan->step_count = kept;
 }
 
+/* Before views are dropped, while lifetimes count them; then the order of the steps that are left.
+ */
+static sac_result place(struct sac_plan *plan)
+{
+    struct sac_lifetime *items = lifetimes_of(plan);
+    char                *kept = sac_calloc(plan->storage_count, 1);
+    sac_result res = items && kept ? place_activations(plan, items) : sac_plan_no_memory(plan);
+    for (size_t i = 0; kept && i < plan->storage_count; i++)
+        kept[i] = plan->storages[i].last == (int)plan->step_count;
+    drop_views(plan);
+    if (res == SAC_OK)
+        place_branches(plan, items, kept);
+    sac_free(items);
+    sac_free(kept);
+    return res;
+}
+
 sac_result sac_plan_place_memory(struct sac_plan *plan)
 {
     sac_result res = SAC_OK;
@@ -170,8 +293,7 @@ sac_result sac_plan_place_memory(struct sac_plan *plan)
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++)
         res = place_step(plan, &plan->steps[i], (int)i);
     if (res == SAC_OK)
-        res = place_activations(plan);
-    drop_views(plan);
+        res = place(plan);
     plan->address = sac_calloc(plan->slot_count, sizeof *plan->address);
     plan->made = sac_calloc((size_t)plan->graph->output_count, sizeof *plan->made);
     return res == SAC_OK && (!plan->address || !plan->made) ? sac_plan_no_memory(plan) : res;

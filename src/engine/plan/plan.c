@@ -149,6 +149,7 @@ void sac_plan_destroy(struct sac_plan **plan)
             p->steps[i].kernel->release(p->steps[i].state);
     sac_weight_store_finish(&p->weights);
     sac_buffer_unref(&p->staging);
+    sac_order_free(&p->order);
     sac_infer_finish(&p->infer);
     sac_arena_finish(&p->arena);
     sac_free(p->slots);

@@ -19,6 +19,7 @@
 
 #include "engine/ops/infer.h"
 #include "engine/kernel/kernel.h"
+#include "engine/plan/order.h"
 #include "engine/plan/weights.h"
 
 struct sac_plan;
@@ -32,6 +33,7 @@ enum sac_plan_without {
     SAC_WITHOUT_CHANNELS_LAST = 1 << 3, /* values that lie so between two steps */
     SAC_WITHOUT_CAPTURE = 1 << 4,       /* all steps as one launch */
     SAC_WITHOUT_TRIALS = 1 << 5,        /* kernels that are chosen by measurement */
+    SAC_WITHOUT_BRANCHES = 1 << 6,      /* steps of one launch that run at the same time */
     /* Those that change which kernels there are, or how their operands lie: their choices differ.
      */
     SAC_WITHOUT_OF_KERNELS = SAC_WITHOUT_CONCATS | SAC_WITHOUT_CHANNELS_LAST
@@ -162,6 +164,7 @@ struct sac_plan {
     int                     host_steps;
     /* for capturing only; borrowed; NULL: no capture */
     struct sac_device_stream *capture;
+    struct sac_order          order; /* of captured steps; count 0: one after the other */
     struct sac_plan_graph     graphs[SAC_PLAN_GRAPHS_MAX];
     uint64_t                  runs;
 };
