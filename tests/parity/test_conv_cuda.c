@@ -84,6 +84,11 @@ static const struct parity_case fixed[] = {
      "strides=2,2 pads=1,1,1,1 output_padding=1,1 group=2"},
     {"ConvTranspose", "[1,4,9] [4,4,3]!", "strides=3 output_padding=1"},
     {"ConvTranspose", "[1,8,3,4,5] [8,6,2,2,2]! [6]!", "strides=2,2,2"},
+    {"FusedConv", "[2,3,48,32] [64,3,16,16]! [64]!", "strides=16,16"},
+    {"FusedConv", "[2,3,43,59] [40,3,14,14]! [40]! [2,40,3,4]",
+     "strides=14,14 activation=10 residual=2"},
+    {"FusedConv", "[3,5,22,27] [33,5,3,5]! [33]!", "strides=3,5 activation=1"},
+    {"FusedConv", "[1,48,18,26] [96,48,2,2]! [96]!", "strides=2,2"},
     {"Gemm", "[96,64] [130,64]! [130]!", "transB=1"},
     {"Gemm", "[64,96] [64,128]! [128]!", "transA=1"},
     {"Gemm", "[5,33] [33,17]! [17]!", ""},
@@ -423,6 +428,8 @@ static void check_case(struct bench *b, const struct parity_case *pc)
         for (int v = 0; v < 8 && precision == SAC_PRECISION_FP16; v++) {
             char choice[16];
             snprintf(choice, sizeof choice, "tile %d", v);
+            attempt(b, pc, &s, &weights, precision, choice, v % 2, before);
+            snprintf(choice, sizeof choice, "patches %d", v);
             attempt(b, pc, &s, &weights, precision, choice, v % 2, before);
         }
         if (precision == SAC_PRECISION_FP16) {

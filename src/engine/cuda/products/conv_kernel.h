@@ -31,6 +31,11 @@ struct conv_pointers {
     void       *y, *scratch;
 };
 
+/* What a ready one works in, which begins at a multiple of 256 bytes. */
+static inline int64_t conv_workspace_bytes(const struct conv_spec *s, const struct conv_ready *r)
+{
+    return r->choice.way == CONV_PATCHES ? conv_patches_bytes(s) : r->plan.workspace;
+}
 /* Bytes of scratch. */
 size_t conv_scratch_bytes(const struct conv_state *s);
 /* Queues the convolution. The GPU's context must be current. */

@@ -92,6 +92,16 @@ struct conv_tile_params {
 };
 cudaError_t conv_launch_tile(const struct conv_tile_params *p, int variant, cudaStream_t stream);
 
+/* Rows of the patches of a map, float16: `count` of `row` numbers, of which the last may be zeros.
+ * A patch has kernel_h lines of `line` numbers each, which lie x_line apart. */
+struct conv_patches_params {
+    const void *x;
+    void       *rows;
+    int         count, row, kernel_h, line, out_h, out_w;
+    int64_t     x_line, x_sample;
+};
+cudaError_t conv_launch_patches(const struct conv_patches_params *p, cudaStream_t stream);
+
 /* Compares a sample of two maps: out[0] is raised to the largest difference (infinite where one is
  * not a number, or where `got` was written outside its channels, which held set bits before),
  * out[1] to the largest number of `want`. */

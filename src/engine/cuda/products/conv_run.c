@@ -6,7 +6,15 @@ enum { WORKSPACE_ALIGN = 256 };
 
 size_t conv_scratch_bytes(const struct conv_state *s)
 {
-    return s->ready->plan.workspace > 0 ? (size_t)s->ready->plan.workspace + WORKSPACE_ALIGN : 0;
+    const int64_t bytes = conv_workspace_bytes(&s->spec, s->ready);
+    return bytes > 0 ? (size_t)bytes + WORKSPACE_ALIGN : 0;
+}
+
+static void *workspace_of(const struct conv_state *s, const struct conv_pointers *p)
+{
+    const uintptr_t scratch =
+        ((uintptr_t)p->scratch + WORKSPACE_ALIGN - 1) & ~(uintptr_t)(WORKSPACE_ALIGN - 1);
+    return conv_workspace_bytes(&s->spec, s->ready) > 0 ? (void *)scratch : NULL;
 }
 
 static struct conv_finish finish_of(const struct conv_state *s, const struct conv_pointers *p)
@@ -47,16 +55,13 @@ static cudaError_t run_pass(const struct conv_state *s, const struct conv_pointe
 static cudaError_t run_cudnn(const struct conv_state *s, const struct conv_pointers *p,
                              cudaStream_t stream)
 {
-    const uintptr_t scratch =
-        ((uintptr_t)p->scratch + WORKSPACE_ALIGN - 1) & ~(uintptr_t)(WORKSPACE_ALIGN - 1);
     const struct cudnn_target *t = &s->gpu->cudnn;
     const struct cudnn_tensors tensors = {.x = p->x,
                                           .w = s->weights,
                                           .bias = s->bias,
                                           .residual = p->residual,
                                           .y = p->y,
-                                          .workspace =
-                                              s->ready->plan.workspace ? (void *)scratch : NULL};
+                                          .workspace = workspace_of(s, p)};
     pthread_mutex_lock(&s->gpu->lock);
     cudnnStatus_t res = t->api->set_stream(t->handle, stream);
     if (res == CUDNN_STATUS_SUCCESS)
@@ -157,38 +162,72 @@ static cudaError_t run_stem(const struct conv_state *s, const struct conv_pointe
                                                 : cudaErrorNotSupported;
 }
 
+static struct conv_tile_params tile_params(const struct conv_state    *s,
+                                           const struct conv_pointers *p)
+{
+    const struct conv_spec *v = &s->spec;
+    const int64_t           pixels = v->out.size[1] * v->out.size[2];
+    return (struct conv_tile_params){.finish = finish_of(s, p),
+                                     .x = p->x,
+                                     .w = s->weights,
+                                     .y = p->y,
+                                     .wide = v->out.c % 8 == 0 && v->out.pixel % 8 == 0 &&
+                                             v->out.sample % 8 == 0 && v->out.align >= 16,
+                                     .m = v->n * pixels,
+                                     .pixels = (int)pixels,
+                                     .in_c = (int)v->in.c,
+                                     .in_h = (int)v->in.size[1],
+                                     .in_w = (int)v->in.size[2],
+                                     .out_c = (int)v->out.c,
+                                     .out_w = (int)v->out.size[2],
+                                     .kernel_h = (int)v->kernel[1],
+                                     .kernel_w = (int)v->kernel[2],
+                                     .taps = (int)(v->kernel[1] * v->kernel[2] * v->in.c),
+                                     .stride_h = (int)v->stride[1],
+                                     .stride_w = (int)v->stride[2],
+                                     .dilation_h = (int)v->dilation[1],
+                                     .dilation_w = (int)v->dilation[2],
+                                     .pad_top = (int)v->pad_begin[1],
+                                     .pad_left = (int)v->pad_begin[2],
+                                     .x_pixel = v->in.pixel,
+                                     .x_sample = v->in.sample,
+                                     .y_pixel = v->out.pixel,
+                                     .y_sample = v->out.sample};
+}
+
 static cudaError_t run_tile(const struct conv_state *s, const struct conv_pointers *p,
                             cudaStream_t stream)
 {
-    const struct conv_spec       *v = &s->spec;
-    const int64_t                 pixels = v->out.size[1] * v->out.size[2];
-    const struct conv_tile_params params = {.finish = finish_of(s, p),
-                                            .x = p->x,
-                                            .w = s->weights,
-                                            .y = p->y,
-                                            .wide = v->out.c % 8 == 0 && v->out.pixel % 8 == 0 &&
-                                                    v->out.sample % 8 == 0 && v->out.align >= 16,
-                                            .m = v->n * pixels,
-                                            .pixels = (int)pixels,
-                                            .in_c = (int)v->in.c,
-                                            .in_h = (int)v->in.size[1],
-                                            .in_w = (int)v->in.size[2],
-                                            .out_c = (int)v->out.c,
-                                            .out_w = (int)v->out.size[2],
-                                            .kernel_h = (int)v->kernel[1],
-                                            .kernel_w = (int)v->kernel[2],
-                                            .taps = (int)(v->kernel[1] * v->kernel[2] * v->in.c),
-                                            .stride_h = (int)v->stride[1],
-                                            .stride_w = (int)v->stride[2],
-                                            .dilation_h = (int)v->dilation[1],
-                                            .dilation_w = (int)v->dilation[2],
-                                            .pad_top = (int)v->pad_begin[1],
-                                            .pad_left = (int)v->pad_begin[2],
-                                            .x_pixel = v->in.pixel,
-                                            .x_sample = v->in.sample,
-                                            .y_pixel = v->out.pixel,
-                                            .y_sample = v->out.sample};
+    const struct conv_tile_params params = tile_params(s, p);
     return conv_launch_tile(&params, (int)s->ready->choice.engine, stream);
+}
+
+/* A row is a pixel of so many channels then, under a window of one. */
+static cudaError_t run_patches(const struct conv_state *s, const struct conv_pointers *p,
+                               cudaStream_t stream)
+{
+    const struct conv_spec          *v = &s->spec;
+    struct conv_tile_params          tile = tile_params(s, p);
+    const int                        row = (int)conv_patches_row(v);
+    const struct conv_patches_params patches = {.x = p->x,
+                                                .rows = workspace_of(s, p),
+                                                .count = (int)tile.m,
+                                                .row = row,
+                                                .kernel_h = (int)v->kernel[1],
+                                                .line = (int)(v->kernel[2] * v->in.c),
+                                                .out_h = (int)v->out.size[1],
+                                                .out_w = (int)v->out.size[2],
+                                                .x_line = v->in.size[2] * v->in.c,
+                                                .x_sample = v->in.sample};
+    tile.x = patches.rows;
+    tile.in_c = tile.taps = row;
+    tile.in_h = (int)v->out.size[1];
+    tile.in_w = (int)v->out.size[2];
+    tile.kernel_h = tile.kernel_w = tile.stride_h = tile.stride_w = 1;
+    tile.x_pixel = row;
+    tile.x_sample = (int64_t)tile.pixels * row;
+    const cudaError_t res = conv_launch_patches(&patches, stream);
+    return res == cudaSuccess ? conv_launch_tile(&tile, (int)s->ready->choice.engine, stream) : res;
 }
 
 cudaError_t conv_execute(const struct conv_state *s, const struct conv_pointers *p,
@@ -200,6 +239,7 @@ cudaError_t conv_execute(const struct conv_state *s, const struct conv_pointers 
     case CONV_DIRECT: return run_direct(s, p, stream);
     case CONV_STEM: return run_stem(s, p, stream);
     case CONV_TILE: return run_tile(s, p, stream);
+    case CONV_PATCHES: return run_patches(s, p, stream);
     case CONV_CUDNN_FUSED: return run_cudnn(s, p, stream);
     case CONV_CUDNN_PLAIN:
         res = run_cudnn(s, p, stream);

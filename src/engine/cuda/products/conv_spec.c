@@ -162,6 +162,8 @@ size_t conv_weights_bytes(const struct conv_spec *s, enum conv_form form)
     struct conv_stem_shape stem;
     if (form == CONV_FORM_STEM && conv_stem_shape_of(s, &stem))
         return (size_t)stem.steps * 16 * (size_t)s->out.c * 2;
+    if (form == CONV_FORM_PATCHES)
+        return (size_t)(s->out.c * conv_patches_row(s) * 2);
     return (size_t)weights_count(s) * conv_element(s);
 }
 
@@ -188,6 +190,17 @@ static void pack_stem(const struct conv_spec *s, const float *from, uint16_t *to
             }
 }
 
+static void pack_patches(const struct conv_spec *s, const float *from, uint16_t *to)
+{
+    const int64_t taps = product(s->kernel), row = conv_patches_row(s);
+    memset(to, 0, conv_weights_bytes(s, CONV_FORM_PATCHES));
+    for (int64_t o = 0; o < s->out.c; o++)
+        for (int64_t i = 0; i < s->in.c; i++)
+            for (int64_t t = 0; t < taps; t++)
+                to[o * row + t * s->in.c + i] =
+                    sac_float_to_half(from[(o * s->in.c + i) * taps + t]);
+}
+
 void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const float *from, void *to)
 {
     const int64_t outer = s->transposed ? s->in.c : s->out.c, taps = product(s->kernel);
@@ -196,6 +209,10 @@ void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const flo
     uint16_t     *to_half = to;
     if (form == CONV_FORM_STEM) {
         pack_stem(s, from, to);
+        return;
+    }
+    if (form == CONV_FORM_PATCHES) {
+        pack_patches(s, from, to);
         return;
     }
     for (int64_t o = 0; o < outer; o++)
@@ -305,4 +322,32 @@ bool conv_tile_worth(const struct conv_spec *s, int variant)
         (pixels + t.pixels - 1) / t.pixels * ((s->out.c + t.channels - 1) / t.channels);
     const bool fits = s->out.c > t.channels / 2 || t.channels == 32;
     return fits && (blocks <= 4096 || t.pixels == 128) && (blocks >= 48 || t.pixels <= 32);
+}
+
+int64_t conv_patches_row(const struct conv_spec *s)
+{
+    return (product(s->kernel) * s->in.c + 7) / 8 * 8;
+}
+
+int64_t conv_patches_bytes(const struct conv_spec *s)
+{
+    return s->n * product(s->out.size) * conv_patches_row(s) * 2;
+}
+
+bool conv_patches_fits(const struct conv_spec *s, int64_t variant)
+{
+    bool patches = variant >= 0 && variant < CONV_TILE_VARIANTS &&
+                   s->precision == SAC_PRECISION_FP16 && !s->transposed && s->groups == 1 &&
+                   s->in.pixel == s->in.c && s->in.size[0] == 1 && s->kernel[0] == 1 &&
+                   product(s->kernel) > 1 && product(s->kernel) <= INT32_MAX / 4 / s->in.c &&
+                   s->n * product(s->out.size) <= INT32_MAX / 4 / conv_patches_row(s);
+    for (int d = 1; d < CONV_DIMS; d++)
+        patches = patches && s->stride[d] == s->kernel[d] && s->dilation[d] == 1 &&
+                  s->pad_begin[d] == 0 && s->pad_end[d] == 0;
+    return patches;
+}
+
+bool conv_patches_worth(const struct conv_spec *s, int variant)
+{
+    return s->in.c % 8 != 0 && conv_tile_worth(s, variant);
 }

@@ -48,7 +48,8 @@ int64_t conv_map_span(const struct conv_map *m, int64_t n);
 enum conv_form {
     CONV_FORM_LAST = 0, /* the channels last: [K,k..,C/g] */
     CONV_FORM_TAPS,     /* the first ones last: [k..,C/g,K] (or [k..,C,K/g]) */
-    CONV_FORM_STEM      /* in the order of a warp's registers: see conv_stem_shape_of */
+    CONV_FORM_STEM,     /* in the order of a warp's registers: see conv_stem_shape_of */
+    CONV_FORM_PATCHES   /* the channels last, and zeros up to conv_patches_row: float16 */
 };
 size_t conv_weights_bytes(const struct conv_spec *s, enum conv_form form);
 void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const float *from, void *to);
@@ -77,6 +78,14 @@ extern const struct conv_tile_size {
 /* Can a variant compute it? This says nothing about speed: too large a tile is slow. */
 bool conv_tile_fits(const struct conv_spec *s, int64_t variant);
 bool conv_tile_worth(const struct conv_spec *s, int variant);
+/* Does its window go over the map in patches beside each other, as a vision transformer's first
+ * one? conv_patches.cu makes a row of each patch, and a variant of conv_tile.cu multiplies these.
+ */
+bool conv_patches_fits(const struct conv_spec *s, int64_t variant);
+/* Is that worth it? Where a pixel's channels come by eights, conv_tile.cu reads the map itself. */
+bool    conv_patches_worth(const struct conv_spec *s, int variant);
+int64_t conv_patches_row(const struct conv_spec *s);   /* numbers, a multiple of 8 */
+int64_t conv_patches_bytes(const struct conv_spec *s); /* of all rows */
 
 /* ---- what was chosen ---- */
 
@@ -87,6 +96,7 @@ enum conv_way {
     CONV_DIRECT,          /* saccade's own plain kernel, when there is no other */
     CONV_STEM,            /* saccade's own for few input channels */
     CONV_TILE,            /* saccade's own for multiples of 8 channels */
+    CONV_PATCHES,         /* the same over rows that were patches */
     CONV_WAY_COUNT
 };
 enum { CONV_KNOBS_MAX = 24 };

@@ -89,7 +89,7 @@ static sac_result take_memory(struct conv_trial *t)
     int64_t                 most = 0;
     for (int i = 0; i < t->list.count; i++)
         if (t->ready[i])
-            most = SAC_MAX(most, t->ready[i]->plan.workspace);
+            most = SAC_MAX(most, conv_workspace_bytes(s, t->ready[i]));
     sac_result res = take_map(t, &s->in, &t->x);
     if (res == SAC_OK)
         res = take_map(t, &s->out, &t->y);

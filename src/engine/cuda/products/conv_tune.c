@@ -253,6 +253,8 @@ static bool is_worth(const struct conv_spec *s, const struct conv_choice *c)
 {
     switch (c->way) {
     case CONV_TILE: return conv_tile_fits(s, c->engine) && conv_tile_worth(s, (int)c->engine);
+    case CONV_PATCHES:
+        return conv_patches_fits(s, c->engine) && conv_patches_worth(s, (int)c->engine);
     case CONV_DEPTHWISE:
         return c->engine >= 0 && c->engine < CONV_DEPTHWISE_VARIANTS &&
                conv_depthwise_worth(s, (int)c->engine);

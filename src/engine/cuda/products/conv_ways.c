@@ -15,6 +15,7 @@ enum conv_form conv_form_of(enum conv_way way)
 {
     return way == CONV_DEPTHWISE || way == CONV_DIRECT ? CONV_FORM_TAPS
            : way == CONV_STEM                          ? CONV_FORM_STEM
+           : way == CONV_PATCHES                       ? CONV_FORM_PATCHES
                                                        : CONV_FORM_LAST;
 }
 
@@ -144,6 +145,9 @@ struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_ta
         ok = conv_stem_shape_of(spec, &stem) && choice->engine == 0 && choice->knob_count == 0;
         break;
     case CONV_TILE: ok = conv_tile_fits(spec, choice->engine) && choice->knob_count == 0; break;
+    case CONV_PATCHES:
+        ok = conv_patches_fits(spec, choice->engine) && choice->knob_count == 0;
+        break;
     case CONV_DIRECT: ok = choice->engine == 0 && choice->knob_count == 0; break;
     case CONV_CUDNN_FUSED:
     case CONV_CUDNN_PLAIN: ok = make_cudnn(dev, target, key, spec, r); break;
@@ -209,6 +213,15 @@ static void add_tiles(struct conv_ways *l, const struct conv_spec *s)
     }
 }
 
+static void add_patches(struct conv_ways *l, const struct conv_spec *s)
+{
+    for (int v = 0; v < CONV_TILE_VARIANTS; v++) {
+        const struct cudnn_candidate c = {.choice = {.way = CONV_PATCHES, .engine = v}};
+        if (conv_patches_fits(s, v) && conv_patches_worth(s, v))
+            add(l, &c);
+    }
+}
+
 static void add_depthwise(struct conv_ways *l, const struct conv_spec *s)
 {
     const int likely = conv_is_depthwise(s) ? conv_depthwise_likely(s) : -1;
@@ -228,6 +241,7 @@ void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, str
     add_depthwise(out, s);
     if (conv_stem_shape_of(s, &shape))
         add(out, &stem);
+    add_patches(out, s);
     if (!t->handle) {
         add_tiles(out, s);
         return;
