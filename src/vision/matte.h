@@ -52,7 +52,7 @@ struct sac_matte_style {
 
 /* The memory of one stream's mattes (each eye has its own), zeroed before the first. */
 struct sac_matte_state {
-    uint8_t *memory;     /* of the device, [sac_matte_bytes] */
+    uint8_t *memory;     /* of the device, [sac_matte_bytes], from a multiple of four on */
     bool     has_before; /* the frame before was of this size, with this crop and spec */
     unsigned turn;       /* set by who runs the op: the planes change places with each frame */
 };
@@ -270,9 +270,15 @@ struct sac_matte_planes {
     int      share_pitch, luma_pitch; /* elements */
 };
 
+/* Rows begin at multiples of four, to be read by words. */
+SAC_ANYWHERE int sac_matte_luma_pitch(int width)
+{
+    return (width + 2 * SAC_MATTE_MARGIN + 3) & ~3;
+}
+
 SAC_ANYWHERE size_t sac_matte_luma_cells(int width, int height)
 {
-    return ((size_t)width + 2 * SAC_MATTE_MARGIN) * ((size_t)height + 2 * SAC_MATTE_MARGIN);
+    return (size_t)sac_matte_luma_pitch(width) * ((size_t)height + 2 * SAC_MATTE_MARGIN);
 }
 
 /* Of one stream's state. */
@@ -288,7 +294,7 @@ SAC_ANYWHERE struct sac_matte_planes sac_matte_planes_of(const struct sac_matte_
     struct sac_matte_planes p;
     const size_t            cells = (size_t)s->width * (size_t)s->height;
     p.share_pitch = s->width;
-    p.luma_pitch = s->width + 2 * SAC_MATTE_MARGIN;
+    p.luma_pitch = sac_matte_luma_pitch(s->width);
     for (int i = 0; i < 2; i++) {
         p.share[i] = (int16_t *)(void *)memory + (size_t)i * cells;
         p.luma[i] = memory + 2 * cells * sizeof(int16_t) +

@@ -270,7 +270,6 @@ struct cuda_matte_job {
     bool                  few;    /* four pixels side by side lie between three cells */
     bool                  words;  /* rows of the frame are read four bytes at a time */
     bool                  wide_out;    /* those of the matte are written so */
-    bool                  wide_luma;   /* the same of the planes of luma */
     int16_t              *raw, *share; /* shares before and after smoothing; may be one plane */
     const int16_t        *share_before;
     uint8_t              *luma; /* cell 0, 0 */

@@ -171,8 +171,6 @@ static void lay_out_planes(struct matte_round *r, int i, uintptr_t *at)
     m->share_before = m->before < 0 ? memory.share[plane ^ 1] : r->params.jobs[m->before].share;
     m->luma_before = m->before < 0 ? memory.luma[plane ^ 1] : r->params.jobs[m->before].luma;
     lay_out_halves(r, i, at);
-    m->wide_luma =
-        ((uintptr_t)m->luma | (uintptr_t)m->luma_before | (size_t)memory.luma_pitch) % 4 == 0;
     r->params.kept |= m->share_kept != NULL;
 }
 
@@ -235,7 +233,7 @@ static struct cuda_matte_params params_of(const struct sac_matte_spec  *spec,
     struct cuda_matte_params p = {.spec = *spec,
                                   .numbers = tensors[spec->value.tensor],
                                   .n = n,
-                                  .luma_pitch = spec->width + 2 * SAC_MATTE_MARGIN,
+                                  .luma_pitch = sac_matte_luma_pitch(spec->width),
                                   .half_pitch = (spec->width / 2 + SAC_MATTE_MARGIN + 4) & -4,
                                   .classes = style->classes,
                                   .depth_max = -1};

@@ -536,7 +536,7 @@ __device__ void store_luma(const cuda_matte_params &p, const cuda_matte_job &job
         for (int x = r.left + (int)threadIdx.x * PIXELS; x < r.right; x += QUAD_TILE) {
             const uint32_t four = four_near(cells, t, x, y);
             uint8_t       *to = job.luma + (ptrdiff_t)y * p.luma_pitch + x;
-            if (job.wide_luma && x + PIXELS <= r.right)
+            if (x + PIXELS <= r.right)
                 *(uint32_t *)(void *)to = four;
             else
                 for (int i = 0; i < PIXELS && x + i < r.right; i++)
@@ -583,9 +583,8 @@ __device__ void fill_half_before(const cuda_matte_params &p, const cuda_matte_jo
             return;
         const uint8_t *above = job.luma_before + (ptrdiff_t)y * p.luma_pitch + x,
                       *below = above + p.luma_pitch;
-        const uint32_t rows[2][2] = {
-            {four_at(above, job.wide_luma), four_at(above + PIXELS, job.wide_luma)},
-            {four_at(below, job.wide_luma), four_at(below + PIXELS, job.wide_luma)}};
+        const uint32_t rows[2][2] = {{four_at(above), four_at(above + PIXELS)},
+                                     {four_at(below), four_at(below + PIXELS)}};
         *to = halve_four(rows[0], rows[1]);
     });
 }

@@ -50,12 +50,9 @@ template <typename T> __device__ T read_only(const T *at)
 
 /* ---- four bytes at once ---- */
 
-/* From any address on; wide: it lies in rows that begin at multiples of four. Up to seven bytes
- * behind the first are read. */
-__device__ uint32_t four_at(const uint8_t *at, bool wide)
+/* From any address on. Up to seven bytes behind the first are read. */
+__device__ uint32_t four_at(const uint8_t *at)
 {
-    if (!wide)
-        return at[0] | at[1] << 8 | at[2] << 16 | (uint32_t)at[3] << 24;
     const int       off = (int)((uintptr_t)at & 3);
     const uint32_t *word = (const uint32_t *)(const void *)(at - off);
     return __funnelshift_r(word[0], word[1], off * 8);

@@ -40,15 +40,15 @@ __device__ uint32_t least_of_warp(uint32_t v)
 }
 
 /* The sum of differences of a block to itself: every lane has it. The block stays in the room. */
-__device__ int still_difference(const uint8_t *now, const uint8_t *before, int pitch, bool wide,
+__device__ int still_difference(const uint8_t *now, const uint8_t *before, int pitch,
                                 search_room &r, int lane)
 {
     int sum = 0;
     if (lane < BLOCK * BLOCK / 4) {
         const ptrdiff_t at = (ptrdiff_t)(lane / 2) * pitch + lane % 2 * 4;
-        const uint32_t  four = four_at(now + at, wide);
+        const uint32_t  four = four_at(now + at);
         r.now[lane / 2][lane % 2] = four;
-        sum = (int)add_differences(four, four_at(before + at, wide), 0);
+        sum = (int)add_differences(four, four_at(before + at), 0);
     }
     for (int half = LANES / 2; half > 0; half /= 2)
         sum += __shfl_xor_sync(~0u, sum, half);
@@ -69,17 +69,17 @@ __device__ void copy_halves(const cuda_matte_job &job, int pitch, int x, int y, 
     }
     if (lane < BLOCK * BLOCK / 4)
         r.half_now[lane / 2][lane % 2] =
-            four_at(now + (ptrdiff_t)(lane / 2) * pitch + lane % 2 * 4, true);
+            four_at(now + (ptrdiff_t)(lane / 2) * pitch + lane % 2 * 4);
 }
 
 /* The cells about where the coarse search leads. */
-__device__ void copy_before(const uint8_t *before, int pitch, bool wide, sac_matte_move coarse,
-                            search_room &r, int lane)
+__device__ void copy_before(const uint8_t *before, int pitch, sac_matte_move coarse, search_room &r,
+                            int lane)
 {
     const uint8_t *from = before + (ptrdiff_t)(2 * coarse.y - FINE) * pitch + 2 * coarse.x - FINE;
     for (int i = lane; i < FINE_BEFORE * (FINE_BEFORE / 4); i += LANES) {
         const int row = i / (FINE_BEFORE / 4), word = i % (FINE_BEFORE / 4);
-        r.before[row][word] = four_at(from + (ptrdiff_t)row * pitch + word * 4, wide);
+        r.before[row][word] = four_at(from + (ptrdiff_t)row * pitch + word * 4);
     }
 }
 
@@ -175,13 +175,13 @@ __global__ void __launch_bounds__(THREADS)
         return;
     const ptrdiff_t at = (ptrdiff_t)(y * BLOCK) * pitch + x * BLOCK;
     const uint8_t  *now = job.luma + at, *before = job.luma_before + at;
-    const int       still = still_difference(now, before, pitch, job.wide_luma, r, lane);
+    const int       still = still_difference(now, before, pitch, r, lane);
     sac_matte_move  move = {0, 0};
     if (still > SAC_MATTE_STILL) { /* for all lanes */
         copy_halves(job, p.half_pitch, x, y, r, lane);
         __syncwarp();
         const sac_matte_move coarse = coarse_move(r, lane);
-        copy_before(before, pitch, job.wide_luma, coarse, r, lane);
+        copy_before(before, pitch, coarse, r, lane);
         __syncwarp();
         move = fine_move(r, coarse, still, lane);
     }
@@ -205,14 +205,17 @@ struct surroundings {
     uint32_t of[3][2];
 };
 
-__device__ surroundings surroundings_of(const uint8_t *cell, int pitch, bool wide)
+__device__ surroundings surroundings_of(const uint8_t *cell, int pitch)
 {
-    surroundings   s;
-    const uint8_t *row = cell - pitch - 1;
+    surroundings    s;
+    const uint8_t  *row = cell - pitch - 1;
+    const int       off = (int)((uintptr_t)row & 3); /* of all rows */
+    const uint32_t *word = (const uint32_t *)(const void *)(row - off);
 #pragma unroll
-    for (int j = 0; j < 3; j++, row += pitch) {
-        s.of[j][0] = four_at(row, wide);
-        s.of[j][1] = four_at(row + 4, wide);
+    for (int j = 0; j < 3; j++, word += pitch / 4) {
+        const uint32_t a = word[0], b = word[1], c = word[2];
+        s.of[j][0] = __funnelshift_r(a, b, off * 8);
+        s.of[j][1] = __funnelshift_r(b, c, off * 8);
     }
     return s;
 }
@@ -251,17 +254,16 @@ __global__ void __launch_bounds__(THREADS) find_cells(const __grid_constant__ cu
     const int  x = t.x + threadIdx.x * PIXELS, y = t.y + threadIdx.y;
     if (x >= width || y >= height)
         return;
-    const bool wide = job.wide_luma;
-    const int  across = blocks_along(width), bx = x / BLOCK, by = y / BLOCK;
-    const int  sx = clamp_to(bx + (x / (BLOCK / 2) & 1 ? 1 : -1), 0, across - 1);
-    const int  sy = clamp_to(by + (y / (BLOCK / 2) & 1 ? 1 : -1), 0, blocks_along(height) - 1);
+    const int across = blocks_along(width), bx = x / BLOCK, by = y / BLOCK;
+    const int sx = clamp_to(bx + (x / (BLOCK / 2) & 1 ? 1 : -1), 0, across - 1);
+    const int sy = clamp_to(by + (y / (BLOCK / 2) & 1 ? 1 : -1), 0, blocks_along(height) - 1);
     const sac_matte_move none = {0, 0};
     const sac_matte_move moves[4] = {job.move[by * across + bx], job.move[by * across + sx],
                                      job.move[sy * across + bx], job.move[sy * across + sx]};
     const ptrdiff_t      at = (ptrdiff_t)y * pitch + x;
-    const surroundings   now = surroundings_of(job.luma + at, pitch, wide);
+    const surroundings   now = surroundings_of(job.luma + at, pitch);
     uint32_t             best[PIXELS], former[PIXELS];
-    residuals_of(now, surroundings_of(job.luma_before + at, pitch, wide), best);
+    residuals_of(now, surroundings_of(job.luma_before + at, pitch), best);
 #pragma unroll
     for (int k = 0; k < PIXELS; k++)
         former[k] = pack_former(none, (int)best[k]);
@@ -275,7 +277,7 @@ __global__ void __launch_bounds__(THREADS) find_cells(const __grid_constant__ cu
             continue;
         const ptrdiff_t to = at + (ptrdiff_t)moves[i].y * pitch + moves[i].x;
         uint32_t        off[PIXELS];
-        residuals_of(now, surroundings_of(job.luma_before + to, pitch, wide), off);
+        residuals_of(now, surroundings_of(job.luma_before + to, pitch), off);
 #pragma unroll
         for (int k = 0; k < PIXELS; k++) {
             off[k] += SAC_MATTE_MOVE_COST;
@@ -291,40 +293,85 @@ __global__ void __launch_bounds__(THREADS) find_cells(const __grid_constant__ cu
 
 /* ---- what stays of former shares ---- */
 
-/* What one frame has for a cell of the next one's; kept SAC_MATTE_ONE and share 0: the former share
- * stays as it is. */
-struct trace_step {
-    int16_t share;
-    int     kept;
+/* Four cells, side by side in the last frame, on their way back through the others. As long as all
+ * of them stay where they were, they are read together. */
+struct traced_cells {
+    int      x[PIXELS], y[PIXELS], count; /* the first `count` are there */
+    bool     together;
+    uint32_t at; /* of the first in planes of cells, while they are together */
 };
 
-/* Back through the frames of one launch, up to where the former share does not matter; then forth.
- * former, share: what job `number` has for cell x, y. */
-__device__ int16_t trace_share(const cuda_matte_params &p, int number, int first, int x, int y,
-                               uint32_t former, int16_t share)
+template <typename T>
+__device__ void read_traced(const traced_cells &c, const T *plane, uint32_t pitch, T out[PIXELS])
 {
-    trace_step     step[CUDA_MATTE_CHAIN];
+    if (c.together) {
+        load_four(plane + c.at, c.count, out);
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < PIXELS; k++)
+        if (k < c.count)
+            out[k] = read_only(plane + ((uint32_t)c.y[k] * pitch + (uint32_t)c.x[k]));
+}
+
+__device__ void move_traced(traced_cells *c, const cuda_matte_job &job,
+                            const uint32_t former[PIXELS])
+{
+    const uint32_t stay = pack_former(sac_matte_move{0, 0}, 0);
+    uint32_t       moved = 0;
+#pragma unroll
+    for (int k = 0; k < PIXELS; k++)
+        moved |= former[k] ^ stay;
+    if (c->together && !(moved & 0xffff))
+        return;
+    c->together = false;
+#pragma unroll
+    for (int k = 0; k < PIXELS; k++) {
+        c->x[k] = clamp_to(c->x[k] + (int)(former[k] & 0xff) - NOWHERE, 0, job.x.cells - 1);
+        c->y[k] = clamp_to(c->y[k] + (int)(former[k] >> 8 & 0xff) - NOWHERE, 0, job.y.cells - 1);
+    }
+}
+
+/* What one frame has for a cell of the next one's: the share, and above it the part that is kept;
+ * all of it and share 0: the former share stays as it is. */
+__device__ uint32_t trace_step(bool alone, int16_t share, uint32_t former, int smooth)
+{
+    const int kept =
+        alone ? (int)SAC_MATTE_ONE : sac_matte_kept(share, (int)(former >> 16), smooth);
+    return (uint32_t)(uint16_t)share | (uint32_t)kept << 16;
+}
+
+/* Back through the frames of one launch, up to where former shares do not matter; then forth.
+ * share: of job `number` and of these cells, before and after. */
+__device__ void trace_shares(const cuda_matte_params &p, int number, int first, traced_cells *c,
+                             int16_t share[PIXELS])
+{
+    uint32_t       step[CUDA_MATTE_CHAIN][PIXELS], former[PIXELS];
     const uint32_t pitch = (uint32_t)p.spec.width;
     int            count = 0;
-    int16_t        value = 0;
+    int16_t        value[PIXELS] = {};
+#pragma unroll
+    for (int k = 0; k < PIXELS; k++)
+        former[k] = pack_former(sac_matte_move{0, 0}, 0);
 #pragma unroll
     for (int i = 0; i < CUDA_MATTE_CHAIN; i++) {
         const cuda_matte_job &job = p.jobs[number];
         const bool            alone = job.image < 0;
-        if (i > 0) {
-            const uint32_t at = (uint32_t)y * pitch + (uint32_t)x;
-            former = read_only(job.former + at);
-            share = alone ? 0 : read_only(job.raw + at);
+        uint32_t              kept = 0;
+        read_traced(*c, job.former, pitch, former);
+        if (!alone)
+            read_traced(*c, job.raw, pitch, share);
+#pragma unroll
+        for (int k = 0; k < PIXELS; k++) {
+            step[i][k] = trace_step(alone, alone ? (int16_t)0 : share[k], former[k], p.smooth);
+            kept |= step[i][k] >> 16;
         }
-        step[i].share = share;
-        step[i].kept = alone ? SAC_MATTE_ONE : sac_matte_kept(share, (int)(former >> 16), p.smooth);
         count = i + 1;
-        if (step[i].kept == 0)
+        if (kept == 0)
             break;
-        x = clamp_to(x + (int)(former & 0xff) - NOWHERE, 0, job.x.cells - 1);
-        y = clamp_to(y + (int)(former >> 8 & 0xff) - NOWHERE, 0, job.y.cells - 1);
+        move_traced(c, job, former);
         if (job.depth == first) {
-            value = read_only(job.share_before + ((uint32_t)y * pitch + (uint32_t)x));
+            read_traced(*c, job.share_before, pitch, value);
             break;
         }
         number = job.before;
@@ -332,22 +379,12 @@ __device__ int16_t trace_share(const cuda_matte_params &p, int number, int first
 #pragma unroll
     for (int i = CUDA_MATTE_CHAIN - 1; i >= 0; i--)
         if (i < count)
-            value = sac_matte_blend(step[i].share, value, step[i].kept);
-    return value;
-}
-
-/* The same where the frame before is of an earlier launch. */
-__device__ int16_t take_share(const cuda_matte_params &p, const cuda_matte_job &job, int x, int y,
-                              uint32_t former, int16_t share)
-{
-    const int kept =
-        job.image < 0 ? (int)SAC_MATTE_ONE : sac_matte_kept(share, (int)(former >> 16), p.smooth);
-    const int from_x = clamp_to(x + (int)(former & 0xff) - NOWHERE, 0, job.x.cells - 1),
-              from_y = clamp_to(y + (int)(former >> 8 & 0xff) - NOWHERE, 0, job.y.cells - 1);
-    return sac_matte_blend(share,
-                           read_only(job.share_before + ((uint32_t)from_y * (uint32_t)p.spec.width +
-                                                         (uint32_t)from_x)),
-                           kept);
+#pragma unroll
+            for (int k = 0; k < PIXELS; k++)
+                value[k] = sac_matte_blend((int16_t)step[i][k], value[k], (int)(step[i][k] >> 16));
+#pragma unroll
+    for (int k = 0; k < PIXELS; k++)
+        share[k] = value[k];
 }
 
 /* Frames that have from `first` to first + CUDA_MATTE_CHAIN - 1 others before them. */
@@ -365,22 +402,9 @@ __global__ void __launch_bounds__(THREADS)
     const int      count = y < height ? clamp_to(width - x, 0, PIXELS) : 0;
     const uint32_t at = (uint32_t)y * (uint32_t)p.spec.width + (uint32_t)x;
     int16_t        share[PIXELS] = {};
-    uint32_t       former[PIXELS];
-#pragma unroll
-    for (int i = 0; i < PIXELS; i++)
-        former[i] = pack_former(sac_matte_move{0, 0}, 0);
-    load_four(job.former + at, count, former);
-    if (job.image >= 0)
-        load_four(job.raw + at, count, share);
-    if (job.depth == first) {
-#pragma unroll
-        for (int i = 0; i < PIXELS; i++)
-            share[i] = take_share(p, job, x + i, y, former[i], share[i]);
-    } else {
-#pragma unroll
-        for (int i = 0; i < PIXELS; i++)
-            if (i < count)
-                share[i] = trace_share(p, blockIdx.z, first, x + i, y, former[i], share[i]);
+    if (count > 0) {
+        traced_cells c = {{x, x + 1, x + 2, x + 3}, {y, y, y, y}, count, true, at};
+        trace_shares(p, blockIdx.z, first, &c, share);
     }
     store_four(job.share + at, count, share);
     if (job.summary && job.image < 0)
