@@ -122,32 +122,37 @@ static bool set_filter(struct sac_model_contract *io, const char *value,
     return true;
 }
 
+/* Where numbers are from is noted once they are known to be good; returns that. */
+static bool note_source(bool good, enum sac_contract_source from, enum sac_contract_source *to)
+{
+    if (good)
+        *to = from;
+    return good;
+}
+
 static bool set_mean(struct sac_model_contract *io, const char *value,
                      enum sac_contract_source from)
 {
-    io->mean_from = from;
-    return parse_channels(value, io->pre.mean);
+    return note_source(parse_channels(value, io->pre.mean), from, &io->mean_from);
 }
 
 static bool set_scale(struct sac_model_contract *io, const char *value,
                       enum sac_contract_source from)
 {
-    io->scale_from = from;
-    return parse_channels(value, io->pre.scale);
+    return note_source(parse_channels(value, io->pre.scale), from, &io->scale_from);
 }
 
 static bool set_std(struct sac_model_contract *io, const char *value, enum sac_contract_source from)
 {
     float std[3];
-    io->scale_from = from;
-    return parse_channels(value, std) && scale_of(std, io->pre.scale);
+    return note_source(parse_channels(value, std) && scale_of(std, io->pre.scale), from,
+                       &io->scale_from);
 }
 
 static bool set_fill(struct sac_model_contract *io, const char *value,
                      enum sac_contract_source from)
 {
-    io->fill_from = from;
-    return parse_channels(value, io->pre.fill);
+    return note_source(parse_channels(value, io->pre.fill), from, &io->fill_from);
 }
 
 /* Which output a state is fed with: states.c reads it, before the contract is read. */

@@ -125,6 +125,8 @@ static void refuses_text_it_does_not_know(void **state)
     for (size_t i = 0; i < SAC_COUNT(bad); i++) {
         struct sac_model_contract c = start();
         assert_sac_error(sac_model_contract_read(m, bad[i], &c), SAC_ERR_ARG);
+        assert_int_not_equal(c.scale_from, SAC_FROM_USER); /* no number of these is good */
+        assert_int_not_equal(c.fill_from, SAC_FROM_USER);
         sac_model_contract_finish(&c);
     }
     char *endless = sac_alloc(5000);
