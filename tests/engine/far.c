@@ -599,11 +599,7 @@ static void describe_places(const struct sac_kernel_plan *p, struct far_state *s
 /* Each its own, so that one is not taken for another's. */
 static void name_variant(const struct sac_kernel_plan *p, char *out, size_t size)
 {
-    const struct sac_node *n = p->call->node;
-    int                    first = 0;
-    while (!n->outputs[first]) /* nobody asked for it */
-        first++;
-    snprintf(out, size, "variant 7 of %s", n->outputs[first]->name);
+    snprintf(out, size, "variant 7 of %s", sac_node_result(p->call->node)->name);
 }
 
 /* Its kernels of the plan under way, by the thread that prepares it. */

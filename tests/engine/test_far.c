@@ -687,6 +687,42 @@ static void steps_that_leave_the_range_stay_in_float32(void **state)
     sac_model_unref(&m);
 }
 
+/* x [4,2,3] times 1e6 -> a, of which an LSTM makes h alone: nobody asked for its first output. */
+static void a_step_without_its_first_output_stays_in_float32(void **state)
+{
+    (void)state;
+    static const float      w[60] = {1e-6f}, r[100] = {0.5f};
+    const float             large = 1e6f;
+    struct proto            graph = {0}, model = {0}, attrs = {0};
+    struct sac_tensor_desc  desc = {.dtype = SAC_F32, .rank = 3, .shape = {4, 2, 3}};
+    float                   in[24] = {1, -0.5f, 0.25f, 2};
+    struct sac_model_params params = sac_model_params_default();
+    struct sac_model_info   info;
+    sac_model              *m = NULL;
+    sac_tensor             *x = NULL, *h = NULL;
+    params.precision = SAC_PRECISION_FP16;
+    proto_attr_int(&attrs, "hidden_size", 5);
+    proto_node(&graph, "Mul", "x c", "a", NULL);
+    proto_node(&graph, "LSTM", "a w r", "- h", &attrs);
+    proto_initializer(&graph, "c", FLOAT, "1", &large, sizeof large);
+    proto_initializer(&graph, "w", FLOAT, "1 20 3", w, sizeof w);
+    proto_initializer(&graph, "r", FLOAT, "1 20 5", r, sizeof r);
+    proto_input(&graph, "x", FLOAT, "4 2 3");
+    proto_output(&graph, "h", FLOAT, "1 2 5");
+    proto_model(&model, &graph, 17);
+    ok(sac_model_load_memory(far, model.bytes, model.size, "last", &params, &m));
+    ok(sac_tensor_create(far, &desc, "test", &x));
+    ok(sac_tensor_upload(x, in));
+    ok(sac_model_run(m, &x, &h));
+    sac_model_inspect(m, &info);
+    assert_int_equal(info.wide_step_count, 2);
+    assert_non_null(strstr(info.wide_steps[1], "LSTM"));
+    sac_tensor_unref(&x);
+    sac_tensor_unref(&h);
+    sac_model_unref(&m);
+    proto_free(&model);
+}
+
 /* x [1,8,256] times 1e-7 -> d, and 3e-7 by that -> y: float16 has a few numbers there. */
 static sac_model *quotient(bool watched)
 {
@@ -814,6 +850,7 @@ int main(void)
         on_devices(the_tail_runs_on_the_host),
         on_devices(steps_that_leave_the_range_stay_in_float32),
         on_devices(small_divisors_stay_in_float32),
+        on_devices(a_step_without_its_first_output_stays_in_float32),
         on_devices(a_network_without_trouble_stays_in_float16),
         on_devices(the_cpu_has_fp32_alone),
     };

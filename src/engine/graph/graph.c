@@ -307,6 +307,14 @@ const char *sac_node_label(const struct sac_node *n, char *buf, size_t size)
     return buf;
 }
 
+struct sac_value *sac_node_result(const struct sac_node *n)
+{
+    for (int i = 0; i < n->output_count; i++)
+        if (n->outputs[i])
+            return n->outputs[i];
+    return NULL;
+}
+
 /* ---- refresh ---- */
 
 /* The dependencies between the nodes of one graph as a flat list: node i reads results of the nodes

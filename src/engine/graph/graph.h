@@ -148,6 +148,8 @@ struct sac_graph *sac_graph_root(struct sac_graph *g);
 
 /* "layer 14 (Conv 'backbone/conv1')", for messages; returns buf. */
 const char *sac_node_label(const struct sac_node *n, char *buf, size_t size);
+/* The first output that somebody asked for; NULL: none. */
+struct sac_value *sac_node_result(const struct sac_node *n);
 
 const struct sac_attr *sac_node_attr(const struct sac_node *n, const char *name);
 int64_t                sac_attr_int(const struct sac_node *n, const char *name, int64_t fallback);

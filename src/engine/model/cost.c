@@ -75,9 +75,8 @@ static int64_t step_flops(struct sac_plan *plan, const struct sac_step *step)
 
 static const char *node_name(const struct sac_node *n)
 {
-    if (!n)
-        return "";
-    return n->name[0] || !n->outputs[0] ? n->name : n->outputs[0]->name;
+    const struct sac_value *result = n && !n->name[0] ? sac_node_result(n) : NULL;
+    return result ? result->name : n ? n->name : "";
 }
 
 const char *sac_step_operator(const struct sac_step *step)

@@ -187,6 +187,7 @@ static bool mark(sac_model *m, struct sac_range *ranges)
     memset(wide, 0, (size_t)g->id_count);
     for (size_t i = 0; i < g->node_count; i++) {
         const struct sac_node  *n = g->nodes[i];
+        const struct sac_value *result = sac_node_result(n);
         const struct sac_range *worst = NULL;
         for (int k = 0; k < n->output_count + n->input_count; k++) {
             const struct sac_value *v =
@@ -194,9 +195,9 @@ static bool mark(sac_model *m, struct sac_range *ranges)
             if (v && !v->data && !worst && ranges[v->id].leaves)
                 worst = &ranges[v->id];
         }
-        if (!worst || !n->outputs[0])
+        if (!worst || !result)
             continue;
-        wide[n->outputs[0]->id] = 1;
+        wide[result->id] = 1;
         name_step(m, n, worst);
     }
     if (m->wide_count && m->params.precision == SAC_PRECISION_FP16)

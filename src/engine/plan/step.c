@@ -46,11 +46,8 @@ sac_result sac_step_run_kernel(struct sac_plan *plan, const struct sac_step *ste
 
 int sac_step_value(const struct sac_step *step)
 {
-    const struct sac_node *n = step->node;
-    int                    i = 0;
-    while (n && i < n->output_count && !n->outputs[i])
-        i++;
-    return n && i < n->output_count ? n->outputs[i]->id : -1;
+    const struct sac_value *v = step->node ? sac_node_result(step->node) : NULL;
+    return v ? v->id : -1;
 }
 
 sac_result sac_plan_settle(const struct sac_plan *plan, struct sac_device_stream *stream)

@@ -36,8 +36,9 @@ static const struct sac_kernel *ask_provider(const struct sac_plan            *p
 
 static bool is_wide(const struct sac_plan *plan, const struct sac_node *n)
 {
-    return plan->params.wide && plan->params.precision == SAC_PRECISION_FP16 && n->output_count &&
-           n->outputs[0] && plan->params.wide[n->outputs[0]->id];
+    const struct sac_value *v = sac_node_result(n);
+    return plan->params.wide && plan->params.precision == SAC_PRECISION_FP16 && v &&
+           plan->params.wide[v->id];
 }
 
 enum sac_precision sac_plan_precision(const struct sac_plan *plan, const struct sac_node *n)
