@@ -11,29 +11,13 @@
 #include "engine/model/difference.h"
 #include "engine/model/model.h"
 #include "tests/engine/open_size.h"
+#include "tests/engine/said.h"
 
-static sac_context *ctx;
-static sac_device  *cpu;
-static char         said[1 << 16], folder[64], model_path[128], out[128];
-
-static inline void keep(void *user, enum sac_log_level level, const char *message)
-{
-    (void)user;
-    if (level <= SAC_LOG_INFO && strlen(said) + strlen(message) + 2 < sizeof said)
-        strcat(strcat(said, message), "\n");
-}
-
-static inline void ok(sac_result res)
-{
-    char why[1024];
-    sac_context_last_error(ctx, why, sizeof why);
-    if (res != SAC_OK)
-        fail_msg("%s: %s", sac_result_name(res), why);
-}
+static sac_device *cpu;
+static char        folder[64], model_path[128], out[128];
 
 static inline bool ranges_begin(void)
 {
-    struct sac_context_params params = sac_context_params_default();
     snprintf(folder, sizeof folder, "/tmp/saccade-ranges-XXXXXX");
     if (!mkdtemp(folder))
         return false;
@@ -41,10 +25,7 @@ static inline bool ranges_begin(void)
     snprintf(out, sizeof out, "%s/net.plan", folder);
     open_size_write(model_path);
     setenv("SACCADE_CACHE", "", 1); /* what is kept is in the .plan alone */
-    params.log_fn = keep;
-    said[0] = '\0';
-    return sac_context_create(&params, &ctx) == SAC_OK &&
-           sac_device_open(ctx, "cpu", NULL, &cpu) == SAC_OK;
+    return said_open() && sac_device_open(ctx, "cpu", NULL, &cpu) == SAC_OK;
 }
 
 /* dev: the other device. */

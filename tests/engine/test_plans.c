@@ -11,33 +11,21 @@
 #include "engine/model/model.h"
 #include "tests/engine/far.h"
 #include "tests/engine/ratio.h"
-#include "tests/test.h"
+#include "tests/engine/said.h"
 
-static sac_context *ctx;
-static sac_device  *far;
-static char         said[8192], folder[64], out[128];
-static const char   model_path[] = MODELS_DIR "/resnet50.onnx";
-
-static void keep(void *user, enum sac_log_level level, const char *message)
-{
-    (void)user, (void)level;
-    if (strlen(said) + strlen(message) + 2 < sizeof said)
-        strcat(strcat(said, message), "\n");
-}
+static sac_device *far;
+static char        folder[64], out[128];
+static const char  model_path[] = MODELS_DIR "/resnet50.onnx";
 
 static int begin(void **state)
 {
-    struct sac_context_params params = sac_context_params_default();
     (void)state;
     snprintf(folder, sizeof folder, "/tmp/saccade-plans-XXXXXX");
     if (!mkdtemp(folder))
         return -1;
     snprintf(out, sizeof out, "%s/net.plan", folder);
     setenv("SACCADE_CACHE", folder, 1);
-    params.log_fn = keep;
-    said[0] = '\0';
-    return sac_context_create(&params, &ctx) == SAC_OK && far_open(ctx, NULL, &far) == SAC_OK ? 0
-                                                                                              : -1;
+    return said_open() && far_open(ctx, NULL, &far) == SAC_OK ? 0 : -1;
 }
 
 static void each_file(void (*fn)(const char *path))
@@ -65,21 +53,6 @@ static int end(void **state)
     each_file(remove_file);
     rmdir(folder);
     return 0;
-}
-
-static void ok(sac_result res)
-{
-    char why[512];
-    sac_context_last_error(ctx, why, sizeof why);
-    if (res != SAC_OK)
-        fail_msg("%s: %s", sac_result_name(res), why);
-}
-
-static const char *last_error(void)
-{
-    static char why[1024];
-    sac_context_last_error(ctx, why, sizeof why);
-    return why;
 }
 
 /* Run with a batch of so many; what the kernels were told and measured stays in far_counts. Returns
@@ -135,7 +108,7 @@ static void measured_once(void **state)
     assert_true(kernels > 10);
     assert_int_equal(far_counts.measured, kernels);
     assert_int_equal(far_counts.foreseen, kernels);
-    assert_non_null(strstr(said, "planned for float32[1,3,64,64] on far:0 in"));
+    expect_said("planned for float32[1,3,64,64] on far:0 in");
     assert_int_equal(count_files(), 1); /* nothing half written beside it */
     run(model_path);
     assert_int_equal(far_counts.prepared, kernels);
@@ -203,7 +176,7 @@ static void ranges_are_watched_once(void **state)
     ratio_write(&bytes, 30);
     write_file(path, (const char *)bytes.bytes, bytes.size);
     run_ratio(path, 4);
-    assert_non_null(strstr(said, "watched on the CPU"));
+    expect_said("watched on the CPU");
     run_ratio(path, 4);
     assert_null(strstr(said, "watched on the CPU"));
     proto_free(&bytes);
@@ -338,9 +311,8 @@ static void expect_anew(const char *bytes, size_t size, const char *sentence)
 {
     write_file(one_file, bytes, size);
     run(model_path);
-    if (!strstr(said, sentence))
-        fail_msg("'%s' does not say '%s'", said, sentence);
-    assert_non_null(strstr(said, "it is created again"));
+    expect_said(sentence);
+    expect_said("it is created again");
     assert_true(far_counts.measured > 10);
     run(model_path);
     assert_int_equal(far_counts.measured, 0);
@@ -401,7 +373,7 @@ static void a_folder_that_cannot_be_written_is_said(void **state)
     (void)state;
     setenv("SACCADE_CACHE", "/proc/nowhere", 1);
     run(model_path);
-    assert_non_null(strstr(said, "no folder to keep plans in"));
+    expect_said("no folder to keep plans in");
     assert_true(far_counts.measured > 10);
 }
 
