@@ -10,6 +10,7 @@
 
 #include "engine/model/model.h"
 #include "tests/engine/far.h"
+#include "tests/engine/open_size.h"
 #include "tests/engine/ratio.h"
 #include "tests/engine/said.h"
 
@@ -219,6 +220,50 @@ static void a_batch_is_checked_once(void **state)
     assert_false(sac_model_batches(m));
     sac_model_unref(&m);
     proto_free(&bytes);
+}
+
+/* x [1,3,16,16] times r -> a convolution -> y. */
+static void write_product(const char *path)
+{
+    struct proto graph = {0}, model = {0};
+    proto_node(&graph, "Mul", "x r", "a", NULL);
+    open_size_conv(&graph, "Conv", "a w", "y", "3 3");
+    open_size_weights(&graph, "w", "4 3 3 3", 4 * 3 * 9, 1);
+    proto_input(&graph, "x", 1, "1 3 16 16");
+    proto_input(&graph, "r", 1, "1");
+    proto_output(&graph, "y", 1, "1 4 8 8");
+    proto_model(&model, &graph, 17);
+    open_size_keep(&model, path);
+}
+
+/* With r made a constant. Returns how many kernels were measured. */
+static int measured_with(const char *path, double r)
+{
+    static const float     zeros[3 * 16 * 16];
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 4, .shape = {1, 3, 16, 16}};
+    sac_model             *m = NULL;
+    sac_tensor            *x = NULL, *y = NULL;
+    far_counts = (struct far_counts){0};
+    ok(sac_model_load_fixed(far, path, NULL, "r", r, &m));
+    ok(sac_tensor_create(far, &desc, "test", &x));
+    ok(sac_tensor_upload(x, zeros));
+    ok(sac_model_run(m, &x, &y));
+    sac_tensor_unref(&x);
+    sac_tensor_unref(&y);
+    sac_model_unref(&m);
+    return far_counts.measured;
+}
+
+static void constants_are_told_apart_to_the_last_bit(void **state)
+{
+    char path[128];
+    (void)state;
+    snprintf(path, sizeof path, "%s/product.onnx", folder);
+    write_product(path);
+    assert_true(measured_with(path, 1.0 / 3) > 0);
+    assert_int_equal(measured_with(path, 1.0 / 3), 0);
+    assert_true(measured_with(path, nextafter(1.0 / 3, 1)) > 0);
+    assert_int_equal(measured_with(path, 1.0 / 3), 0);
 }
 
 /* In which layout a network takes its input is known before any kernel is prepared, and a stack
@@ -535,6 +580,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(measured_once, begin, end),
         cmocka_unit_test_setup_teardown(ranges_are_watched_once, begin, end),
         cmocka_unit_test_setup_teardown(a_batch_is_checked_once, begin, end),
+        cmocka_unit_test_setup_teardown(constants_are_told_apart_to_the_last_bit, begin, end),
         cmocka_unit_test_setup_teardown(layouts_need_no_kernels, begin, end),
         cmocka_unit_test_setup_teardown(those_that_write_beside_each_other_lose_nothing, begin,
                                         end),

@@ -124,13 +124,13 @@ sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes,
     return SAC_OK;
 }
 
-/* The name of the page: the shapes, and what was made a constant. */
+/* The name of the page: the shapes, and what was made a constant, to the last bit. */
 static void name_page(const sac_model *m, const struct sac_operand *shapes, char *out, size_t size)
 {
     sac_book_shapes(shapes, m->graph->input_count, out, size);
     const size_t at = strlen(out);
     if (m->fixed_name)
-        snprintf(out + at, size - at, " %g", m->fixed_value);
+        snprintf(out + at, size - at, " %.17g", m->fixed_value);
 }
 
 static sac_result measure_plan(sac_model *m, const struct sac_operand *shapes, const char *text,

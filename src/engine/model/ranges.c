@@ -211,9 +211,9 @@ static bool mark(sac_model *m, struct sac_range *ranges)
  * a page of another version of the graph is known. */
 static void noise_page(const sac_model *m, char *out, size_t size)
 {
-    const int at = snprintf(out, size, "ranges %g %g", (double)m->low, (double)m->high);
+    const int at = snprintf(out, size, "ranges %.9g %.9g", (double)m->low, (double)m->high);
     if (m->fixed_name)
-        snprintf(out + at, size - (size_t)at, " %g", m->fixed_value);
+        snprintf(out + at, size - (size_t)at, " %.17g", m->fixed_value);
 }
 
 /* It must not break its line. */

@@ -164,6 +164,28 @@ static void check_conv(const struct parity_case *pc, int64_t room)
     subject_finish(&s);
 }
 
+/* Convolutions of one text share a kernel, which has the slope in it. */
+static void slopes_that_differ_by_a_bit_have_texts_of_their_own(void **state)
+{
+    static const struct parity_case pc = {"FusedConv", "[1,4,6,6] [8,4,3,3]! [8]!",
+                                          "activation=2 alpha=0.1"};
+    struct subject                  s;
+    struct conv_spec                spec;
+    char                            why[128], text[512], other[512];
+    (void)state;
+    subject_seed(7);
+    subject_init(&s, &pc, FILL_RANDOM);
+    assert_sac_ok(subject_shape(&s));
+    const struct sac_kernel_plan plan = {
+        .call = s.call, .precision = SAC_PRECISION_FP32, .weights = some_weights()};
+    assert_true(conv_spec_read(&plan, &spec, why, sizeof why));
+    assert_true(conv_spec_text(&spec, text, sizeof text) > 0);
+    spec.act.alpha = nextafterf(spec.act.alpha, 1);
+    assert_true(conv_spec_text(&spec, other, sizeof other) > 0);
+    assert_string_not_equal(text, other);
+    subject_finish(&s);
+}
+
 static void convolutions_mean_what_the_reference_computes(void **state)
 {
     (void)state;
@@ -636,6 +658,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_mean_what_the_reference_computes),
+        cmocka_unit_test(slopes_that_differ_by_a_bit_have_texts_of_their_own),
         cmocka_unit_test(pads_reach_as_far_as_windows_do),
         cmocka_unit_test(what_is_not_covered_is_refused),
         cmocka_unit_test(weights_in_float16),

@@ -31,8 +31,8 @@ struct conv_spec {
 /* false: why says what is not covered. Checks everything that the kernels trust. */
 bool conv_spec_read(const struct sac_kernel_plan *plan, struct conv_spec *out, char *why,
                     size_t why_size);
-/* One printable line, equal for convolutions with the same cost. Returns its length, or 0 when it
- * does not fit. */
+/* One printable line, equal for convolutions that one kernel computes: all numbers are exact.
+ * Returns its length, or 0 when it does not fit. */
 size_t  conv_spec_text(const struct conv_spec *s, char *out, size_t size);
 int64_t conv_spec_flops(const struct conv_spec *s);
 /* Bytes read and written, each counted once, weights included. */
