@@ -125,8 +125,8 @@ struct sac_build_params {
     struct sac_model_params model;
     int batch_min, batch_opt, batch_max; /* buckets: min, the powers of two between, opt and max.
                                             Default 1, 1, 1 */
-    int      width, height;              /* of images, where the model leaves them open; else 0 */
-    uint32_t seed;                       /* for the random input that checks the build */
+    int      width, height; /* of images, where the model leaves them open; 0: as it has them */
+    uint32_t seed;          /* for the random input that checks the build */
     /* The least and greatest size of a range in which width and height are the usual one; 0:
      * these. */
     int width_min, height_min, width_max, height_max;

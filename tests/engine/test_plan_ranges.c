@@ -285,6 +285,26 @@ static void wrong_ranges_are_told(void **state)
         "cannot be 96x96");
 }
 
+/* The other is the file's, which leaves both open or has both. */
+static void one_side_alone_is_checked(void **state)
+{
+    (void)state;
+    struct sac_build_params params = sac_build_params_default();
+    params.height = 96;
+    expect_refused(
+        sac_model_build(far, MODELS_DIR "/resnet50.onnx", &params, out, NULL, NULL),
+        "resnet50.onnx: the file fixes the size of input 'images', float32 [?,3,64,64]: it "
+        "cannot be 64x96");
+    expect_refused(sac_model_build(far, model_path, &params, out, NULL, NULL),
+                   "input 'x' leaves a size open; --size WIDTHxHEIGHT gives it");
+    params.height = 0;
+    params.width = 64;
+    bucket_count = 0;
+    ok(sac_model_build(far, MODELS_DIR "/resnet50.onnx", &params, out, note_bucket, NULL));
+    assert_int_equal(buckets[0].width, 64);
+    assert_int_equal(buckets[0].height, 64);
+}
+
 /* What was measured is written all the same. */
 static void many_inputs_have_no_range(void **state)
 {
@@ -417,6 +437,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(steps_are_known_by_their_values, begin, end),
         cmocka_unit_test_setup_teardown(plans_share_their_weights, begin, end),
         cmocka_unit_test_setup_teardown(wrong_ranges_are_told, begin, end),
+        cmocka_unit_test_setup_teardown(one_side_alone_is_checked, begin, end),
         cmocka_unit_test_setup_teardown(many_inputs_have_no_range, begin, end),
         cmocka_unit_test(damaged_lines_are_refused),
         cmocka_unit_test(old_files_are_read),

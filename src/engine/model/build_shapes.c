@@ -109,24 +109,30 @@ static const struct sac_model_port *image_of(const sac_model *m)
     return image;
 }
 
-/* A size that the file has fixed is no other one. */
-static sac_result check_fixed(const sac_model *m, struct sac_build_size size)
+/* A side that is not given is the file's, where that has one. false: the file has another. */
+static bool settle_side(int *side, int64_t fixed)
+{
+    if (*side == 0 && fixed > 0 && fixed <= SIDE_MOST)
+        *side = (int)fixed;
+    return *side == 0 || fixed == SAC_DIM_UNKNOWN || fixed == *side;
+}
+
+/* Of a size of which one side is given at least. */
+static sac_result settle_size(const sac_model *m, struct sac_build_size *size)
 {
     const struct sac_model_port *image = image_of(m);
     char                         shape[128] = "";
-    if (!size.width)
-        return SAC_OK;
     if (!image)
         return SAC_FAIL(m->ctx, SAC_ERR_ARG, "%s: no input is images: it has no size to choose",
                         m->path);
-    const int64_t height = image->desc.shape[2], width = image->desc.shape[3];
-    if ((height == SAC_DIM_UNKNOWN || height == size.height) &&
-        (width == SAC_DIM_UNKNOWN || width == size.width))
+    const bool height = settle_side(&size->height, image->desc.shape[2]),
+               width = settle_side(&size->width, image->desc.shape[3]);
+    if (height && width)
         return SAC_OK;
     sac_tensor_desc_print(&image->desc, shape, sizeof shape);
     return SAC_FAIL(m->ctx, SAC_ERR_ARG,
                     "%s: the file fixes the size of input '%s', %s: it cannot be %dx%d", m->path,
-                    image->name, shape, size.width, size.height);
+                    image->name, shape, size->width, size->height);
 }
 
 /* *out: [inputs], to be freed. */
@@ -168,13 +174,16 @@ static sac_result check_layers(sac_model *m, const struct sac_build_shapes *s,
                                            "images of %dx%d do not fit: ", size.width, size.height);
 }
 
-sac_result sac_build_shapes_check(sac_model *m, const struct sac_build_shapes *s)
+sac_result sac_build_shapes_check(sac_model *m, struct sac_build_shapes *s)
 {
     sac_result res = SAC_OK;
     for (int i = 0; i < s->size_count && res == SAC_OK; i++) {
-        res = check_fixed(m, s->sizes[i]);
-        if (res == SAC_OK && s->sizes[i].width)
-            res = check_layers(m, s, s->sizes[i]);
+        struct sac_build_size *size = &s->sizes[i];
+        if (size->width == 0 && size->height == 0)
+            continue;
+        res = settle_size(m, size);
+        if (res == SAC_OK)
+            res = check_layers(m, s, *size);
     }
     return res;
 }

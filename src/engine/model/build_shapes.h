@@ -23,8 +23,9 @@ sac_result sac_build_shapes_choose(sac_context *ctx, const struct sac_build_para
 /* Input i of the model. Errors: SAC_ERR_ARG where a size stays open. */
 sac_result sac_build_input(const sac_model *model, const struct sac_build_shapes *shapes, int i,
                            int batch, struct sac_build_size size, struct sac_tensor_desc *out);
-/* Does the model take the sizes, as far as its layers' shapes tell? Nothing runs. */
-sac_result sac_build_shapes_check(sac_model *model, const struct sac_build_shapes *shapes);
+/* Does the model take the sizes, as far as its layers' shapes tell? Nothing runs. Where one side is
+ * given the other becomes the file's. */
+sac_result sac_build_shapes_check(sac_model *model, struct sac_build_shapes *shapes);
 /* Has the model's book say the range, where there is more than one shape. */
 sac_result sac_build_note_range(sac_model *model, const struct sac_build_shapes *shapes);
 
