@@ -25,13 +25,13 @@ struct boxes {
     int                  boxes;
 };
 
-/* Where a coordinate lies: what is the same for neighbours grows with it. */
-static int64_t piece_of(const struct boxes *b, int a, int64_t x)
+/* The first coordinate after x that lies in another piece. */
+static int64_t end_of_piece(const struct boxes *b, int a, int64_t x)
 {
-    const int64_t turn = x / b->r.period[a], at = x % b->r.period[a], size = b->r.size[a];
-    const int64_t parts = b->r.part[a] < 0 ? 1 : size / b->r.inner[a];
-    const int64_t part = at >= size ? parts : b->r.part[a] < 0 ? 0 : at / b->r.inner[a];
-    return turn * (parts + 1) + part;
+    const int64_t period = b->r.period[a], size = b->r.size[a], inner = b->r.inner[a];
+    const int64_t at = x % period;
+    const int64_t end = at >= size ? period : b->r.part[a] < 0 ? size : (at / inner + 1) * inner;
+    return x - at + end;
 }
 
 static void coordinates(const struct boxes *b, int a, int64_t *low, int64_t *high)
@@ -84,7 +84,7 @@ static void cut(struct boxes *b, int a)
     int64_t low = 0, high = 0;
     while (a < b->r.axes) {
         coordinates(b, a, &low, &high);
-        if (piece_of(b, a, low) != piece_of(b, a, high))
+        if (high >= end_of_piece(b, a, low))
             break;
         a++;
     }
@@ -96,10 +96,8 @@ static void cut(struct boxes *b, int a)
     const int64_t first = b->first[i], count = b->count[i], step = b->r.step[i];
     const int64_t rest = high - low - (count - 1) * step; /* of the other digits */
     for (int64_t done = 0, n; done < count && b->boxes <= BOXES_MAX; done += n) {
-        const int64_t at = low + done * step, piece = piece_of(b, a, at);
-        for (n = 1; done + n < count; n++)
-            if (piece_of(b, a, at + n * step + rest) != piece)
-                break;
+        const int64_t at = low + done * step, room = end_of_piece(b, a, at) - 1 - at - rest;
+        n = SAC_MIN(room < 0 ? 1 : room / step + 1, count - done);
         b->first[i] = first + done;
         b->count[i] = n;
         cut(b, a);
