@@ -152,6 +152,32 @@ static void add_pool(struct maker *m)
     add(m, pick(m, 2) ? "MaxPool" : "AveragePool", in, out, &attrs);
 }
 
+static void add_resize(struct maker *m, const char *in, const char *scales, const char *out)
+{
+    struct proto attrs = {0};
+    char         words[32];
+    if (pick(m, 2)) {
+        struct proto a = {0};
+        proto_string(&a, 1, "mode");
+        proto_string(&a, 4, "linear");
+        proto_int(&a, 20, 3);
+        proto_message(&attrs, 5, &a);
+    }
+    snprintf(words, sizeof words, "%s - %s", in, scales);
+    add(m, "Resize", words, out, &attrs);
+}
+
+/* Twice as large, and back: what nobody else reads of the second may be written plain. */
+static void add_resizes(struct maker *m)
+{
+    char in[16], large[16], out[16];
+    snprintf(in, sizeof in, "v%d", any_value(m));
+    snprintf(large, sizeof large, "t%d", m->extras++);
+    snprintf(out, sizeof out, "v%d", m->values++);
+    add_resize(m, in, "twice", large);
+    add_resize(m, large, "half", out);
+}
+
 /* A value times what its mean says of each channel: a gate. */
 static void add_gate(struct maker *m)
 {
@@ -171,7 +197,7 @@ static void add_gate(struct maker *m)
 
 static void add_something(struct maker *m)
 {
-    switch (pick(m, 10)) {
+    switch (pick(m, 11)) {
     case 0:
     case 1: add_unary(m); break;
     case 2:
@@ -181,6 +207,7 @@ static void add_something(struct maker *m)
     case 6: add_detour(m, pick(m, 2) ? "Transpose" : "Reshape"); break;
     case 7: add_pool(m); break;
     case 8: add_gate(m); break;
+    case 9: add_resizes(m); break;
     default: add_plain_conv(m);
     }
 }
@@ -189,11 +216,14 @@ static void add_something(struct maker *m)
 static void make_network(struct maker *m, struct proto *model)
 {
     static const int64_t flat[2] = {1, C * H * W}, full[4] = {1, C, H, W};
+    static const float   twice[4] = {1, 1, 2, 2}, half[4] = {1, 1, 0.5f, 0.5f};
     char                 dims[32], name[16];
     snprintf(dims, sizeof dims, "1 %d %d %d", C, H, W);
     proto_input(&m->graph, "v0", 1, dims);
     proto_initializer(&m->graph, "flat", 7, "2", flat, sizeof flat);
     proto_initializer(&m->graph, "full", 7, "4", full, sizeof full);
+    proto_initializer(&m->graph, "twice", 1, "4", twice, sizeof twice);
+    proto_initializer(&m->graph, "half", 1, "4", half, sizeof half);
     m->values = 1;
     for (int n = 2 + (int)pick(m, NODES_MAX); n > 0; n--)
         add_something(m);

@@ -47,7 +47,7 @@ static struct sac_kernel_offer resize_supports(struct sac_device                
             return sac_kernel_refuse("its size is not constant");
     offer.in_layout[0] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
     offer.strided = true;
-    offer.writes_any = true;
+    offer.writes_any = true; /* plain where it is an output of the network, which is no slice */
     return offer;
 }
 
