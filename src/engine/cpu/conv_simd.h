@@ -254,8 +254,9 @@ static void clip_taps(int64_t origin, int dilation, int kernel, int64_t size, in
 }
 
 /* Output columns first..last-1 see all taps; those before and after are at a border. */
-static void inner_columns(const struct sac_conv *c, int64_t w, int64_t *first, int64_t *last)
+static void inner_columns(const struct sac_conv *c, int64_t *first, int64_t *last)
 {
+    int64_t w = c->out_w;
     int64_t reach = (int64_t)(c->kernel_w - 1) * c->dilation_w;
     int64_t a = (c->pad_left + c->stride_w - 1) / c->stride_w;
     int64_t room = c->in_w - 1 - reach + c->pad_left;
@@ -523,10 +524,11 @@ static void run_alike(const struct band *b, int64_t g, int64_t oc, int64_t x0, i
                       int kx1)
 {
     for (int64_t y = b->y0; y < b->y1; y++) {
-        struct tile part = block_of(b, y, g, oc);
+        const int64_t width = width_of(b->c, y);
+        struct tile   part = block_of(b, y, g, oc);
         part.kx0 = kx0;
         part.kx1 = kx1;
-        run_span(&part, x0, x1);
+        run_span(&part, x0, x1 < width ? x1 : width);
     }
 }
 
@@ -557,13 +559,8 @@ static void run_block(const struct band *b, int64_t g, int64_t oc)
 {
     const struct sac_conv *c = b->c;
     int64_t                first, last;
-    for (int64_t y = b->y0; y < b->y1; y++) {
-        struct tile part = block_of(b, y, g, oc);
-        part.kx1 = c->kernel_w;
-        inner_columns(c, width_of(c, y), &first, &last);
-        run_span(&part, first, last);
-    }
-    inner_columns(c, c->out_w, &first, &last);
+    inner_columns(c, &first, &last);
+    run_alike(b, g, oc, first, last, 0, c->kernel_w);
     run_side(b, g, oc, 0, first);
     run_side(b, g, oc, last, c->out_w);
     for (int64_t y = b->y0; c->two_passes && y < b->y1; y++) {
