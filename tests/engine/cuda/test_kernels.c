@@ -160,6 +160,26 @@ static void another_slope_is_another_kernel(void **state)
     sac_free(own);
 }
 
+static size_t earlier(void)
+{
+    return CUDNN_KERNEL_CACHE_SINCE - 100;
+}
+
+/* The headers may be newer than the library that is there at run time. */
+static void an_older_library_shares_nothing(void **state)
+{
+    const struct cudnn_api    old = {.version = earlier};
+    const struct cudnn_target nothing = {.api = &old};
+    const struct conv_spec    s = spec_of(1, 64, 40, silu);
+    const struct conv_choice  choice = {.way = CONV_CUDNN_FUSED};
+    struct cudnn_graph        g;
+    struct cudnn_plan         p;
+    (void)state;
+    assert_false(cudnn_kernels_plan(&kernels, &nothing, &s, &choice, &g, &p));
+    cudnn_plan_finish(&p);
+    cudnn_graph_finish(&g);
+}
+
 struct crowd {
     struct conv_choice choice;
     char              *code[8];
@@ -204,6 +224,7 @@ int main(void)
         cmocka_unit_test(one_kernel_serves_all_shapes),
         cmocka_unit_test(threads_wait_for_the_first),
         cmocka_unit_test(another_slope_is_another_kernel),
+        cmocka_unit_test(an_older_library_shares_nothing),
     };
     return cmocka_run_group_tests_name("engine/cuda/kernels", tests, open_kernels, close_kernels);
 }

@@ -10,6 +10,7 @@ const char *cudnn_api_read(void *library, struct cudnn_api *out)
         const char *name;
         void       *fn;
     } symbols[] = {
+        {"cudnnGetVersion", &out->version},
         {"cudnnCreate", &out->create},
         {"cudnnDestroy", &out->destroy},
         {"cudnnSetStream", &out->set_stream},

@@ -9,6 +9,7 @@
 #include "base/nvidia.h"
 
 struct cudnn_api {
+    size_t (*version)(void); /* of the library, not of the headers: 91900 is 9.19.0 */
     cudnnStatus_t (*create)(cudnnHandle_t *);
     cudnnStatus_t (*destroy)(cudnnHandle_t);
     cudnnStatus_t (*set_stream)(cudnnHandle_t, cudaStream_t);
@@ -35,8 +36,10 @@ struct cudnn_target {
 
 typedef cudnnBackendDescriptor_t cudnn_desc;
 
-/* Kernel caches: in older headers parts are missing, and 9.19 is the oldest that was tried. */
-#define CUDNN_HAS_KERNEL_CACHE (CUDNN_VERSION >= 91900)
+/* Kernel caches: in older headers parts are missing, and 9.19 is the oldest that was tried, as
+ * headers and as a library. */
+#define CUDNN_KERNEL_CACHE_SINCE 91900
+#define CUDNN_HAS_KERNEL_CACHE   (CUDNN_VERSION >= CUDNN_KERNEL_CACHE_SINCE)
 
 /* Descriptors that belong together. The first error is kept and all later calls do nothing, so that
  * a graph can be written as a list. */

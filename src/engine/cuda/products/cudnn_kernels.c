@@ -94,7 +94,8 @@ bool cudnn_kernels_plan(struct cudnn_kernels *k, const struct cudnn_target *t,
                         const struct conv_spec *s, const struct conv_choice *choice,
                         struct cudnn_graph *graph, struct cudnn_plan *plan)
 {
-    char                *key = cudnn_kernels_key(s, choice);
+    const bool           can = t->api->version() >= CUDNN_KERNEL_CACHE_SINCE;
+    char                *key = can ? cudnn_kernels_key(s, choice) : NULL;
     struct cudnn_kernel *kernel = key ? find_or_add(k, key) : NULL;
     const bool           fused = choice->way == CONV_CUDNN_FUSED;
     *plan = (struct cudnn_plan){.set = {.api = t->api}};
