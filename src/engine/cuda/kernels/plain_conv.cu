@@ -100,12 +100,12 @@ template <class T> int run(const struct ops_conv &p, const struct ops_ports *por
 
 struct integer_body {
     struct ops_conv_integer p;
-    const void   *x, *weights, *bias, *x_zero, *w_zero, *y_zero, *x_scale, *w_scale, *y_scale;
-    void         *out;
-    OPS_BODY void operator()(int64_t i) const
+    const void *x, *weights, *bias, *x_zero, *w_zero, *y_zero, *x_scale, *w_scale, *y_scale;
+    void       *out;
+
+    OPS_BODY uint32_t sum_at(const at5 &at) const
     {
         const ops_window &w = p.w;
-        const at5         at = place5(p.places, i);
         const span    sz = span_of(w, 0, at.z), sy = span_of(w, 1, at.y), sx = span_of(w, 2, at.x);
         const int32_t first = at.c / p.out_each * p.in_each;
         const int32_t zero_x = (int32_t)parameter(x_zero, p.x_zero, 0, 0);
@@ -125,13 +125,20 @@ struct integer_body {
                                           (get<int32_t>(weights, p.w_type, tap * w.kernel[2] + k) -
                                            zero_w));
                     }
-        const int64_t to = offset5(w.y_step, at);
+        return sum;
+    }
+
+    OPS_BODY void operator()(int64_t i) const
+    {
+        const at5     at = place5(p.places, i);
+        const int64_t to = offset5(p.w.y_step, at);
+        const int32_t sum = (int32_t)sum_at(at);
         if (!y_scale) {
-            ((int32_t *)out)[to] = (int32_t)sum;
+            ((int32_t *)out)[to] = sum;
             return;
         }
         const double y =
-            (double)(int32_t)sum *
+            (double)sum *
             (parameter(x_scale, p.x_scale, 0, 1) * parameter(w_scale, p.w_scale, at.c, 1)) /
             parameter(y_scale, p.y_scale, 0, 1);
         put(out, p.out_type, to, rint((double)(float)y) + parameter(y_zero, p.y_zero, 0, 0));
