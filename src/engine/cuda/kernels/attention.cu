@@ -11,6 +11,11 @@ namespace
 
 enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };
 
+struct query {
+    int64_t row, batch, head, i; /* row: of all heads' */
+    int64_t kv;                  /* the head of its keys and values */
+};
+
 struct attention_body {
     struct ops_attention p;
     const void          *q, *k, *v, *mask, *past_key, *past_value;
@@ -58,25 +63,50 @@ struct attention_body {
             put_float(scores, p.out_type[SCORES], row * p.total + j, v);
     }
 
+    OPS_BODY query query_of(int64_t row) const
+    {
+        const int64_t head = row / p.q.length % p.q.count;
+        return {row, row / p.q.length / p.q.count, head, row % p.q.length, head / p.group};
+    }
+
+    /* What the query makes of key j, without its bias. */
+    OPS_BODY float score_of(const query &at, int64_t j) const
+    {
+        const int64_t from = at.batch * p.q.step[0] + at.head * p.q.step[1] + at.i * p.q.step[2];
+        float         s = 0;
+        for (int64_t d = 0; d < p.q.size; d++)
+            s += get_float(q, p.q_type, from + d) *
+                 at_head(p.k, k, p.k_type, past_key, p.past_key_type, at.batch, at.kv, j, d);
+        s *= (float)p.scale;
+        keep(0, at.row, j, s);
+        if (p.softcap > 0)
+            s = tanhf(s / (float)p.softcap) * (float)p.softcap;
+        keep(1, at.row, j, s);
+        return s;
+    }
+
+    /* The values, each by its share of the scores. */
+    template <class TEAM>
+    OPS_BODY void mix(const query &at, const float *score, float inverse, const TEAM &team) const
+    {
+        const int64_t to =
+            (p.flat ? (at.batch * p.q.length + at.i) * p.q.count + at.head : at.row) * p.v.size;
+        for (int64_t d = team.lane(); d < p.v.size && p.out_type[Y]; d += team.lanes()) {
+            float sum = 0;
+            for (int64_t j = 0; j < p.total; j++)
+                sum += score[j] * at_head(p.v, v, p.v_type, past_value, p.past_value_type, at.batch,
+                                          at.kv, j, d);
+            put_float(y, p.out_type[Y], to + d, sum * inverse);
+        }
+    }
+
     template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
     {
-        const int64_t i = row % p.q.length, head = row / p.q.length % p.q.count,
-                      batch = row / p.q.length / p.q.count;
-        const int64_t kv = head / p.group,
-                      from = batch * p.q.step[0] + head * p.q.step[1] + i * p.q.step[2];
-        float *score = room + row * p.total, max = -INFINITY, open = -INFINITY, sum = 0;
+        const query at = query_of(row);
+        float      *score = room + row * p.total, max = -INFINITY, open = -INFINITY, sum = 0;
         for (int64_t j = team.lane(); j < p.total; j += team.lanes()) {
-            float s = 0;
-            for (int64_t d = 0; d < p.q.size; d++)
-                s += get_float(q, p.q_type, from + d) *
-                     at_head(p.k, k, p.k_type, past_key, p.past_key_type, batch, kv, j, d);
-            s *= (float)p.scale;
-            keep(0, row, j, s);
-            if (p.softcap > 0)
-                s = tanhf(s / (float)p.softcap) * (float)p.softcap;
-            keep(1, row, j, s);
-            const float bias = bias_at(batch, head, i, j);
-            s += bias;
+            const float own = score_of(at, j), bias = bias_at(at.batch, at.head, at.i, j),
+                        s = own + bias;
             keep(2, row, j, s);
             score[j] = s;
             max = fmaxf(max, s);
@@ -91,14 +121,7 @@ struct attention_body {
         for (int64_t j = team.lane(); j < p.total; j += team.lanes())
             keep(3, row, j, score[j] * inverse);
         team.sync();
-        const int64_t to = (p.flat ? (batch * p.q.length + i) * p.q.count + head : row) * p.v.size;
-        for (int64_t d = team.lane(); d < p.v.size && p.out_type[Y]; d += team.lanes()) {
-            float v_sum = 0;
-            for (int64_t j = 0; j < p.total; j++)
-                v_sum += score[j] *
-                         at_head(p.v, v, p.v_type, past_value, p.past_value_type, batch, kv, j, d);
-            put_float(y, p.out_type[Y], to + d, v_sum * inverse);
-        }
+        mix(at, score, inverse, team);
     }
 };
 
