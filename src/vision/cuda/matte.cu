@@ -33,16 +33,22 @@ __global__ void __launch_bounds__(THREADS) keep_planes(const __grid_constant__ c
     const int             width = job.x.cells, height = job.y.cells;
     if (!job.share_kept)
         return;
-    const tile t = tile_of(TILE_X, TILE_Y);
-    const int  x = t.x + threadIdx.x - MARGIN, y = t.y + threadIdx.y - MARGIN;
+    const tile t = tile_of(QUAD_TILE, QUADS);
+    const int  x = t.x + threadIdx.x * PIXELS - MARGIN, y = t.y + threadIdx.y - MARGIN;
     if (x >= width + MARGIN || y >= height + MARGIN)
         return;
     const ptrdiff_t luma_at = (ptrdiff_t)y * p.luma_pitch + x;
-    job.luma_kept[luma_at] = job.luma[luma_at];
-    if (x >= 0 && x < width && y >= 0 && y < height) {
-        const ptrdiff_t at = (ptrdiff_t)y * p.spec.width + x;
-        job.share_kept[at] = job.share[at];
-    }
+    uint8_t         luma[PIXELS];
+    int16_t         share[PIXELS];
+    const int       lumas = clamp_to(width + MARGIN - x, 0, PIXELS);
+    load_four(job.luma + luma_at, lumas, luma);
+    store_four(job.luma_kept + luma_at, lumas, luma);
+    if (x < 0 || x >= width || y < 0 || y >= height)
+        return;
+    const ptrdiff_t at = (ptrdiff_t)y * p.spec.width + x;
+    const int       shares = clamp_to(width - x, 0, PIXELS);
+    load_four(job.share + at, shares, share);
+    store_four(job.share_kept + at, shares, share);
 }
 
 /* ---- launches ---- */
@@ -98,7 +104,7 @@ void launch_read(const cuda_matte_params &p, cudaStream_t stream)
         CUDA_LAUNCH((fill_pixels<level_cells, WORDS>), pixels, threads, stream, p);
     }
     if (p.kept)
-        CUDA_LAUNCH(keep_planes, tiles(p, MARGIN, TILE_X, TILE_Y), block, stream, p);
+        CUDA_LAUNCH(keep_planes, tiles(p, MARGIN, QUAD_TILE, QUADS), dim3(QUADS, QUADS), stream, p);
 }
 
 template <typename T> void launch_matte(const cuda_matte_params &p, cudaStream_t stream)
