@@ -235,6 +235,7 @@ struct sac_device {
     /* sac_memory_use of who opened it: a plug-in has its own copy, which knows nothing of what the
      * library's threads said. */
     enum sac_memory_use (*memory_use)(void);
+    bool (*given_up)(void); /* sac_start_given_up, for the same reason */
     struct {
         atomic_uint_fast64_t calls, bytes;
     } ledger[SAC_COPY_REASON_COUNT];

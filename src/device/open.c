@@ -169,6 +169,7 @@ static sac_result device_begin(sac_context *ctx, const struct sac_device_ops *op
     dev->params = params ? *params : sac_device_params_default();
     dev->destroy = device_destroy;
     dev->memory_use = sac_memory_use;
+    dev->given_up = sac_start_given_up;
     sac_refcount_init(&dev->refs);
     sac_refcount_init(&dev->holds);
     pthread_mutex_init(&dev->workers_lock, NULL);

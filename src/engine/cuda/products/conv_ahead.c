@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ways to compute convolutions, made ready by several threads. One whose kernel NVRTC compiles
  * takes a quarter of a second, one from the cache milliseconds, and a network has hundreds. So a
- * plan's convolutions are noted before the first of them is prepared; when that asks for its ways,
- * those of all of them are made, each thread with a cuDNN handle of its own. Nothing is measured
- * meanwhile. The thread that prepares a plan has its own list. */
+ * plan's convolutions are noted before the first of them is prepared. When that asks for its ways,
+ * what NVRTC compiles for all of them is compiled, and then those of the next few are made, each
+ * thread with a cuDNN handle of its own; the others when it is their turn. So not all live at once,
+ * and what was measured by then tells which are worth making. Nothing is measured meanwhile. The
+ * thread that prepares a plan has its own list. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +21,9 @@ struct noted {
         NOTED_ALL     /* all are made, to be measured */
     } kind;
     struct conv_ways   list;
-    bool               made;
+    bool               listed, made;
+    bool               keep[CONV_TRIED_MAX];  /* worth making */
+    bool               tried[CONV_TRIED_MAX]; /* made, or does not run here */
     struct conv_ready *ready[CONV_TRIED_MAX]; /* NULL: does not run here, or was taken */
 };
 
@@ -58,9 +62,10 @@ static void drop(struct noted *n)
 {
     for (int i = 0; i < n->list.count; i++)
         conv_ready_destroy(n->ready[i]);
-    for (size_t i = 0; i < ahead.count; i++)
-        if (ahead.items[i] == n)
-            ahead.items[i] = ahead.items[--ahead.count];
+    size_t i = 0;
+    while (ahead.items[i] != n)
+        i++;
+    memmove(&ahead.items[i], &ahead.items[i + 1], (--ahead.count - i) * sizeof *ahead.items);
     sac_free(n);
 }
 
@@ -84,8 +89,11 @@ void conv_foresee(struct sac_device *dev, const struct sac_kernel_plan *plan)
             note(key, &spec, plan->measure ? NOTED_ALL : NOTED_LIKELY);
     } else if (choice.way <= CONV_CUDNN_PLAIN && !is_in_use(key, &choice)) {
         struct noted *n = note(key, &spec, NOTED_KNOWN); /* our own kernels need no making */
-        if (n)
-            n->list = (struct conv_ways){.items[0].choice = choice, .count = 1};
+        if (n) {                                         /* it is compiled, for all that is known */
+            n->list =
+                (struct conv_ways){.items[0] = {.choice = choice, .runtime = true}, .count = 1};
+            n->listed = n->keep[0] = true;
+        }
     }
 }
 
@@ -100,37 +108,44 @@ void conv_forget(void)
 
 /* ---- making ---- */
 
+/* Convolutions whose ways are made together: some for each thread, and up to 400 ways. */
+enum { TOGETHER = 16 };
+
 struct making {
     struct sac_device   *dev;
     struct products_gpu *gpu;
-    struct noted       **items; /* [count] that were not made before */
+    struct noted       **items; /* [count] */
     int                  count;
     struct way {
         struct noted *of;
         int           index;
-    } * ways; /* [way_count] of all of them; under way from first on */
-    int                 way_count, first;
-    int                 threads;
-    bool                lists, tells; /* not all choices are known; it takes long */
+    } * ways; /* [way_count] */
+    int                 way_count, compiled, threads;
+    bool                tells; /* it takes long */
     atomic_int          done;
+    atomic_bool         given_up;
     atomic_int_fast64_t said_ns;
 };
 
-static int made_of(const struct noted *n)
+/* Asked by the thread that prepares the plan, whose start it is. */
+static bool is_given_up(struct making *m, int worker)
 {
-    return n->kind == NOTED_LIKELY ? SAC_MIN(n->list.count, 1) : n->list.count;
+    if (worker == 0 && m->dev->given_up())
+        atomic_store(&m->given_up, true);
+    return atomic_load(&m->given_up);
 }
 
 static void list_ways(void *arg, int piece, int worker)
 {
-    const struct making *m = arg;
-    struct noted        *n = m->items[piece];
-    if (n->kind == NOTED_KNOWN || cuda_enter(m->dev) != SAC_OK)
+    struct making *m = arg;
+    struct noted  *n = m->items[piece];
+    if (is_given_up(m, worker) || cuda_enter(m->dev) != SAC_OK)
         return;
     const struct products_loan loan = products_borrow(m->gpu, worker);
     conv_ways_list(&loan.cudnn, &n->spec, &n->list);
     products_give_back(m->gpu, &loan);
     cuda_leave();
+    n->listed = true;
 }
 
 /* Every two seconds, as the planner tells how many kernels are chosen. */
@@ -149,15 +164,16 @@ static void say_progress(struct making *m)
 static void make_way(void *arg, int piece, int worker)
 {
     struct making    *m = arg;
-    const struct way *way = &m->ways[m->first + piece];
+    const struct way *way = &m->ways[piece];
     struct noted     *n = way->of;
-    if (cuda_enter(m->dev) != SAC_OK)
+    if (is_given_up(m, worker) || cuda_enter(m->dev) != SAC_OK)
         return;
     const struct products_loan loan = products_borrow(m->gpu, worker);
     n->ready[way->index] =
         conv_ready_make(m->dev, &loan.cudnn, n->key, &n->spec, &n->list.items[way->index].choice);
     products_give_back(m->gpu, &loan);
     cuda_leave();
+    n->tried[way->index] = true;
     say_progress(m);
 }
 
@@ -170,6 +186,7 @@ static void run(struct making *m, int pieces, void (*fn)(void *arg, int piece, i
     const int               threads = SAC_MIN(m->threads, pieces);
     if (threads > 1 && sac_worker_pool_create(m->dev->ctx, threads, &pool) != SAC_OK)
         sac_error_clear(m->dev->ctx); /* without threads it takes longer */
+    atomic_store(&m->done, 0);
     sac_worker_pool_run(pool, pieces, fn, m);
     sac_worker_pool_destroy(&pool);
 }
@@ -182,79 +199,131 @@ static int threads_for(const struct making *m)
     return m->tells ? most : SAC_CLAMP(m->count / 6, 1, most);
 }
 
-/* Those with kernels that none before them has go first. Returns how many those are. */
-static int order_ways(struct making *m)
+static void narrow(const struct making *m, struct noted *n)
 {
-    const size_t room = (size_t)m->count * CONV_TRIED_MAX;
-    char       **keys = sac_calloc(room, sizeof *keys);
-    int          firsts = 0;
-    m->ways = sac_calloc(room, sizeof *m->ways);
-    for (int i = 0; i < m->count && keys && m->ways; i++)
-        for (int w = 0; w < made_of(m->items[i]); w++) {
-            const struct cudnn_candidate *c = &m->items[i]->list.items[w];
-            const bool                    compiles = c->runtime || m->items[i]->kind == NOTED_KNOWN;
-            char *key = compiles ? cudnn_kernels_key(&m->items[i]->spec, &c->choice) : NULL;
-            int   k = 0;
-            m->ways[m->way_count++] = (struct way){m->items[i], w};
-            while (key && k < firsts && strcmp(keys[k], key) != 0)
+    if (n->kind == NOTED_ALL)
+        conv_near_narrow(m->dev, &n->spec, &n->list, n->keep);
+    else
+        n->keep[0] = n->list.count > 0;
+}
+
+/* Those that were not listed before. */
+static void list_new(struct making *m)
+{
+    m->count = 0;
+    for (size_t i = 0; i < ahead.count; i++)
+        if (!ahead.items[i]->listed)
+            m->items[m->count++] = ahead.items[i];
+    run(m, m->count, list_ways);
+    for (int i = 0; i < m->count; i++)
+        narrow(m, m->items[i]);
+}
+
+static void add_way(struct making *m, struct noted *n, int index)
+{
+    if (n->keep[index] && !n->tried[index])
+        m->ways[m->way_count++] = (struct way){n, index};
+}
+
+/* Of all that are not made, those with kernels that none before them has: else all threads would
+ * wait for the first kernel, then for the next. false: no memory. */
+static bool make_firsts(struct making *m)
+{
+    char **keys = sac_calloc(ahead.count * CONV_TRIED_MAX, sizeof *keys);
+    int    known = 0;
+    m->way_count = 0;
+    for (size_t i = 0; i < ahead.count && keys; i++)
+        for (int w = 0; w < ahead.items[i]->list.count; w++) {
+            struct noted *n = ahead.items[i];
+            const bool    due = n->keep[w] && !n->made && n->list.items[w].runtime;
+            char         *key = due ? cudnn_kernels_key(&n->spec, &n->list.items[w].choice) : NULL;
+            int           k = 0;
+            while (key && k < known && strcmp(keys[k], key) != 0)
                 k++;
-            if (!key || k < firsts) {
+            if (!key || k < known) {
                 sac_free(key);
                 continue;
             }
-            keys[firsts] = key;
-            m->ways[m->way_count - 1] = m->ways[firsts];
-            m->ways[firsts++] = (struct way){m->items[i], w};
+            keys[known++] = key;
+            add_way(m, n, w);
         }
-    for (int k = 0; k < firsts; k++)
+    m->compiled = m->way_count;
+    run(m, m->way_count, make_way);
+    for (int k = 0; k < known; k++)
         sac_free(keys[k]);
     sac_free(keys);
-    return firsts;
+    return keys != NULL;
 }
 
-static void make(struct making *m)
+/* The wanted one and some of those behind it, as many as are measured one after the other; what is
+ * not measured is all made now. */
+static void make_next(struct making *m, const struct noted *wanted)
+{
+    bool behind = false;
+    int  measured = 0;
+    m->count = m->way_count = 0;
+    for (size_t i = 0; i < ahead.count; i++) {
+        struct noted *n = ahead.items[i];
+        behind |= n == wanted;
+        if (n->made || (n->kind == NOTED_ALL && (!behind || measured == TOGETHER)))
+            continue;
+        measured += n->kind == NOTED_ALL;
+        m->items[m->count++] = n;
+        narrow(m, n);
+        for (int w = 0; w < n->list.count; w++)
+            add_way(m, n, w);
+    }
+    run(m, m->way_count, make_way);
+    for (int i = 0; i < m->count; i++)
+        m->items[i]->made = true;
+}
+
+static void say_made(const struct making *m, int64_t began, int64_t listed, int64_t compiled)
+{
+    sac_log(m->dev->ctx, SAC_LOG_DEBUG,
+            "products: %d ways of %d convolutions listed in %.0f ms and made in %.0f, by %d "
+            "threads; before, %d with new kernels in %.0f ms",
+            m->way_count, m->count, (double)(listed - began) * 1e-6,
+            (double)(sac_time_ns() - compiled) * 1e-6, m->threads, m->compiled,
+            (double)(compiled - listed) * 1e-6);
+}
+
+static bool make(struct making *m, const struct noted *wanted)
 {
     const int64_t began = sac_time_ns();
     atomic_init(&m->done, 0);
+    atomic_init(&m->given_up, false);
     atomic_init(&m->said_ns, began);
-    for (int i = 0; i < m->count; i++) {
-        m->lists |= m->items[i]->kind != NOTED_KNOWN;
-        m->tells |= m->items[i]->kind == NOTED_ALL;
-    }
+    m->count = (int)ahead.count;
+    for (size_t i = 0; i < ahead.count; i++)
+        m->tells |= ahead.items[i]->kind == NOTED_ALL;
     m->threads = threads_for(m);
     /* The handles are not for another plan's threads meanwhile, and these disturb what is measured.
      */
     pthread_mutex_lock(&m->gpu->tuning);
-    if (m->lists)
-        run(m, m->count, list_ways);
+    list_new(m);
     const int64_t listed = sac_time_ns();
-    /* Else all threads would wait for the first kernel, then for the next. */
-    const int firsts = order_ways(m);
-    run(m, firsts, make_way);
-    m->first = firsts;
-    run(m, m->way_count - firsts, make_way);
+    const bool    good = make_firsts(m);
+    const int64_t compiled = sac_time_ns();
+    if (good)
+        make_next(m, wanted);
     pthread_mutex_unlock(&m->gpu->tuning);
-    sac_log(m->dev->ctx, SAC_LOG_DEBUG,
-            "products: %d ways of %d convolutions listed in %.0f ms and made in %.0f, by %d "
-            "threads",
-            m->way_count, m->count, (double)(listed - began) * 1e-6,
-            (double)(sac_time_ns() - listed) * 1e-6, m->threads);
-    sac_free(m->ways);
+    if (good)
+        say_made(m, began, listed, compiled);
+    return good && !atomic_load(&m->given_up);
 }
 
-/* All that was noted since the last time. */
-static void make_noted(struct sac_device *dev)
+/* false: no memory, or it was given up. */
+static bool make_noted(struct sac_device *dev, const struct noted *wanted)
 {
-    struct making m = {
-        .dev = dev, .gpu = products_gpu_of(dev), .items = sac_calloc(ahead.count, sizeof *m.items)};
-    for (size_t i = 0; i < ahead.count && m.items; i++)
-        if (!ahead.items[i]->made)
-            m.items[m.count++] = ahead.items[i];
-    if (m.count > 0)
-        make(&m);
-    for (int i = 0; i < m.count; i++)
-        m.items[i]->made = true;
+    struct making m = {.dev = dev,
+                       .gpu = products_gpu_of(dev),
+                       .items = sac_calloc(ahead.count, sizeof *m.items),
+                       .ways = sac_calloc(ahead.count * CONV_TRIED_MAX, sizeof *m.ways)};
+    const bool    made = m.items && m.ways && make(&m, wanted);
     sac_free(m.items);
+    sac_free(m.ways);
+    return made;
 }
 
 /* ---- taking ---- */
@@ -264,10 +333,8 @@ struct conv_ready *conv_ahead_take(struct sac_device *dev, const char *key,
 {
     struct noted      *n = find(key);
     struct conv_ready *found = NULL;
-    if (!n)
+    if (!n || (!n->made && !make_noted(dev, n)))
         return NULL;
-    if (!n->made)
-        make_noted(dev);
     for (int i = 0; i < n->list.count && !found; i++)
         if (n->ready[i] && conv_choice_same(&n->ready[i]->choice, choice)) {
             found = n->ready[i];
@@ -276,7 +343,7 @@ struct conv_ready *conv_ahead_take(struct sac_device *dev, const char *key,
     return found;
 }
 
-void conv_ahead_ways(struct sac_device *dev, const char *key, const struct conv_spec *spec,
+bool conv_ahead_ways(struct sac_device *dev, const char *key, const struct conv_spec *spec,
                      bool all, struct conv_ways *list, struct conv_ready *ready[CONV_TRIED_MAX])
 {
     const enum noted_kind kind = all ? NOTED_ALL : NOTED_LIKELY;
@@ -287,12 +354,11 @@ void conv_ahead_ways(struct sac_device *dev, const char *key, const struct conv_
     }
     *list = (struct conv_ways){.count = 0};
     n = n ? n : note(key, spec, kind);
-    if (!n)
-        return;
-    if (!n->made)
-        make_noted(dev);
+    if (!n || (!n->made && !make_noted(dev, n)))
+        return false;
     *list = n->list;
     memcpy(ready, n->ready, sizeof n->ready);
     memset(n->ready, 0, sizeof n->ready);
     drop(n);
+    return true;
 }

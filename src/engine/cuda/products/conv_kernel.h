@@ -75,18 +75,31 @@ void               conv_offer(const char *key, struct conv_ready *r);
 /* The last user destroys it. */
 void conv_ready_unref(struct conv_ready **r);
 
+/* ---- what was fast for others (conv_near.c); any thread ---- */
+
+/* What the ways took, in microseconds; negative: not measured. */
+void conv_near_note(const struct sac_device *dev, const struct conv_spec *spec,
+                    const struct conv_ways *l, const double us[CONV_TRIED_MAX]);
+/* Which ways are worth trying: where a convolution that differs in samples and sizes alone was
+ * measured, ours, the first of each kind of cuDNN's, and what was nearly the fastest there, which
+ * is added to the list where the heuristics do not name it. Else all of them. */
+void conv_near_narrow(const struct sac_device *dev, const struct conv_spec *spec,
+                      struct conv_ways *l, bool keep[CONV_TRIED_MAX]);
+
 /* ---- making many at once (conv_ahead.c), on the thread that prepares a plan ---- */
 
-/* Notes what prepare will ask for: the way that is known; else all of them, if it may measure, or
- * the likely one. The first that is taken waits until all that was noted is made. */
+/* Notes what prepare will ask for: the way that is known; else those that are worth trying, if it
+ * may measure, or the likely one. What is asked for and not made yet is then made with those noted
+ * behind it. */
 void conv_foresee(struct sac_device *dev, const struct sac_kernel_plan *plan);
 void conv_forget(void);
 /* The noted one of this choice, with one user; NULL: it was not noted, or does not run here. */
 struct conv_ready *conv_ahead_take(struct sac_device *dev, const char *key,
                                    const struct conv_choice *choice);
-/* All ways, noted or not. ready: those of them that run here, or with all false only the first if
- * it does, for the caller to destroy. */
-void conv_ahead_ways(struct sac_device *dev, const char *key, const struct conv_spec *spec,
+/* The ways, noted or not. ready: those of them that are worth trying and run here, or with all
+ * false only the first if it does, for the caller to destroy. false: no memory, or the start was
+ * given up. */
+bool conv_ahead_ways(struct sac_device *dev, const char *key, const struct conv_spec *spec,
                      bool all, struct conv_ways *list, struct conv_ready *ready[CONV_TRIED_MAX]);
 
 /* ---- choosing (conv_tune.c) ---- */

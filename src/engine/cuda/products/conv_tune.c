@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the fastest way to compute a convolution: all ways are made (conv_ahead.c), then measured
+/* Finds the fastest way to compute a convolution: its ways are made (conv_ahead.c), then measured
  * on maps of the real size. The result serves all convolutions with the same text. A way whose
  * results differ from saccade's plain kernel is left out: libraries have bugs too. */
 #include <string.h>
@@ -24,7 +24,7 @@ static double measure_one(struct conv_trial *t, int i, double best_us)
 {
     struct turn          turn = {.state = t->state, .pointers = conv_trial_pointers(t)};
     const struct measure m = {queue_turn, &turn, t->state->gpu->stream,
-                              best_us > 0 ? 4 * best_us + 50 : 0};
+                              best_us > 0 ? 2 * best_us + 50 : 0};
     t->state->ready = t->ready[i];
     if (!conv_trial_right(t, "at first"))
         return -1;
@@ -38,12 +38,14 @@ static double measure_one(struct conv_trial *t, int i, double best_us)
 static int measure_all(struct conv_trial *t, const struct conv_weights_source *weights,
                        double *best_us)
 {
-    int best = -1;
+    double took[CONV_TRIED_MAX];
+    int    best = -1;
     for (int i = 0; i < t->list.count; i++) {
+        took[i] = -1;
         const enum conv_form form = conv_form_of(t->list.items[i].choice.way);
         if (!t->ready[i] || weights->get(weights->arg, form, &t->state->weights) != SAC_OK)
             continue;
-        const double us = measure_one(t, i, *best_us);
+        const double us = took[i] = measure_one(t, i, *best_us);
         char         text[512] = "";
         conv_choice_print(&t->list.items[i].choice, text, sizeof text);
         sac_log(t->dev->ctx, SAC_LOG_TRACE, "products: %s: %.1f us", text, us);
@@ -52,6 +54,7 @@ static int measure_all(struct conv_trial *t, const struct conv_weights_source *w
             *best_us = us;
         }
     }
+    conv_near_note(t->dev, &t->state->spec, &t->list, took);
     return best;
 }
 
@@ -116,17 +119,20 @@ static void remember(const char *key, const struct conv_choice *choice)
         tuned_remember(key, text);
 }
 
-/* false: nothing runs. */
+/* false: nothing runs, or starved: it is not known what does. */
 static bool try_all(struct sac_device *dev, struct conv_state *state,
                     const struct conv_weights_source *weights, const char *key,
-                    const float *numbers)
+                    const float *numbers, bool *starved)
 {
     struct conv_trial *t = sac_new(struct conv_trial);
     double             best_us = 0;
-    if (!t)
+    if (t)
+        *t = (struct conv_trial){.dev = dev, .state = state, .key = key};
+    *starved = !t || !conv_ahead_ways(dev, key, &state->spec, true, &t->list, t->ready);
+    if (*starved) {
+        sac_free(t);
         return false;
-    *t = (struct conv_trial){.dev = dev, .state = state, .key = key};
-    conv_ahead_ways(dev, key, &state->spec, true, &t->list, t->ready);
+    }
     /* one at a time, so that measurements do not disturb each other */
     pthread_mutex_lock(&state->gpu->tuning);
     const int64_t began_ns = sac_time_ns();
@@ -228,14 +234,14 @@ static bool take_lent(struct sac_device *dev, struct conv_state *s,
 
 static bool take_likely(struct sac_device *dev, struct conv_state *s,
                         const struct conv_weights_source *weights, const char *key,
-                        const float *numbers)
+                        const float *numbers, bool *starved)
 {
     struct conv_ways   l;
     struct conv_ready *ready[CONV_TRIED_MAX] = {NULL};
     s->ready = conv_share(key, NULL);
     if (s->ready)
         return true;
-    conv_ahead_ways(dev, key, &s->spec, false, &l, ready);
+    *starved = !conv_ahead_ways(dev, key, &s->spec, false, &l, ready);
     for (int i = 0; i < l.count; i++) {
         s->ready = ready[i];
         if (!s->ready && !take(dev, s, key, &l.items[i].choice))
@@ -285,7 +291,7 @@ bool conv_known_choice(const struct sac_kernel_plan *plan, const struct conv_spe
 
 static bool choose(struct sac_device *dev, struct conv_state *state,
                    const struct sac_kernel_plan *plan, const struct conv_weights_source *weights,
-                   const char *key)
+                   const char *key, bool *starved)
 {
     const float       *numbers = plan->call->in[1].data;
     struct conv_choice choice;
@@ -298,8 +304,8 @@ static bool choose(struct sac_device *dev, struct conv_state *state,
     }
     if (recall(key, &choice) && take_known(dev, state, weights, key, numbers, &choice))
         return true;
-    return plan->measure ? try_all(dev, state, weights, key, numbers)
-                         : take_likely(dev, state, weights, key, numbers);
+    return plan->measure ? try_all(dev, state, weights, key, numbers, starved)
+                         : take_likely(dev, state, weights, key, numbers, starved);
 }
 
 /* For convolutions that cuDNN does not support, or without cuDNN. It is slow, so it is logged. */
@@ -318,9 +324,13 @@ sac_result conv_choose(struct sac_device *dev, struct conv_state *state,
                        const struct conv_weights_source *weights)
 {
     char key[CONV_KEY_MAX];
+    bool starved = false;
     if (!conv_key(dev, &state->spec, key))
         return SAC_OP_FAIL(plan->call, SAC_ERR_LIMIT, "its numbers are too long");
-    if (!choose(dev, state, plan, weights, key) && !take_direct(dev, state, key))
+    const bool chosen = choose(dev, state, plan, weights, key, &starved);
+    if (!chosen && starved && dev->given_up())
+        return SAC_OP_FAIL(plan->call, SAC_ERR_CANCELLED, "the start was given up");
+    if (!chosen && (starved || !take_direct(dev, state, key)))
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     conv_ready_keep(dev, key, state->ready);
     conv_offer(key, state->ready);

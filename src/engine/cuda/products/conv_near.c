@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was fast for a convolution is likely fast for one that differs in samples and sizes alone:
+ * as a product of matrices it has the same depth and columns, and other rows. So where one was
+ * measured, as for another size of batch, the next tries fewer ways. */
+#include <string.h>
+
+#include "engine/cuda/products/conv_kernel.h"
+
+enum { NEAR_MAX = 2 };
+/* Within this of the fastest of all, measured. */
+static const double NEAR = 1.15;
+
+static struct {
+    pthread_mutex_t lock; /* guards the rest */
+    struct measured {
+        char                  *family;
+        double                 rows;
+        int                    count;
+        struct cudnn_candidate items[NEAR_MAX]; /* of cuDNN's ways, the fastest first */
+    } * items;
+    size_t count, capacity;
+} near = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static double rows_of(const struct conv_spec *s)
+{
+    return (double)s->n * (double)s->out.size[0] * (double)s->out.size[1] * (double)s->out.size[2];
+}
+
+/* All but samples and sizes. false: it does not fit. */
+static bool family_of(const struct sac_device *dev, const struct conv_spec *spec,
+                      char family[CONV_KEY_MAX])
+{
+    struct conv_spec       s = *spec;
+    struct conv_map *const maps[] = {&s.in, &s.out, &s.residual};
+    s.n = 1;
+    for (size_t i = 0; i < SAC_COUNT(maps); i++) {
+        memset(maps[i]->size, 0, sizeof maps[i]->size);
+        maps[i]->sample = 0;
+    }
+    return conv_key(dev, &s, family);
+}
+
+static bool is_cudnn(const struct cudnn_candidate *c)
+{
+    return c->choice.way <= CONV_CUDNN_PLAIN;
+}
+
+/* The fastest of cuDNN's that is not taken yet; -1: none. */
+static int next_fastest(const struct conv_ways *l, const double *us, const bool *taken)
+{
+    int best = -1;
+    for (int i = 0; i < l->count; i++)
+        if (is_cudnn(&l->items[i]) && us[i] >= 0 && !taken[i] && (best < 0 || us[i] < us[best]))
+            best = i;
+    return best;
+}
+
+void conv_near_note(const struct sac_device *dev, const struct conv_spec *spec,
+                    const struct conv_ways *l, const double us[CONV_TRIED_MAX])
+{
+    char            family[CONV_KEY_MAX];
+    struct measured m = {.rows = rows_of(spec)};
+    bool            taken[CONV_TRIED_MAX] = {false};
+    double          best = -1;
+    for (int i = 0; i < l->count; i++)
+        if (us[i] >= 0 && (best < 0 || us[i] < best))
+            best = us[i];
+    for (int i; m.count < NEAR_MAX && (i = next_fastest(l, us, taken)) >= 0;) {
+        if (m.count > 0 && us[i] > NEAR * best)
+            break;
+        taken[i] = true;
+        m.items[m.count++] = l->items[i];
+    }
+    if (best < 0 || !family_of(dev, spec, family) || !(m.family = sac_strdup(family)))
+        return;
+    pthread_mutex_lock(&near.lock);
+    if (sac_grow((void **)&near.items, &near.capacity, near.count + 1, sizeof *near.items)) {
+        near.items[near.count++] = m;
+        m.family = NULL;
+    }
+    pthread_mutex_unlock(&near.lock);
+    sac_free(m.family);
+}
+
+static double distance(double a, double b)
+{
+    return a > b ? a / b : b / a;
+}
+
+/* The lock is held. */
+static const struct measured *nearest(const char *family, double rows)
+{
+    const struct measured *found = NULL;
+    for (size_t i = 0; i < near.count; i++) {
+        const struct measured *m = &near.items[i];
+        if (strcmp(m->family, family) == 0 &&
+            (!found || distance(m->rows, rows) <= distance(found->rows, rows)))
+            found = m;
+    }
+    return found;
+}
+
+static void keep_or_add(struct conv_ways *l, const struct cudnn_candidate *c,
+                        bool keep[CONV_TRIED_MAX])
+{
+    int i = 0;
+    while (i < l->count && !conv_choice_same(&l->items[i].choice, &c->choice))
+        i++;
+    if (i == CONV_TRIED_MAX)
+        return;
+    if (i == l->count)
+        l->items[l->count++] = *c;
+    keep[i] = true;
+}
+
+void conv_near_narrow(const struct sac_device *dev, const struct conv_spec *spec,
+                      struct conv_ways *l, bool keep[CONV_TRIED_MAX])
+{
+    char            family[CONV_KEY_MAX];
+    struct measured m = {.family = NULL};
+    bool            known = false, seen[2] = {false, false};
+    if (family_of(dev, spec, family)) {
+        pthread_mutex_lock(&near.lock);
+        const struct measured *found = nearest(family, rows_of(spec));
+        known = found != NULL;
+        if (known)
+            m = *found;
+        pthread_mutex_unlock(&near.lock);
+    }
+    for (int i = 0; i < l->count; i++) {
+        const enum conv_way way = l->items[i].choice.way;
+        keep[i] = !known || !is_cudnn(&l->items[i]) || !seen[way];
+        if (is_cudnn(&l->items[i]))
+            seen[way] = true;
+    }
+    for (int i = 0; i < m.count; i++)
+        keep_or_add(l, &m.items[i], keep);
+}
