@@ -235,6 +235,10 @@ enum { WATCH_NS = 60000, SPINS_PER_CLOCK = 64 };
  * then works alone for a while, longer each time it happens again. */
 enum { ALONE_MIN_NS = 1000000, ALONE_MAX_NS = 64000000, HELD_UP_TIMES = 2 };
 
+/* At most so often does a helper leave the caller's CPU by itself: where several callers take turns
+ * it would do nothing else. */
+enum { LEAVE_EVERY_NS = 1000000 };
+
 /* A job is published by its tickets, one per thread: the generation in the high half, in the low
  * half how many pieces of that thread's share nobody took yet. Taking one is a compare-and-swap
  * that fails as soon as the generation is over, so a helper that comes late can neither run a stale
@@ -259,16 +263,20 @@ struct sac_worker_pool {
     atomic_flag     taken; /* by the thread whose job is under way; it owns the next two */
     int64_t         alone_ns, alone_until; /* 0: not alone */
     atomic_int      held;
+    atomic_int      caller_cpu;
     atomic_int      sleepers, caller_sleeps;
     atomic_bool     quit;
-    pthread_mutex_t lock; /* for sleeping only */
+    pthread_mutex_t lock; /* for sleeping, and what says so of a helper */
     pthread_cond_t  start, done;
     int             threads, started; /* started: of the helpers */
     struct helper {
         struct sac_worker_pool *pool;
         pthread_t               thread;
         int                     worker;
-    } * helpers; /* [threads - 1] */
+        int64_t                 stays_until; /* its own; LEAVE_EVERY_NS */
+        bool                    asleep, barred;
+        cpu_set_t               cpus; /* barred: those it had before */
+    } * helpers;                      /* [threads - 1] */
 };
 
 static void cpu_relax(void)
@@ -334,19 +342,68 @@ static bool job_finished(const struct sac_worker_pool *pool)
 
 /* Spin until ready or the time is up; true when ready. */
 static bool watch(const struct sac_worker_pool *pool,
-                  bool (*ready)(const struct sac_worker_pool *pool), bool only_held)
+                  bool (*ready)(const struct sac_worker_pool *pool))
 {
     int64_t until = sac_time_ns() + WATCH_NS;
     do {
         for (int i = 0; i < SPINS_PER_CLOCK; i++) {
             if (ready(pool))
                 return true;
-            if (only_held && !atomic_load_explicit(&pool->held, memory_order_relaxed))
-                return false;
             cpu_relax();
         }
     } while (sac_time_ns() < until);
     return false;
+}
+
+/* A helper belongs on another CPU than the caller. The kernel does not see to it in a virtual
+ * machine: a CPU that idles in the host looks to the guest as if it were taken from it, so a woken
+ * thread is put beside the one that woke it, and there they take turns. After a pause of 100 ms
+ * two threads so were slower than one for 5 ms and more (a Xeon under KVM, 2 CPUs, 2026-11-24).
+ * True: the thread may not run on `cpu` from now on; its CPUs until now are in *before. */
+static bool bar_cpu(pthread_t thread, int cpu, cpu_set_t *before)
+{
+    if (cpu < 0 || cpu >= CPU_SETSIZE ||
+        pthread_getaffinity_np(thread, sizeof *before, before) != 0 || !CPU_ISSET(cpu, before) ||
+        CPU_COUNT(before) < 2)
+        return false;
+    cpu_set_t rest = *before;
+    CPU_CLR(cpu, &rest);
+    return pthread_setaffinity_np(thread, sizeof rest, &rest) == 0;
+}
+
+/* For a helper that the caller, once it slept, was put beside. Afterwards all CPUs are allowed
+ * again: the scheduler knows more than this. */
+static void leave_callers_cpu(struct helper *h)
+{
+    const int cpu = sched_getcpu();
+    cpu_set_t before;
+    if (cpu != atomic_load_explicit(&h->pool->caller_cpu, memory_order_relaxed))
+        return;
+    const int64_t now = sac_time_ns();
+    if (now < h->stays_until)
+        return;
+    h->stays_until = now + LEAVE_EVERY_NS;
+    if (bar_cpu(pthread_self(), cpu, &before))
+        pthread_setaffinity_np(pthread_self(), sizeof before, &before);
+}
+
+static void sleep_until_job(struct helper *h)
+{
+    struct sac_worker_pool *pool = h->pool;
+    cpu_set_t               cpus;
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->sleepers, 1);
+    h->asleep = true;
+    while (!has_pieces(pool) && !atomic_load(&pool->quit))
+        pthread_cond_wait(&pool->start, &pool->lock);
+    atomic_fetch_sub(&pool->sleepers, 1);
+    h->asleep = false;
+    const bool barred = h->barred;
+    cpus = h->cpus;
+    h->barred = false;
+    pthread_mutex_unlock(&pool->lock);
+    if (barred)
+        pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
 }
 
 static void *helper_main(void *arg)
@@ -354,15 +411,12 @@ static void *helper_main(void *arg)
     struct helper          *h = arg;
     struct sac_worker_pool *pool = h->pool;
     while (!atomic_load(&pool->quit)) {
+        if (has_pieces(pool))
+            leave_callers_cpu(h);
+        const bool held = atomic_load_explicit(&pool->held, memory_order_relaxed) != 0;
         work(pool, h->worker);
-        if (watch(pool, has_pieces, true))
-            continue;
-        pthread_mutex_lock(&pool->lock);
-        atomic_fetch_add(&pool->sleepers, 1);
-        while (!has_pieces(pool) && !atomic_load(&pool->quit))
-            pthread_cond_wait(&pool->start, &pool->lock);
-        atomic_fetch_sub(&pool->sleepers, 1);
-        pthread_mutex_unlock(&pool->lock);
+        if (!held || !watch(pool, has_pieces))
+            sleep_until_job(h);
     }
     return NULL;
 }
@@ -437,10 +491,12 @@ void sac_worker_pool_release(struct sac_worker_pool *pool)
 static void publish(struct sac_worker_pool *pool, int                   n,
                     void (*fn)(void *arg, int piece, int worker), void *arg)
 {
+    const int cpu = sched_getcpu();
     atomic_store_explicit(&pool->fn, fn, memory_order_relaxed);
     atomic_store_explicit(&pool->arg, arg, memory_order_relaxed);
     atomic_store_explicit(&pool->pieces, n, memory_order_relaxed);
     atomic_store(&pool->unfinished, n);
+    atomic_store_explicit(&pool->caller_cpu, cpu, memory_order_relaxed);
     pool->generation++;
     for (int w = 0; w < pool->threads; w++) {
         int count = share_begin(pool, n, w + 1) - share_begin(pool, n, w);
@@ -448,6 +504,11 @@ static void publish(struct sac_worker_pool *pool, int                   n,
     }
     if (atomic_load(&pool->sleepers) > 0) {
         pthread_mutex_lock(&pool->lock);
+        for (int i = 0; i < pool->started; i++) {
+            struct helper *h = &pool->helpers[i];
+            if (h->asleep && !h->barred)
+                h->barred = bar_cpu(h->thread, cpu, &h->cpus);
+        }
         pthread_cond_broadcast(&pool->start);
         pthread_mutex_unlock(&pool->lock);
     }
@@ -457,7 +518,7 @@ static void publish(struct sac_worker_pool *pool, int                   n,
 static void await_last_piece(struct sac_worker_pool *pool, int64_t worked_ns)
 {
     const int64_t begun = sac_time_ns();
-    if (watch(pool, job_finished, false)) {
+    if (watch(pool, job_finished)) {
         pool->alone_ns -= pool->alone_ns / 16;
         return;
     }

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sched.h>
+#include <time.h>
+
 #include "base/thread.h"
 #include "tests/test.h"
 
@@ -127,6 +130,55 @@ static void pool_runs_every_piece_once(void **state)
     }
 }
 
+struct placed {
+    cpu_set_t  cpus; /* that each thread may run on */
+    int        caller_cpu;
+    atomic_int by_helper, elsewhere, bound;
+};
+
+static void note_cpu(void *arg, int piece, int worker)
+{
+    struct placed *p = arg;
+    cpu_set_t      cpus;
+    (void)piece;
+    for (int64_t end = sac_time_ns() + 500000; sac_time_ns() < end;)
+        ;
+    if (worker == 0)
+        return;
+    sched_getaffinity(0, sizeof cpus, &cpus);
+    atomic_fetch_add(&p->by_helper, 1);
+    atomic_fetch_add(&p->elsewhere, sched_getcpu() != p->caller_cpu);
+    atomic_fetch_add(&p->bound, !CPU_EQUAL(&cpus, &p->cpus));
+}
+
+/* The caller stays on one CPU; a helper that slept is woken on another one, and may then run on all
+ * of them as before. */
+static void woken_helper_leaves_the_callers_cpu(void **state)
+{
+    (void)state;
+    struct placed           p = {0};
+    struct sac_worker_pool *pool = NULL;
+    cpu_set_t               one;
+    const struct timespec   pause = {0, 2000000};
+    if (sac_cpu_count() < 2)
+        skip();
+    sched_getaffinity(0, sizeof p.cpus, &p.cpus);
+    assert_sac_ok(sac_worker_pool_create(test_context(), 2, &pool));
+    p.caller_cpu = sched_getcpu();
+    CPU_ZERO(&one);
+    CPU_SET(p.caller_cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    for (int job = 0; job < 40; job++) {
+        nanosleep(&pause, NULL);
+        sac_worker_pool_run(pool, 2, note_cpu, &p);
+    }
+    sched_setaffinity(0, sizeof p.cpus, &p.cpus);
+    sac_worker_pool_destroy(&pool);
+    assert_true(p.by_helper > 0);
+    assert_true(p.elsewhere >= p.by_helper * 3 / 4); /* the kernel may move it later */
+    assert_int_equal(p.bound, 0);
+}
+
 static void held_pool_runs_jobs_back_to_back(void **state)
 {
     (void)state;
@@ -185,6 +237,7 @@ int main(void)
         cmocka_unit_test(queue_is_sifted_in_order),
         cmocka_unit_test(queue_drains_after_abort),
         cmocka_unit_test(pool_runs_every_piece_once),
+        cmocka_unit_test(woken_helper_leaves_the_callers_cpu),
         cmocka_unit_test(held_pool_runs_jobs_back_to_back),
         cmocka_unit_test(pool_serves_two_callers),
     };
