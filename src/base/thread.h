@@ -47,7 +47,8 @@ int        sac_worker_pool_threads(const struct sac_worker_pool *pool); /* NULL:
 void       sac_worker_pool_run(struct sac_worker_pool *pool, int                   n,
                                void (*fn)(void *arg, int piece, int worker), void *arg);
 /* Between hold and release, jobs follow each other within microseconds (the layers of a network):
- * helpers that run out of pieces then watch for the next job for a moment before they sleep. */
+ * helpers that run out of pieces then watch for the next job for a moment before they sleep, after
+ * the release too. */
 void sac_worker_pool_hold(struct sac_worker_pool *pool);
 void sac_worker_pool_release(struct sac_worker_pool *pool);
 

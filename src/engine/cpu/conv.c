@@ -13,6 +13,38 @@ enum {
                                   above a pixel's are still in the L1 data cache, the band in L2 */
 };
 
+/* ---- which thread does what ---- */
+
+/* Where the weights are so many times the input, each thread has its own part of the channels. */
+enum { OWN_CHANNELS = 4, EVEN_LINES = 4 };
+
+/* A thread finds in its core's cache what it wrote there itself: a line from the other core's costs
+ * about 10 times as much. So it has the same rows of each map, layer after layer. But all read all
+ * weights then, and those of the last layers lie in no core's cache. */
+static bool own_channels(const struct sac_device *dev, int64_t weights, int64_t input)
+{
+    return sac_worker_pool_threads(dev->workers) > 1 && weights > OWN_CHANNELS * input;
+}
+
+struct sac_conv_split sac_conv_split(const struct sac_device *dev, int64_t pixels, int64_t weights,
+                                     int64_t input, int64_t ns)
+{
+    const int64_t         threads = sac_worker_pool_threads(dev->workers);
+    int64_t               lines = (pixels + LINE_PIXELS - 1) / LINE_PIXELS;
+    struct sac_conv_split split = {SAC_MIN(pixels, LINE_PIXELS), own_channels(dev, weights, input)};
+    if (split.by_channels || lines >= EVEN_LINES * threads || sac_pieces(dev, pixels, ns) == 1)
+        return split;
+    lines = (lines + threads - 1) / threads * threads;
+    split.line = (pixels + lines - 1) / lines;
+    return split;
+}
+
+static int64_t weights_of(const struct sac_conv *v)
+{
+    const int64_t channels = v->depthwise ? v->groups : v->groups * v->group_out_c;
+    return channels * v->kernel_h * v->kernel_w * v->group_in_c * v->planes;
+}
+
 static bool follows(const struct sac_conv_strides *s, int64_t pixels)
 {
     return s->sample == pixels * s->pixel;
@@ -20,7 +52,7 @@ static bool follows(const struct sac_conv_strides *s, int64_t pixels)
 
 /* In a pointwise convolution line ends do not matter: treats its map, or the maps of all samples,
  * as lines of a convenient length. */
-static void flatten(struct sac_conv *v)
+static void flatten(struct sac_conv *v, const struct sac_device *dev, int64_t ns)
 {
     int64_t pixels = v->out_h * v->out_w;
     if (v->kernel_h * v->kernel_w != 1 || v->stride_h * v->stride_w != 1 ||
@@ -31,7 +63,8 @@ static void flatten(struct sac_conv *v)
         pixels *= v->n;
         v->n = 1;
     }
-    v->in_w = v->out_w = SAC_MIN(pixels, LINE_PIXELS);
+    v->in_w = v->out_w =
+        sac_conv_split(dev, pixels, weights_of(v), pixels * v->groups * v->group_in_c, ns).line;
     v->in_h = v->out_h = (pixels + v->out_w - 1) / v->out_w;
     v->last_w = pixels - (v->out_h - 1) * v->out_w;
     v->in.row = v->out_w * v->in.pixel;
@@ -179,7 +212,8 @@ static void work(const void *state, void *const *in, void *const *out, int64_t f
     const float                 *residual = s->has_residual ? in[3] : NULL;
     const int64_t                rows = s->conv.n * s->conv.out_h;
     for (int64_t u = first; u < end; u++) {
-        const int64_t   row = u / s->chunks * s->band, chunk = u % s->chunks;
+        const int64_t   band = s->by_channels ? u % s->bands : u / s->chunks;
+        const int64_t   chunk = s->by_channels ? u / s->bands : u % s->chunks;
         int64_t         channel = 0;
         struct sac_conv v = s->conv;
         if (s->chunks > 1)
@@ -187,49 +221,54 @@ static void work(const void *state, void *const *in, void *const *out, int64_t f
                               s->blocks * (chunk + 1) / s->chunks, &channel);
         SAC_SIMD_PICK(sac_conv_rows)
         (&v, (const float *)in[0] + (v.depthwise ? channel : 0),
-         residual ? residual + channel : NULL, (float *)out[0] + channel, row,
-         SAC_MIN(row + s->band, rows));
+         residual ? residual + channel : NULL, (float *)out[0] + channel, rows * band / s->bands,
+         rows * (band + 1) / s->bands);
     }
 }
 
-/* Lines of a band: about LINE_PIXELS pixels, or thin where a thread would be left without work. A
- * depthwise band is high, as its lines share their input. */
-static int64_t band_lines(const struct sac_conv *v, int64_t blocks, int64_t wanted)
+/* At most so many lines in a band: about LINE_PIXELS pixels. A depthwise band is high, as its lines
+ * share their input. */
+static int64_t tallest(const struct sac_conv *v)
 {
-    const int64_t rows = v->n * v->out_h, fit = SAC_MAX(rows * blocks / wanted, 1);
     const int64_t line = v->in_w * v->stride_h * 64;
-    const int64_t tall = v->depthwise ? DEPTHWISE_BYTES / line : LINE_PIXELS / v->out_w;
-    return SAC_CLAMP(SAC_MIN(tall, fit), 1, v->out_h);
+    return SAC_CLAMP(v->depthwise ? DEPTHWISE_BYTES / line : LINE_PIXELS / v->out_w, 1, v->out_h);
 }
 
-/* Bands of equal height; where that leaves a thread without work, chunks of channels, and where
- * there are none, thinner bands. */
+/* Bands of equal height, as many for each thread; where that leaves a thread without work, or each
+ * has its own channels, chunks of these too. */
 static void cut(struct sac_conv_state *s, const struct sac_device *dev, int64_t ns)
 {
     const struct sac_conv *v = &s->conv;
+    const int64_t          threads = sac_worker_pool_threads(dev->workers);
     const int64_t          rows = v->n * v->out_h, width = (int64_t)v->block * sac_simd_lanes();
     const int64_t          channels = v->depthwise ? v->groups : v->group_out_c;
     const bool             whole = v->groups > 1 && !v->depthwise;
+    const int64_t          input = v->n * v->in_h * v->in_w * v->groups * v->group_in_c * v->planes;
     s->blocks = whole ? 1 : (channels + width - 1) / width;
-    const int64_t band = band_lines(v, s->blocks, sac_pieces(dev, rows * s->blocks, ns));
-    const int64_t cuts = (v->out_h + band - 1) / band;
-    s->band = (v->out_h + cuts - 1) / cuts;
-    const int64_t bands = (rows + s->band - 1) / s->band;
-    s->chunks = sac_conv_chunks(dev, bands, s->blocks, ns);
-    sac_units_init(&s->units, dev, bands * s->chunks, ns, work);
+    s->by_channels = s->blocks > 1 && own_channels(dev, weights_of(v), input);
+    const int64_t wanted = sac_pieces(dev, rows * s->blocks, ns), tall = tallest(v);
+    s->bands = (rows + tall - 1) / tall;
+    if (wanted > 1 && !s->by_channels) {
+        s->bands = SAC_MAX(s->bands, SAC_MIN(wanted, rows));
+        if (s->bands < EVEN_LINES * threads)
+            s->bands = SAC_MIN((s->bands + threads - 1) / threads * threads, rows);
+    }
+    s->chunks =
+        s->by_channels ? SAC_MIN(wanted, s->blocks) : sac_conv_chunks(dev, s->bands, s->blocks, ns);
+    sac_units_init(&s->units, dev, s->bands * s->chunks, ns, work);
 }
 
 sac_result sac_conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan,
                             struct sac_conv_state *s, const struct sac_conv_weights *w)
 {
     struct sac_conv *v = &s->conv;
-    flatten(v);
+    const int64_t    flops = 2 * sac_operand_elements(&plan->call->out[0]) * v->group_in_c *
+                          v->planes * v->kernel_h * v->kernel_w;
+    flatten(v, dev, flops / FLOPS_PER_NS);
     if (!pack(v, w)) {
         sac_conv_release(s);
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its weights");
     }
-    const int64_t flops = 2 * sac_operand_elements(&plan->call->out[0]) * v->group_in_c *
-                          v->planes * v->kernel_h * v->kernel_w;
     cut(s, dev, flops / FLOPS_PER_NS);
     snprintf(plan->implementation, sizeof plan->implementation, "%s %s", sac_simd_name(),
              v->depthwise ? "depthwise" : "direct");

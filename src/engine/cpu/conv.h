@@ -65,6 +65,15 @@ struct sac_conv sac_conv_product(int64_t rows, int64_t depth, int64_t columns, i
  * their first channel, for out and residual. */
 struct sac_conv sac_conv_part(const struct sac_conv *v, int64_t first, int64_t end,
                               int64_t *channel);
+/* How a pointwise convolution of that many pixels, which takes about `ns`, is split between
+ * threads: lines of `line` pixels, and each thread has part of the channels or of the lines.
+ * weights and input are numbers of elements. */
+struct sac_conv_split {
+    int64_t line;
+    bool    by_channels;
+};
+struct sac_conv_split sac_conv_split(const struct sac_device *dev, int64_t pixels, int64_t weights,
+                                     int64_t input, int64_t ns);
 /* Into how many chunks to cut `blocks` blocks of channels when there are only `units` units of
  * work, which take about `ns` in total: no more than the threads need. */
 int64_t sac_conv_chunks(const struct sac_device *dev, int64_t units, int64_t blocks, int64_t ns);
@@ -77,7 +86,8 @@ sac_conv_rows_fn sac_conv_rows_avx2, sac_conv_rows_avx512;
 struct sac_conv_state {
     struct sac_units units; /* bands of rows, times chunks of blocks of output channels */
     struct sac_conv  conv;
-    int64_t          band, chunks, blocks;
+    int64_t          bands, chunks, blocks;
+    bool             by_channels;  /* units of one chunk follow each other, not those of a band */
     bool             has_residual; /* input 3 */
 };
 /* The end of its prepare, with the shape in s->conv. Takes s. */

@@ -9,7 +9,6 @@
 #include "engine/ops/util.h"
 
 enum {
-    LINE_ROWS = 84,    /* rows of a unit of work: whole tiles of 14, 6 and 12 rows */
     FLOPS_PER_NS = 50, /* for cutting work into pieces only */
     BYTES_PER_NS = 4
 };
@@ -26,6 +25,7 @@ struct product_state {
     struct sac_conv conv; /* of one product, all columns; bias is freed with the state */
     struct product  p;
     int64_t         lines, chunks; /* units of one product: lines of rows, times chunks of panels */
+    bool            by_channels;   /* units of one chunk follow each other, not those of a line */
     int64_t         panels, panel; /* of a packed matrix; floats of one */
     int64_t        *at;            /* [count][2]: which first and which second matrix */
     float          *constant;      /* the second matrices, packed; NULL: they are computed */
@@ -134,12 +134,22 @@ static void product_release(void *state)
     sac_free(s);
 }
 
-static void set_conv(struct sac_conv *v, const struct product *p, const struct sac_node *n)
+static int64_t estimate_ns(const struct product *p)
 {
-    *v = sac_conv_product(p->rows, p->depth, p->columns, LINE_ROWS, p->columns);
-    v->residual = v->out;
+    return 2 * p->count * p->rows * p->depth * p->columns / FLOPS_PER_NS;
+}
+
+static void set_conv(struct product_state *s, const struct sac_device *dev,
+                     const struct sac_node *n)
+{
+    const struct product       *p = &s->p;
+    const struct sac_conv_split split =
+        sac_conv_split(dev, p->rows, p->depth * p->columns, p->rows * p->depth, estimate_ns(p));
+    s->conv = sac_conv_product(p->rows, p->depth, p->columns, split.line, p->columns);
+    s->conv.residual = s->conv.out;
+    s->by_channels = split.by_channels;
     if (is_fused(n))
-        sac_conv_read_ending(v, n);
+        sac_conv_read_ending(&s->conv, n);
 }
 
 /* Panels of one packed matrix, [panels][depth][width]; missing columns are zero. */
@@ -199,10 +209,9 @@ static bool pair_up(struct product_state *s, const struct sac_op_call *c)
 /* Few lines are cut along the columns too, so that no thread waits. */
 static void cut(struct product_state *s, const struct sac_device *dev)
 {
-    const int64_t flops = 2 * s->p.count * s->p.rows * s->p.depth * s->p.columns;
-    const int64_t units = s->p.count * s->lines;
-    s->chunks = sac_conv_chunks(dev, units, s->panels, flops / FLOPS_PER_NS);
-    s->run_pieces = sac_pieces(dev, units * s->chunks, flops / FLOPS_PER_NS);
+    const int64_t ns = estimate_ns(&s->p), units = s->p.count * s->lines;
+    s->chunks = sac_conv_chunks(dev, s->by_channels ? s->p.count : units, s->panels, ns);
+    s->run_pieces = sac_pieces(dev, units * s->chunks, ns);
     s->pack_pieces =
         sac_pieces(dev, s->p.second * s->panels,
                    s->p.second * s->conv.group_weights * (int64_t)sizeof(float) / BYTES_PER_NS);
@@ -233,7 +242,7 @@ static sac_result product_prepare(struct sac_device *dev, struct sac_kernel_plan
 {
     struct product_state *s = sac_new(struct product_state);
     if (s && read_product(plan->call, &s->p))
-        set_conv(&s->conv, &s->p, plan->call->node);
+        set_conv(s, dev, plan->call->node);
     if (!s || !make(s, dev, plan->call)) {
         product_release(s);
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
@@ -250,10 +259,11 @@ static sac_result product_prepare(struct sac_device *dev, struct sac_kernel_plan
 static void run_unit(const struct product_job *j, int64_t unit)
 {
     const struct product_state *s = j->s;
-    const int64_t               chunk = unit % s->chunks, line = unit / s->chunks % s->lines;
     const int64_t               one = unit / s->chunks / s->lines;
-    struct sac_conv             whole = s->conv;
-    int64_t                     column;
+    const int64_t   chunk = s->by_channels ? unit / s->lines % s->chunks : unit % s->chunks;
+    const int64_t   line = s->by_channels ? unit % s->lines : unit / s->chunks % s->lines;
+    struct sac_conv whole = s->conv;
+    int64_t         column;
     whole.weights = j->packed + s->at[2 * one + 1] * whole.group_weights;
     const struct sac_conv part = sac_conv_part(&whole, s->panels * chunk / s->chunks,
                                                s->panels * (chunk + 1) / s->chunks, &column);

@@ -117,19 +117,25 @@ static struct sac_kernel_offer means_supports(struct sac_device                *
     return offer;
 }
 
+/* Units are vectors of channels: the threads share one picture's map as well. */
 struct means_state {
-    struct sac_units samples;
+    struct sac_units units;
     struct sac_map   in;
+    int64_t          vectors; /* of a sample */
 };
 
-static void means_samples(const void *state, void *const *in, void *const *out, int64_t first,
-                          int64_t end)
+static void means_units(const void *state, void *const *in, void *const *out, int64_t first,
+                        int64_t end)
 {
     const struct means_state *s = state;
-    for (int64_t n = first; n < end; n++)
+    const int64_t             lanes = sac_simd_lanes();
+    for (int64_t u = first, next; u < end; u = next) {
+        const int64_t n = u / s->vectors, channel = u % s->vectors * lanes;
+        next = SAC_MIN(end, (n + 1) * s->vectors);
         SAC_SIMD_PICK(sac_map_means)
-    ((const float *)in[0] + n * s->in.sample, s->in.h * s->in.w, s->in.pixel, s->in.c,
-     (float *)out[0] + n * s->in.c);
+        ((const float *)in[0] + n * s->in.sample + channel, s->in.h * s->in.w, s->in.pixel,
+         SAC_MIN((next - u) * lanes, s->in.c - channel), (float *)out[0] + n * s->in.c + channel);
+    }
 }
 
 static sac_result means_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
@@ -138,8 +144,9 @@ static sac_result means_prepare(struct sac_device *dev, struct sac_kernel_plan *
     if (!s)
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     s->in = sac_map_in(plan, 0);
-    sac_units_init(&s->samples, dev, s->in.n, s->in.n * s->in.c * s->in.h * s->in.w / 16,
-                   means_samples);
+    s->vectors = (s->in.c + sac_simd_lanes() - 1) / sac_simd_lanes();
+    sac_units_init(&s->units, dev, s->in.n * s->vectors, s->in.n * s->in.c * s->in.h * s->in.w / 16,
+                   means_units);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
     plan->state = s;
     return SAC_OK;
