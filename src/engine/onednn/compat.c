@@ -151,6 +151,14 @@ dnnl_memory_t memory_for(const_primitive_desc pd, dnnl_query_t what, dnnl_engine
     return m;
 }
 
+memory_desc weights_of(const_dnnl_primitive_t p)
+{
+    const_dnnl_primitive_desc_t pd = NULL;
+    if (dnnl_primitive_get_primitive_desc(p, &pd) != dnnl_success)
+        return NULL;
+    return (memory_desc)dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+}
+
 dnnl_status_t reorder_weights(const_primitive_desc pd, dnnl_engine_t engine, dnnl_stream_t stream,
                               memory_desc from, const void *src, void *dst)
 {

@@ -42,7 +42,9 @@ size_t      scratchpad_bytes(const_primitive_desc pd);
 /* The memory that a primitive wants for an argument; NULL: it has no such argument. */
 dnnl_memory_t memory_for(const_primitive_desc pd, dnnl_query_t what, dnnl_engine_t engine,
                          void *handle);
-size_t        bytes_for(const_primitive_desc pd, dnnl_query_t what);
+/* The layout of a primitive's weights, which belongs to it. */
+memory_desc weights_of(const_dnnl_primitive_t p);
+size_t      bytes_for(const_primitive_desc pd, dnnl_query_t what);
 /* Converts numbers from the layout of `from` to the layout of the weights that pd wants. */
 dnnl_status_t reorder_weights(const_primitive_desc pd, dnnl_engine_t engine, dnnl_stream_t stream,
                               memory_desc from, const void *src, void *dst);

@@ -18,13 +18,19 @@ static const double WORTH_FLOPS = 40e6;
  * thread finds the map in another core's cache. */
 enum { WORTH_CHANNELS = 48 };
 
+/* Some samples, or some rows of one: they lie together. Offsets and counts are in numbers. */
+struct part {
+    struct primitive p; /* weights and bias: those of the first part */
+    int64_t          in_at, out_at, count;
+    size_t           scratch_at;
+};
+
 struct conv {
-    struct primitive      p;
+    struct part          *parts;
     struct sac_activation second; /* what oneDNN does not do */
     bool                  residual, add_after;
-    int                   threads;
-    int64_t               count; /* numbers of the output */
-    int                   pieces;
+    bool                  by_team; /* one part, by oneDNN's own threads */
+    int                   part_count, threads;
 };
 
 struct request {
@@ -33,6 +39,7 @@ struct request {
     struct window window;
     bool          deconv;
     int64_t       groups;
+    int64_t       kernel, samples, in_rows, out_rows; /* kernel: of the first spatial dim */
 };
 
 /* Strides of a channels-last map, for dims in oneDNN's order N, C, H, W. */
@@ -90,8 +97,12 @@ static void make_desc(void *arg)
     struct request           *r = arg;
     const struct sac_op_call *c = r->m.plan->call;
     const int64_t             one = 1;
-    memory_desc               src = map_desc(&c->in[0]), dst = map_desc(&c->out[0]);
-    memory_desc               weights = weights_desc(r, false);
+    struct sac_operand        in = c->in[0], out = c->out[0];
+    in.dims[0] = out.dims[0] = r->samples;
+    in.dims[2] = r->in_rows;
+    out.dims[2] = r->out_rows;
+    memory_desc src = map_desc(&in), dst = map_desc(&out);
+    memory_desc weights = r->m.shared ? r->m.shared : weights_desc(r, false);
     memory_desc bias = r->m.has_bias ? desc_create(1, &c->out[0].dims[1], &one) : NULL;
     r->m.status = src && dst && weights && (bias || !r->m.has_bias)
                       ? conv_desc(onednn_engine, r->deconv, src, weights, bias, dst, &r->window,
@@ -99,7 +110,8 @@ static void make_desc(void *arg)
                       : dnnl_out_of_memory;
     desc_destroy(&src);
     desc_destroy(&dst);
-    desc_destroy(&weights);
+    if (!r->m.shared)
+        desc_destroy(&weights);
     desc_destroy(&bias);
 }
 
@@ -130,11 +142,15 @@ static bool read_request(struct request *r, struct sac_kernel_plan *plan)
     struct sac_window         w;
     *r = (struct request){.m = {plan, sac_op_has(c, 2), make_desc, given_weights},
                           .deconv = c->node->op->id == SAC_OP_ConvTranspose,
-                          .groups = sac_attr_int(c->node, "group", 1)};
+                          .groups = sac_attr_int(c->node, "group", 1),
+                          .samples = c->in[0].dims[0],
+                          .in_rows = c->in[0].dims[2],
+                          .out_rows = c->out[0].dims[2]};
     if ((r->deconv ? sac_window_read_transposed(c, c->in[1].dims + 2, &w)
                    : sac_window_read(c, 0, c->in[1].dims + 2, &w)) != SAC_OK)
         return false;
     r->window.rank = w.rank;
+    r->kernel = w.kernel[SAC_WINDOW_DIMS - w.rank];
     for (int d = 0; d < w.rank; d++) {
         const int from = SAC_WINDOW_DIMS - w.rank + d;
         r->window.stride[d] = w.stride[from];
@@ -195,82 +211,181 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
 static void conv_release(void *state)
 {
     struct conv *s = state;
+    for (int k = 0; s && s->parts && k < s->part_count; k++)
+        primitive_release(&s->parts[k].p, s->threads);
     if (s)
-        primitive_release(&s->p, s->threads);
+        sac_free(s->parts);
     sac_free(s);
+}
+
+/* Rows y0..y1-1 of each of its samples; false: they see none of the input. */
+static bool take_rows(struct request *r, struct part *p, int64_t y0, int64_t y1)
+{
+    const int64_t in_rows = r->in_rows, top = y0 * r->window.stride[0] - r->window.pad_begin[0];
+    const int64_t end = (y1 - 1) * r->window.stride[0] - r->window.pad_begin[0] +
+                        (r->kernel - 1) * r->window.dilation[0] + 1;
+    const int64_t             first = SAC_MAX(top, 0), last = SAC_MIN(end, in_rows);
+    const struct sac_operand *in = &r->m.plan->call->in[0], *out = &r->m.plan->call->out[0];
+    p->in_at += first * (sac_operand_elements(in) / in->dims[0] / in_rows);
+    p->out_at += y0 * (sac_operand_elements(out) / out->dims[0] / r->out_rows);
+    p->count = p->count / r->out_rows * (y1 - y0);
+    r->window.pad_begin[0] = first - top;
+    r->window.pad_end[0] = end - last;
+    r->in_rows = last - first;
+    r->out_rows = y1 - y0;
+    return last > first;
+}
+
+/* Part k of s->part_count: of several samples each thread has some, of one some rows. */
+static dnnl_status_t make_part(const struct request *whole, struct conv *s, int k)
+{
+    const struct sac_operand *in = &whole->m.plan->call->in[0], *out = &whole->m.plan->call->out[0];
+    const int64_t  stacks = SAC_MIN(whole->samples, s->part_count), bands = s->part_count / stacks;
+    const int64_t  first = whole->samples * (k / bands) / stacks, band = k % bands;
+    struct part   *p = &s->parts[k];
+    struct request r = *whole;
+    r.samples = whole->samples * (k / bands + 1) / stacks - first;
+    p->in_at = first * (sac_operand_elements(in) / whole->samples);
+    p->out_at = first * (sac_operand_elements(out) / whole->samples);
+    p->count = r.samples * (sac_operand_elements(out) / whole->samples);
+    if (bands > 1 &&
+        !take_rows(&r, p, whole->out_rows * band / bands, whole->out_rows * (band + 1) / bands))
+        return dnnl_unimplemented;
+    r.m.shared = k > 0 ? primitive_weights(&s->parts[0].p) : NULL;
+    const dnnl_status_t status = making_primitive(&r.m, s->by_team ? s->threads : 1, &p->p);
+    p->scratch_at = whole->m.plan->scratch_bytes;
+    whole->m.plan->scratch_bytes += (r.m.scratch_bytes + 63) / 64 * 64;
+    return status;
+}
+
+static dnnl_status_t make_parts(const struct request *r, struct conv *s)
+{
+    const struct sac_operand *bias = &r->m.plan->call->in[2];
+    dnnl_status_t             status = dnnl_success;
+    s->parts = sac_calloc((size_t)s->part_count, sizeof *s->parts);
+    if (!s->parts)
+        return dnnl_out_of_memory;
+    if (r->m.has_bias) {
+        float *numbers = sac_alloc_aligned(64, SAC_MAX(sac_operand_bytes(bias), 64));
+        if (!numbers)
+            return dnnl_out_of_memory;
+        memcpy(numbers, bias->data, sac_operand_bytes(bias));
+        s->parts[0].p.numbers = numbers;
+    }
+    r->m.plan->scratch_bytes = 0;
+    for (int k = 0; k < s->part_count && status == dnnl_success; k++)
+        status = make_part(r, s, k);
+    return status;
+}
+
+/* A part for each thread. A small map has too few rows for that. */
+static int count_parts(const struct request *r, int threads)
+{
+    const int64_t bands = SAC_MIN((threads + r->samples - 1) / r->samples, r->out_rows);
+    return (int)(r->samples >= threads ? threads : r->samples * bands);
+}
+
+static struct conv *conv_create(const struct request *r, const struct sac_device *dev, bool by_team,
+                                dnnl_status_t *status)
+{
+    struct conv *s = sac_new(struct conv);
+    *status = dnnl_out_of_memory;
+    if (!s)
+        return NULL;
+    s->threads = dev->params.threads;
+    s->by_team = by_team;
+    s->part_count = by_team ? 1 : count_parts(r, sac_worker_pool_threads(dev->workers));
+    *status = make_parts(r, s);
+    if (*status != dnnl_success) {
+        conv_release(s);
+        return NULL;
+    }
+    return s;
 }
 
 static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
     struct request            r;
-    struct conv              *s = sac_new(struct conv);
-    if (!s || !read_request(&r, plan)) {
-        sac_free(s);
+    struct sac_activation     second;
+    bool                      add_after;
+    if (!read_request(&r, plan))
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
-    }
-    s->threads = dev->params.threads;
-    split_activation(c->node, &r.after, &s->second, &s->add_after);
+    split_activation(c->node, &r.after, &second, &add_after);
+    const bool    alone = !r.deconv && worker_can_be_alone();
+    dnnl_status_t status = dnnl_unimplemented;
+    struct conv  *s = alone ? conv_create(&r, dev, false, &status) : NULL;
+    if (status == dnnl_unimplemented)
+        s = conv_create(&r, dev, true, &status);
+    if (!s)
+        return onednn_fail(c, status, "a convolution");
+    s->second = second;
+    s->add_after = add_after;
     s->residual = r.after.sum;
-    s->count = sac_operand_elements(&c->out[0]);
-    s->pieces = sac_pieces(dev, SAC_MAX(s->count / 4096, 1), s->count / 4);
-    if (r.m.has_bias) {
-        s->p.numbers = sac_alloc_aligned(64, SAC_MAX(sac_operand_bytes(&c->in[2]), 64));
-        if (s->p.numbers)
-            memcpy(s->p.numbers, c->in[2].data, sac_operand_bytes(&c->in[2]));
-    }
-    dnnl_status_t status = dnnl_out_of_memory;
-    if (s->p.numbers || !r.m.has_bias)
-        status = making_primitive(&r.m, s->threads, &s->p);
-    if (status == dnnl_success) {
-        plan->state = s;
-        return SAC_OK;
-    }
-    conv_release(s);
-    return onednn_fail(c, status, "a convolution");
+    plan->state = s;
+    return SAC_OK;
 }
 
 struct run {
-    struct conv  *s;
-    const float  *in, *residual;
-    float        *out;
-    void         *scratch;
-    dnnl_status_t status;
+    const struct conv *s;
+    const float       *in, *residual;
+    float             *out;
+    char              *scratch;
+    atomic_int         status; /* dnnl_status_t */
 };
 
-static void run_on_worker(void *arg)
+static dnnl_status_t run_primitive(const struct run *r, const struct part *p)
 {
-    struct run *r = arg;
-    r->status = primitive_run(&r->s->p, r->in, NULL, NULL, r->out, r->scratch);
+    const struct primitive *first = &r->s->parts[0].p;
+    return primitive_run((struct primitive *)&p->p, r->in + p->in_at, first->packed, first->numbers,
+                         r->out + p->out_at, r->scratch + p->scratch_at);
 }
 
-static void second_piece(void *arg, int piece, int worker)
+static void run_by_team(void *arg)
 {
-    const struct run  *r = arg;
+    struct run *r = arg;
+    atomic_store(&r->status, run_primitive(r, r->s->parts));
+}
+
+static void run_part(void *arg, int piece, int worker)
+{
+    struct run        *r = arg;
     const struct conv *s = r->s;
-    const int64_t first = s->count * piece / s->pieces, end = s->count * (piece + 1) / s->pieces;
+    const struct part *p = &s->parts[piece];
+    float             *out = r->out + p->out_at;
     (void)worker;
-    SAC_SIMD_PICK(sac_map_activate)(&s->second, r->out + first, r->out + first, end - first);
+    if (s->residual && r->residual != r->out)
+        memcpy(out, r->residual + p->out_at, (size_t)p->count * sizeof *out);
+    if (s->by_team) {
+        worker_call(s->threads, run_by_team, r);
+    } else {
+        const int           team = worker_alone_begin();
+        const dnnl_status_t status = run_primitive(r, p);
+        worker_alone_end(team);
+        if (status != dnnl_success)
+            atomic_store(&r->status, status);
+    }
+    if (s->second.kind != SAC_ACT_NONE)
+        SAC_SIMD_PICK(sac_map_activate)(&s->second, out, out, p->count);
     if (s->add_after)
         SAC_SIMD_PICK(sac_map_binary)
-    (SAC_BINARY_ADD, r->out + first, r->residual + first, 0, r->out + first, end - first);
+    (SAC_BINARY_ADD, out, r->residual + p->out_at, 0, out, p->count);
 }
 
 static sac_result conv_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
                            void *scratch, struct sac_device_stream *stream)
 {
     struct conv *s = state;
-    struct run   r = {s,      in[0],   s->residual || s->add_after ? in[3] : NULL,
-                      out[0], scratch, dnnl_success};
+    struct run   r = {.s = s,
+                      .in = in[0],
+                      .residual = s->residual || s->add_after ? in[3] : NULL,
+                      .out = out[0],
+                      .scratch = scratch};
     (void)stream;
-    if (s->residual && r.residual != r.out)
-        memcpy(r.out, r.residual, (size_t)s->count * sizeof *r.out);
-    worker_call(dev->params.threads, run_on_worker, &r);
+    sac_worker_pool_run(dev->workers, s->part_count, run_part, &r);
     if (r.status != dnnl_success)
         return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "oneDNN fails at a convolution (status %d)",
                         r.status);
-    if (s->second.kind != SAC_ACT_NONE || s->add_after)
-        sac_worker_pool_run(dev->workers, s->pieces, second_piece, &r);
     return SAC_OK;
 }
 

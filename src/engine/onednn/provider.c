@@ -103,6 +103,11 @@ void primitive_release(struct primitive *p, int threads)
     worker_call(threads, primitive_destroy, p);
 }
 
+memory_desc primitive_weights(const struct primitive *p)
+{
+    return weights_of(p->handle);
+}
+
 /* ---- from a node to a primitive ---- */
 
 static void drop_desc(void *arg)
@@ -110,6 +115,7 @@ static void drop_desc(void *arg)
     struct making *m = arg;
     if (m->pd)
         dnnl_primitive_desc_destroy(m->pd);
+    m->pd = NULL;
 }
 
 struct sac_kernel_offer making_offer(struct making *m, int threads, struct sac_kernel_offer offer)
@@ -128,12 +134,15 @@ static void make_on_worker(void *arg)
     struct sac_kernel_plan *plan = m->plan;
     m->describe(m);
     memory_desc from = m->weights(m);
+    if (m->status == dnnl_success && m->shared &&
+        strcmp(implementation_of(m->pd), plan->implementation) != 0)
+        m->status = dnnl_unimplemented;
     if (m->status == dnnl_success)
-        m->status =
-            from ? primitive_create(m->primitive, m->pd, from, plan->call->in[1].data, m->has_bias)
-                 : dnnl_out_of_memory;
+        m->status = from ? primitive_create(m->primitive, m->pd, from,
+                                            m->shared ? NULL : plan->call->in[1].data, m->has_bias)
+                         : dnnl_out_of_memory;
     if (m->status == dnnl_success) {
-        plan->scratch_bytes = scratchpad_bytes(m->pd);
+        m->scratch_bytes = scratchpad_bytes(m->pd);
         snprintf(plan->implementation, sizeof plan->implementation, "%s", implementation_of(m->pd));
     }
     desc_destroy(&from);

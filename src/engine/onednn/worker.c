@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
+#include <oneapi/dnnl/dnnl.h>
 
 #include "engine/onednn/worker.h"
 
@@ -43,18 +44,51 @@ static void change(int to, pthread_cond_t *cond)
     pthread_mutex_unlock(&worker.lock);
 }
 
-/* The number applies only to the calling thread: a program's own OpenMP regions are not affected.
- * The runtime is the one that oneDNN loaded. */
-static void set_team(int threads)
+/* OpenMP's functions, of the runtime that oneDNN loaded; NULL: it runs on another. */
+static struct {
+    pthread_once_t once;
+    void (*set)(int);
+    int (*get)(void);
+} openmp = {.once = PTHREAD_ONCE_INIT};
+
+static void find_openmp(void)
 {
     void *runtime = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    void (*set)(int) = NULL;
-    if (runtime)
-        *(void **)&set = dlsym(runtime, "omp_set_num_threads");
-    if (set)
-        set(threads);
-    if (runtime)
-        dlclose(runtime);
+    if (!runtime)
+        return;
+    *(void **)&openmp.set = dlsym(runtime, "omp_set_num_threads");
+    *(void **)&openmp.get = dlsym(runtime, "omp_get_max_threads");
+    dlclose(runtime); /* oneDNN keeps it */
+}
+
+/* The number applies only to the calling thread: a program's own OpenMP regions are not affected.
+ */
+static void set_team(int threads)
+{
+    pthread_once(&openmp.once, find_openmp);
+    if (openmp.set)
+        openmp.set(threads);
+}
+
+bool worker_can_be_alone(void)
+{
+    const unsigned runtime = dnnl_version()->cpu_runtime;
+    pthread_once(&openmp.once, find_openmp);
+    return runtime == DNNL_RUNTIME_SEQ || (runtime == DNNL_RUNTIME_OMP && openmp.set && openmp.get);
+}
+
+int worker_alone_begin(void)
+{
+    const int team = openmp.get ? openmp.get() : 1;
+    if (team != 1)
+        openmp.set(1);
+    return team;
+}
+
+void worker_alone_end(int team)
+{
+    if (team != 1)
+        openmp.set(team);
 }
 
 static void *worker_main(void *unused)
