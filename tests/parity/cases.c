@@ -648,6 +648,9 @@ const struct parity_case parity_cases[] = {
      "q=0,100,4,17,16,1088,272,16,1 k=0,100,4,20,16,1280,320,16,1 "
      "v=0,100,4,20,24,1920,480,24,1 y=0,100,4,17,24,1632,408,24,1 shape=100,4,17,24 "
      "scale=0.000002"},
+
+    /* gates below the least float, of products that are not */
+    {"SwiGLU", "f32(-100,-93,-89,-40,3) f32(5e36,-3e37,1e30,2,4)", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

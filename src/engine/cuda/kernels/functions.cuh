@@ -13,6 +13,14 @@ template <class T> OPS_BODY T sigmoid(T x)
 {
     return 1 / (1 + exp(-x));
 }
+/* x * y * sigmoid(a * x). The sigmoid may be below the least number where the result is not: then
+ * each factor gets a half of its exponential. */
+template <class T> OPS_BODY T swiglu(T x, T y, T a)
+{
+    const T half = exp(a * x / 2);
+    return a * x < 0 ? x * (half / (1 + half * half)) * (y * half) : x / (1 + exp(-a * x)) * y;
+}
+
 template <class T> OPS_BODY T softplus(T x)
 {
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
@@ -91,7 +99,7 @@ template <class T> OPS_BODY T real_function(int fn, T x, T y, T z, T a, T b)
     case OPS_FN_MIN: return x != x || x < y ? x : y;
     case OPS_FN_MEAN_LAST: return (x + y) / a;
     case OPS_FN_PRELU: return x < 0 ? x * y : x;
-    case OPS_FN_SWIGLU: return x / (1 + exp(-a * x)) * y;
+    case OPS_FN_SWIGLU: return swiglu(x, y, a);
     case OPS_FN_EQUAL: return x == y;
     case OPS_FN_GREATER: return x > y;
     case OPS_FN_GREATER_OR_EQUAL: return x >= y;
