@@ -651,6 +651,19 @@ const struct parity_case parity_cases[] = {
 
     /* gates below the least float, of products that are not */
     {"SwiGLU", "f32(-100,-93,-89,-40,3) f32(5e36,-3e37,1e30,2,4)", ""},
+    /* ---- statistics of long lines: side by side by eights, not so, along, in parts ---- */
+    {"InstanceNormalization", "[1,16,40,50] [16]+! [16]!", ""},
+    {"InstanceNormalization", "[2,24,33,17] [24]+! [24]!", ""},
+    {"InstanceNormalization", "[3,8,7,5] [8]+! [8]!", ""},
+    {"InstanceNormalization", "[1,12,45,41] [12]+ [12]", ""},
+    {"InstanceNormalization", "[1,2,96,128] [2]+! [2]!", ""},
+    {"InstanceNormalization", "[2,8,9000] [8]+! [8]!", "epsilon=0.001"},
+    {"GroupNormalization", "[2,32,20,24] [32]+! [32]!", "num_groups=4"},
+    {"GroupNormalization", "[1,64,12,13] [64]+! [64]!", "num_groups=32"},
+    {"SampleNorm", "[2,16,24,24] [16]+! [16]!", "activation=1"},
+    {"SampleNorm", "[1,24,15,17] [24]+! [24]!", ""},
+    {"SampleNorm", "[1,3,72,80] [3]+! [3]!", "activation=5"},
+    {"MeanVarianceNormalization", "[3,16,9,11]", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

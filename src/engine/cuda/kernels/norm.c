@@ -13,12 +13,105 @@ static bool norm_layouts(const struct sac_kernel_question *q, struct sac_kernel_
     return true;
 }
 
+/* Slices of maps are read where they lie, and written there. */
+static bool channel_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+{
+    norm_layouts(q, offer);
+    offer->strided = sac_layout_is_last(offer->out_layout[0]);
+    return true;
+}
+
 static void norm_vector(struct sac_kernel_plan *plan, struct ops_shape *s, int input,
                         const int64_t *steps, int32_t *port, int32_t *type)
 {
     *port = input > 0 && sac_op_has(plan->call, input) ? input : -1;
     *type = *port < 0 ? 0 : ops_in_type(plan, input);
     ops_shape_add(s, 0, steps);
+}
+
+/* ---- who works on lines that are not held ---- */
+
+enum { THREADS = 256, BLOCKS_WANTED = 528, LOADS_MIN = 4, PARTS_MAX = 512 };
+
+/* So many parts of a line, for so many blocks, as fill the multiprocessors and leave each thread a
+ * few loads. */
+static int parts_of(int64_t blocks, int64_t loads)
+{
+    return (int)SAC_CLAMP(SAC_MIN(BLOCKS_WANTED / SAC_MAX(blocks, 1), loads / LOADS_MIN), 1,
+                          PARTS_MAX);
+}
+
+static bool steps_by_eights(const struct ops_view *v, int operand)
+{
+    bool eights = v->start[operand] % 8 == 0;
+    for (int d = 0; d < v->rank; d++)
+        eights &= v->step[operand][d] % 8 == 0;
+    return eights;
+}
+
+/* Long lines that lie by eights, as the samples and groups of maps and, in ONNX's order, the maps
+ * themselves. */
+static bool along_eights(struct ops_norm *p)
+{
+    struct ops_lines *l = &p->lines;
+    unsigned          stills;
+    if (l->inner.count < 4 * THREADS ||
+        !ops_view_units(&l->inner, 4, 8, true, &p->units, &stills) || (stills & 3))
+        return false;
+    for (int k = 0; k < 4; k++)
+        if (!(stills >> k & 1) && !steps_by_eights(&l->outer, k))
+            return false;
+    p->stills = stills;
+    p->eights = OPS_EIGHTS_ALONG;
+    l->team = OPS_TEAM_BLOCK;
+    l->parts = parts_of(l->outer.count, p->units.count / THREADS);
+    return true;
+}
+
+/* As few units beside each other as fill the multiprocessors, but enough for whole pieces of 64
+ * bytes of memory. */
+static void stand_side_by_side(struct ops_lines *l, int64_t units, int64_t width_min)
+{
+    int64_t width = 32;
+    while (width > 1 && (width / 2 >= units ||
+                         (width > width_min && (units + width - 1) / width < BLOCKS_WANTED)))
+        width /= 2;
+    l->team = OPS_TEAM_COLUMN;
+    l->width = (int)width;
+    l->parts = parts_of((units + width - 1) / width, l->inner.count * width / THREADS);
+}
+
+/* Maps in channels last: lines side by side, by eights where they lie so. */
+static void across_lines(struct ops_norm *p)
+{
+    struct ops_lines *l = &p->lines;
+    unsigned          stills = 0;
+    if (l->outer.step[0][l->outer.rank - 1] != 1 || l->inner.step[0][l->inner.rank - 1] == 1 ||
+        l->inner.count < 32)
+        return;
+    if (ops_is_f16_or_f32(p->in_type) && ops_is_f16_or_f32(p->out_type) && l->inner.rank == 1 &&
+        !p->mean_type && !p->inverse_type && steps_by_eights(&l->inner, 0) &&
+        steps_by_eights(&l->inner, 1) && l->inner.step[2][0] == 0 && l->inner.step[3][0] == 0 &&
+        ops_view_units(&l->outer, 4, 8, true, &p->units, &stills) && !(stills & 3)) {
+        p->eights = OPS_EIGHTS_ACROSS;
+        p->stills = stills;
+        stand_side_by_side(l, p->units.count, 4);
+    } else
+        stand_side_by_side(l, l->outer.count, 32);
+}
+
+static void choose_threads(struct ops_norm *p)
+{
+    const int  types[] = {p->in_type, p->out_type, p->scale_type, p->bias_type};
+    const bool centred = p->kind == OPS_NORM_CENTRED || p->kind == OPS_NORM_MEAN_VARIANCE;
+    bool       floats = true;
+    for (int k = 0; k < 4; k++)
+        floats &= !types[k] || ops_is_f16_or_f32(types[k]);
+    ops_choose_team(&p->lines, centred);
+    if (p->activation == OPS_FN_IDENTITY)
+        ops_choose_held(&p->lines, 4, 1u << 2 | 1u << 3, types);
+    if (!p->lines.held.lanes && centred && p->lines.outer.count > 0 && !(floats && along_eights(p)))
+        across_lines(p);
 }
 
 /* The common end of all norms. */
@@ -28,10 +121,7 @@ static sac_result finish_norm(struct sac_kernel_plan *plan, struct ops_norm *p,
     p->in_type = ops_in_type(plan, 0);
     p->out_type = ops_out_type(plan, 0);
     SAC_TRY(ops_split_lines(plan, s, along, &p->lines));
-    ops_choose_team(&p->lines, p->kind == OPS_NORM_CENTRED || p->kind == OPS_NORM_MEAN_VARIANCE);
-    if (p->activation == OPS_FN_IDENTITY)
-        ops_choose_held(&p->lines, 4, 1u << 2 | 1u << 3,
-                        (const int[]){p->in_type, p->out_type, p->scale_type, p->bias_type});
+    choose_threads(p);
     if (p->lines.parts > 1)
         plan->scratch_bytes = (size_t)(p->lines.outer.count * p->lines.parts) * 2 * sizeof(double);
     return SAC_OK;
@@ -213,12 +303,12 @@ static sac_result channel_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- rows ---- */
 
-OPS_ROW(InstanceNormalization, norm_layouts, instance_fill, ops_launch_norm, ops_norm)
-OPS_ROW(GroupNormalization, norm_layouts, group_fill, ops_launch_norm, ops_norm)
+OPS_ROW(InstanceNormalization, channel_layouts, instance_fill, ops_launch_norm, ops_norm)
+OPS_ROW(GroupNormalization, channel_layouts, group_fill, ops_launch_norm, ops_norm)
 OPS_ROW(LayerNormalization, layer_layouts, layer_fill, ops_launch_norm, ops_norm)
 OPS_ROW(RMSNormalization, layer_layouts, layer_fill, ops_launch_norm, ops_norm)
-OPS_ROW(SampleNorm, norm_layouts, sample_fill, ops_launch_norm, ops_norm)
+OPS_ROW(SampleNorm, channel_layouts, sample_fill, ops_launch_norm, ops_norm)
 OPS_ROW(MeanVarianceNormalization, norm_layouts, mean_variance_fill, ops_launch_norm, ops_norm)
 OPS_ROW(LpNormalization, norm_layouts, lp_fill, ops_launch_norm, ops_norm)
-OPS_ROW(BatchNormalization, norm_layouts, channel_fill, ops_launch_batch_norm, ops_channel_norm)
-OPS_ROW(LRN, norm_layouts, channel_fill, ops_launch_lrn, ops_channel_norm)
+OPS_ROW(BatchNormalization, channel_layouts, channel_fill, ops_launch_batch_norm, ops_channel_norm)
+OPS_ROW(LRN, channel_layouts, channel_fill, ops_launch_lrn, ops_channel_norm)

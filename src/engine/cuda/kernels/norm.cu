@@ -4,22 +4,19 @@
  * would lose all digits. */
 #include "engine/cuda/kernels/functions.cuh"
 #include "engine/cuda/kernels/held.cuh"
+#include "engine/cuda/kernels/norm_eights.cuh"
 
 using namespace ops;
 
 namespace
 {
 
-struct moments {
-    double mean, squares; /* squares: summed about the mean */
-};
-
 template <bool ACTIVATED> struct norm_body {
-    struct ops_norm p;
-    const void     *in, *scale, *bias;
-    void           *out, *mean_out, *inverse_out;
-    struct moments *partial; /* [rows][parts], or NULL */
-    bool            applies;
+    struct ops_norm     p;
+    const void         *in, *scale, *bias;
+    void               *out, *mean_out, *inverse_out;
+    one_moment<double> *partial; /* [parts][rows], or NULL */
+    bool                applies;
 
     struct reader {
         const norm_body &b;
@@ -54,49 +51,20 @@ template <bool ACTIVATED> struct norm_body {
     }
 
     template <class TEAM>
-    OPS_BODY struct moments measure(const reader &x, int64_t first, int64_t last,
-                                    const TEAM &team) const
+    OPS_BODY moments<double, 1> measure(const reader &x, int64_t first, int64_t last,
+                                        const TEAM &team) const
     {
-        struct moments m = {0, 0};
+        moments<double, 1> m = {(double)(last - first), {0}, {0}};
         if (centred() && last > first)
-            m.mean = sum_of(x, first, last, team) / (double)(last - first);
-        m.squares = p.kind == OPS_NORM_L1 ? sum_of(magnitude{x}, first, last, team)
-                                          : sum_of(square{x, (float)m.mean}, first, last, team);
+            m.mean[0] = sum_of(x, first, last, team) / m.count;
+        m.squares[0] = p.kind == OPS_NORM_L1
+                           ? sum_of(magnitude{x}, first, last, team)
+                           : sum_of(square{x, (float)m.mean[0]}, first, last, team);
         if (centred() && last > first) { /* corrects for the rounded mean */
-            const double off = m.mean - (float)m.mean;
-            m.squares -= off * off * (double)(last - first);
+            const double off = m.mean[0] - (float)m.mean[0];
+            m.squares[0] -= off * off * m.count;
         }
         return m;
-    }
-
-    /* Of the whole line from its parts: Chan, Golub and LeVeque, 1979. */
-    OPS_BODY struct moments joined(int64_t row) const
-    {
-        const int64_t  n = p.lines.inner.count;
-        const int      parts = p.lines.parts;
-        struct moments all = partial[row * parts];
-        double         count = (double)part_start(n, 1, parts);
-        for (int i = 1; i < parts; i++) {
-            const struct moments m = partial[row * parts + i];
-            const double more = (double)(part_start(n, i + 1, parts) - part_start(n, i, parts)),
-                         off = m.mean - all.mean;
-            all.squares += m.squares + off * off * count * more / (count + more);
-            all.mean += off * more / (count + more);
-            count += more;
-        }
-        return all;
-    }
-
-    OPS_BODY double inverse_of(const struct moments &m) const
-    {
-        const double n = (double)p.lines.inner.count,
-                     squares = m.squares > 0 || m.squares != m.squares ? m.squares : 0;
-        switch (p.kind) {
-        case OPS_NORM_MEAN_VARIANCE: return 1 / (sqrt(squares / n) + 1e-9);
-        case OPS_NORM_L1: return squares != 0 ? 1 / squares : 0;
-        case OPS_NORM_L2: return squares != 0 ? 1 / sqrt(squares) : 0;
-        default: return 1 / sqrt(squares / n + p.epsilon);
-        }
     }
 
     template <class TEAM>
@@ -124,32 +92,30 @@ template <bool ACTIVATED> struct norm_body {
                       last = part_start(n, part + 1, p.lines.parts);
         int64_t at[5];
         place(p.lines.outer, row, at);
-        const reader   x = {*this, at[0]};
-        struct moments m;
-        if (partial && applies)
-            m = joined(row);
-        else
-            m = measure(x, first, last, team);
+        const reader             x = {*this, at[0]};
+        const moments<double, 1> m =
+            partial && applies
+                ? joined<double, 1>(partial + row, p.lines.outer.count, n, 1, p.lines.parts, team)
+                : measure(x, first, last, team);
         if (partial && !applies) {
             if (team.lane() == 0)
-                partial[row * p.lines.parts + part] = m;
+                partial[part * p.lines.outer.count + row] = {m.mean[0], m.squares[0]};
             return;
         }
-        const double inverse = inverse_of(m);
+        const double inverse = inverse_of(p, m.squares[0]);
         if (team.lane() == 0 && part == 0) {
             if (p.mean_type)
-                put_float(mean_out, p.mean_type, at[4], m.mean);
+                put_float(mean_out, p.mean_type, at[4], m.mean[0]);
             if (p.inverse_type)
                 put_float(inverse_out, p.inverse_type, at[4], inverse);
         }
-        apply_to(at, (float)m.mean, (float)inverse, first, last, team);
+        apply_to(at, (float)m.mean[0], (float)inverse, first, last, team);
     }
 };
 
 /* Of lines in registers, without an activation function. */
 template <class WAY> struct held_norm_body {
     struct ops_norm p;
-    float           epsilon;
     const void     *in, *scale, *bias;
     void           *out, *mean_out, *inverse_out;
 
@@ -172,17 +138,6 @@ template <class WAY> struct held_norm_body {
             return (v - mean) * (v - mean);
         }
     };
-    OPS_BODY float inverse_of(float squares) const
-    {
-        const float n = (float)p.lines.inner.count;
-        switch (p.kind) {
-        case OPS_NORM_MEAN_VARIANCE: return 1 / (sqrtf(squares / n) + 1e-9f);
-        case OPS_NORM_L1: return squares != 0 ? 1 / squares : 0;
-        case OPS_NORM_L2: return squares != 0 ? 1 / sqrtf(squares) : 0;
-        default: return 1 / sqrtf(squares / n + epsilon);
-        }
-    }
-
     template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
     {
         held<WAY, TEAM> x(team, p.lines.inner.count);
@@ -192,8 +147,8 @@ template <class WAY> struct held_norm_body {
         x.read(in, p.in_type, at[0], 0);
         if (p.kind == OPS_NORM_CENTRED || p.kind == OPS_NORM_MEAN_VARIANCE)
             mean = x.sum(team, number()) / (float)p.lines.inner.count;
-        const float inverse = inverse_of(p.kind == OPS_NORM_L1 ? x.sum(team, magnitude())
-                                                               : x.sum(team, square{mean}));
+        const float inverse = inverse_of(p, p.kind == OPS_NORM_L1 ? x.sum(team, magnitude())
+                                                                  : x.sum(team, square{mean}));
         OPS_UNROLL
         for (int e = 0; e < x.COUNT; e++)
             x.v[e] = (x.v[e] - mean) * inverse;
@@ -216,8 +171,8 @@ template <class BODY> int run_held(const struct ops_norm &p, const BODY &b, void
                       (p.lines.inner.step[2][0] == 0 || fits16(b.scale)) &&
                       (p.lines.inner.step[3][0] == 0 || fits16(b.bias));
     return held_lines(p.lines, fits, stream, [&](auto way) {
-        return held_norm_body<decltype(way)>{p,     (float)p.epsilon, b.in,         b.scale, b.bias,
-                                             b.out, b.mean_out,       b.inverse_out};
+        return held_norm_body<decltype(way)>{p,     b.in,       b.scale,      b.bias,
+                                             b.out, b.mean_out, b.inverse_out};
     });
 }
 
@@ -262,6 +217,37 @@ struct lrn_body {
     }
 };
 
+/* One launch, or where lines have parts a second one that joins what the first has found. */
+template <class BODY, class RUN> int measure_and_apply(BODY body, const RUN &run)
+{
+    const int res = run(body);
+    if (res || !body.partial)
+        return res;
+    body.applies = true;
+    return run(body);
+}
+
+template <bool ACTIVATED, class T>
+int eights(const struct ops_norm &p, const struct ops_ports *ports, void *stream)
+{
+    const norm_ports<T> to = {(const T *)ports->in[0],
+                              p.scale_port < 0 ? NULL : ports->in[p.scale_port],
+                              p.bias_port < 0 ? NULL : ports->in[p.bias_port],
+                              ports->out[0],
+                              p.mean_type ? ports->out[1] : NULL,
+                              p.inverse_type ? ports->out[2] : NULL};
+    one_moment<float>  *partial = p.lines.parts > 1 ? (one_moment<float> *)ports->scratch : NULL;
+    if (p.eights == OPS_EIGHTS_ACROSS)
+        return measure_and_apply(
+            across_body<ACTIVATED, T>{p, to, partial, false}, [&](const auto &body) {
+                return columns(body, p.lines.width, p.units.count, p.lines.parts, stream);
+            });
+    return measure_and_apply(
+        along_body<ACTIVATED, T>{p, to, partial, false}, [&](const auto &body) {
+            return lines<BLOCKS>(body, OPS_TEAM_BLOCK, p.lines.outer.count, p.lines.parts, stream);
+        });
+}
+
 template <bool ACTIVATED>
 int norm(const struct ops_norm &p, const struct ops_ports *ports, void *stream)
 {
@@ -272,16 +258,22 @@ int norm(const struct ops_norm &p, const struct ops_ports *ports, void *stream)
                                  ports->out[0],
                                  p.mean_type ? ports->out[1] : NULL,
                                  p.inverse_type ? ports->out[2] : NULL,
-                                 p.lines.parts > 1 ? (struct moments *)ports->scratch : NULL,
+                                 p.lines.parts > 1 ? (one_moment<double> *)ports->scratch : NULL,
                                  false};
+    const bool           vectors = fits16(body.in) && fits16(body.out) &&
+                         ((p.stills >> 2 & 1) || fits16(body.scale)) &&
+                         ((p.stills >> 3 & 1) || fits16(body.bias));
+    if (p.eights != OPS_EIGHTS_NONE && vectors)
+        return p.in_type == SAC_F16 ? eights<ACTIVATED, uint16_t>(p, ports, stream)
+                                    : eights<ACTIVATED, float>(p, ports, stream);
     if constexpr (!ACTIVATED)
         if (p.lines.held.lanes)
             return run_held(p, body, stream);
-    int res = lines(body, p.lines.team, p.lines.outer.count, p.lines.parts, stream);
-    if (res || !body.partial)
-        return res;
-    body.applies = true;
-    return lines(body, p.lines.team, p.lines.outer.count, p.lines.parts, stream);
+    return measure_and_apply(body, [&](const auto &b) {
+        return p.lines.team == OPS_TEAM_COLUMN
+                   ? columns(b, p.lines.width, p.lines.outer.count, p.lines.parts, stream)
+                   : lines(b, p.lines.team, p.lines.outer.count, p.lines.parts, stream);
+    });
 }
 
 } // namespace

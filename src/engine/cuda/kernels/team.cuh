@@ -80,7 +80,7 @@ struct warp {
 };
 
 struct block {
-    void           *room; /* shared memory for a number of each warp */
+    void           *room; /* shared memory for three numbers of each warp */
     __device__ bool live() const
     {
         return true;
@@ -99,6 +99,7 @@ struct block {
     }
     template <class T, class FOLD> __device__ T all(T v, FOLD fold) const
     {
+        static_assert(sizeof(T) <= 3 * sizeof(double), "room for what is folded");
         T *each_warp = (T *)room;
         v = fold_warp(v, fold);
         __syncthreads(); /* the previous fold's result has been read */
@@ -116,7 +117,7 @@ struct block {
 /* Every width-th thread of the block, so many as a power of two: the threads beside it work on the
  * neighbouring lines. */
 struct column {
-    void          *room; /* shared memory for eight numbers of each thread */
+    void          *room; /* shared memory, ROOM_BYTES */
     int            width;
     __device__ int lane() const
     {
@@ -139,6 +140,7 @@ struct column {
     }
     template <class T, class FOLD> __device__ T all(T v, FOLD fold) const
     {
+        static_assert(sizeof(T) * THREADS <= ROOM_BYTES, "room for what is folded");
         T *each_thread = (T *)room;
         __syncthreads(); /* the previous fold's result has been read */
         each_thread[threadIdx.x] = in_warp(v, fold);
@@ -171,6 +173,9 @@ struct column {
             write(line, k, all);
     }
     static constexpr int EIGHT_ROW = THREADS + 4;
+    /* The largest thing that a thread has for `all`, and for `eight` a little more than a row. */
+    static constexpr int ROOM_BYTES = 17 * sizeof(float) * THREADS;
+    static_assert(ROOM_BYTES >= LANES * EIGHT_ROW * sizeof(float), "room for eight numbers");
 };
 
 template <class BODY>
@@ -196,7 +201,7 @@ template <class BODY>
 __global__ void __launch_bounds__(THREADS)
     block_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
-    __shared__ double room[2 * THREADS / WARP];
+    __shared__ double room[3 * THREADS / WARP]; /* of each warp, what block.all folds */
     for (int64_t i = blockIdx.x; i < rows * parts; i += gridDim.x)
         body(i / parts, (int)(i % parts), block{room});
 }
@@ -207,7 +212,7 @@ template <class BODY>
 __global__ void __launch_bounds__(THREADS, 2)
     column_kernel(const __grid_constant__ BODY body, int64_t rows, int parts, int width)
 {
-    __shared__ double room[LANES * column::EIGHT_ROW / 2];
+    __shared__ double room[column::ROOM_BYTES / sizeof(double)];
     const int64_t     groups = (rows + width - 1) / width;
     for (int64_t i = blockIdx.x; i < groups * parts; i += gridDim.x) {
         const int64_t row = i % groups * width + threadIdx.x % (unsigned)width;
