@@ -664,6 +664,16 @@ const struct parity_case parity_cases[] = {
     {"SampleNorm", "[1,24,15,17] [24]+! [24]!", ""},
     {"SampleNorm", "[1,3,72,80] [3]+! [3]!", "activation=5"},
     {"MeanVarianceNormalization", "[3,16,9,11]", ""},
+    {"TopK", "[3,700] i64(70)!", "", 2},
+    {"TopK", "[2,3000] i64(2500)!", "largest=0", 2},
+    {"TopK", "[2,60,5] i64(9)!", "axis=1 largest=0", 2},
+    {"TopK", "f16[2,8400] i64(300)!", "", 2},
+    {"TopK", "[1,81900] i64(3)!", "", 2, 0, true},
+    {"Resize", "[2,24,5,7] - f32(1,1,2,2)!",
+     "mode='nearest' coordinate_transformation_mode='asymmetric' nearest_mode='floor'"},
+    {"Resize", "[1,8,3,4,5] - f32(1,1,2,3,1)!",
+     "mode='nearest' coordinate_transformation_mode='asymmetric' nearest_mode='floor'"},
+    {"Resize", "[1,35,6,5] - f32(1,1,2,2)!", "mode='linear'"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

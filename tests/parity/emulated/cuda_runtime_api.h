@@ -66,6 +66,10 @@ static inline int __popc(unsigned v)
 {
     return __builtin_popcount(v);
 }
+static inline int __ffs(int v)
+{
+    return __builtin_ffs(v);
+}
 static inline int atomicMax(int *p, int v)
 {
     const int old = *p;
@@ -198,6 +202,16 @@ static inline unsigned __ballot_sync(unsigned mask, int vote)
         votes |= (mask >> i & 1 && emulated::slots()[i] ? 1u : 0u) << i;
     emulated::wait_lanes(mask);
     return votes;
+}
+static inline unsigned __match_any_sync(unsigned mask, unsigned value)
+{
+    unsigned same = 0;
+    emulated::slots()[emulated::lane()] = value;
+    emulated::wait_lanes(mask);
+    for (int i = 0; i < 32; i++)
+        same |= (mask >> i & 1 && (unsigned)emulated::slots()[i] == value ? 1u : 0u) << i;
+    emulated::wait_lanes(mask);
+    return same;
 }
 static inline int __any_sync(unsigned mask, int vote)
 {

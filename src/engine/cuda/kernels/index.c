@@ -223,14 +223,25 @@ static sac_result cache_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- TopK ---- */
 
-/* Every element reads its whole line, which is fine for a few thousand of them. */
+/* Where nothing is selected, every element reads its whole line, which is fine for a few thousand
+ * of them. */
 enum { TOPK_LINE_MAX = 1 << 16 };
+
+/* TOPK_MAX of topk.cuh bounds k. */
+static bool topk_selects(const struct sac_op_call *c, int axis)
+{
+    enum { LINE_MIN = 33, BEST_MAX = 2048 };
+    const int64_t n = c->in[0].dims[axis], k = c->out[sac_op_wants(c, 0) ? 0 : 1].dims[axis];
+    return ops_class_of(c->in[0].dtype) == OPS_FLOAT && n >= LINE_MIN && n < INT32_MAX && k > 0 &&
+           k <= BEST_MAX;
+}
 
 static bool topk_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
     const struct sac_op_call *c = q->call;
     int                       axis;
-    if (sac_op_axis(c, -1, c->in[0].rank, &axis) != SAC_OK || c->in[0].dims[axis] > TOPK_LINE_MAX)
+    if (sac_op_axis(c, -1, c->in[0].rank, &axis) != SAC_OK ||
+        (c->in[0].dims[axis] > TOPK_LINE_MAX && !topk_selects(c, axis)))
         return ops_refuse(offer, "lines of more than %d numbers", TOPK_LINE_MAX);
     return like_data(q, offer);
 }
@@ -253,6 +264,7 @@ static sac_result topk_fill(struct sac_kernel_plan *plan, void *params)
     p->length = dims[axis];
     p->step = in[axis];
     p->k = c->out[p->values ? 0 : 1].dims[axis];
+    p->selects = topk_selects(c, axis);
     p->value_step = out[0][axis];
     p->index_step = out[1][axis];
     dims[axis] = 1;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/cuda/kernels/functions.cuh"
 #include "engine/cuda/kernels/index.h"
+#include "engine/cuda/kernels/team.cuh"
+#ifdef __CUDACC__
+#include "engine/cuda/kernels/topk.cuh"
+#endif
 
 using namespace ops;
 
@@ -233,6 +237,55 @@ template <class T> struct topk_body {
     }
 };
 
+#ifdef __CUDACC__
+struct topk_keys {
+    const void         *in;
+    int64_t             start, step;
+    int                 type;
+    bool                least;
+    __device__ uint32_t operator()(int j) const
+    {
+        const int64_t at = start + j * step;
+        return type == SAC_F32   ? topk_key(((const uint32_t *)in)[at], 32, 0x7f800000, least)
+               : type == SAC_F16 ? topk_key(((const uint16_t *)in)[at], 16, 0x7c00, least)
+                                 : topk_key(((const uint16_t *)in)[at], 16, 0x7f80, least);
+    }
+};
+
+constexpr int TOPK_THREADS = 1024;
+
+__global__ void __launch_bounds__(TOPK_THREADS)
+    topk_kernel(const __grid_constant__ topk_body<float> b)
+{
+    __shared__ topk_room   room;
+    const struct ops_topk &p = b.p;
+    for (int64_t line = blockIdx.x; line < p.outer.count; line += gridDim.x) {
+        int64_t at[3];
+        place(p.outer, line, at);
+        topk_best(topk_keys{b.in, at[0], p.step, p.type, p.least != 0}, (int)p.length, (int)p.k,
+                  p.type == SAC_F32 ? 32 : 16, room);
+        for (int i = (int)threadIdx.x; i < p.k; i += (int)blockDim.x) {
+            const int64_t own = (uint32_t)~room.item[i];
+            if (p.values)
+                put_float(b.values, p.type, at[1] + i * p.value_step,
+                          get_float(b.in, p.type, at[0] + own * p.step));
+            if (p.indices)
+                b.indices[at[2] + i * p.index_step] = own;
+        }
+    }
+}
+
+/* A block for each line, no larger than the line has work for. */
+int topk_select(const topk_body<float> &body, void *stream)
+{
+    const int64_t n = body.p.length;
+    const int     threads = n <= 512 ? 128 : n <= 2048 ? 256 : TOPK_THREADS;
+    if (body.p.outer.count > 0)
+        topk_kernel<<<blocks_of(body.p.outer.count, 1), threads, 0, (cudaStream_t)stream>>>(body);
+    return (int)cudaGetLastError();
+}
+#endif
+
 } // namespace
 
 extern "C" int ops_launch_gather(const void *params, const struct ops_ports *ports, void *stream)
@@ -279,6 +332,10 @@ extern "C" int ops_launch_cache(const void *params, const struct ops_ports *port
 extern "C" int ops_launch_topk(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_topk *p = (const struct ops_topk *)params;
+#ifdef __CUDACC__
+    if (p->selects)
+        return topk_select({*p, ports->in[0], ports->out[0], (int64_t *)ports->out[1]}, stream);
+#endif
     return by_class(p->computed, [&](auto number) {
         topk_body<decltype(number)> body = {*p, ports->in[0], ports->out[0],
                                             (int64_t *)ports->out[1]};

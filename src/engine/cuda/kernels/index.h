@@ -53,7 +53,8 @@ OPS_LAUNCHER(ops_launch_cache);
 struct ops_topk {
     struct ops_view outer; /* operand 0: in, 1: values, 2: indices */
     int64_t         length, step, k, value_step, index_step;
-    int32_t         least, type, bytes, values, indices;
+    int32_t         least, type, values, indices;
+    int32_t         selects; /* float16, bfloat16 or float32, few of many: topk.cuh */
     enum ops_class  computed;
 };
 OPS_LAUNCHER(ops_launch_topk);

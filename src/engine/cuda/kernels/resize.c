@@ -139,6 +139,23 @@ static bool by_eights(const struct ops_resize *p, int64_t channels)
     return fits;
 }
 
+/* Nearest with whole scales: each input is read once and written where it stands. */
+static void set_repeats(struct ops_resize *p, const int64_t *in)
+{
+    p->repeats = p->vector && p->mode == OPS_RESIZE_NEAREST;
+    for (int d = 0; d < 5; d++)
+        p->times[d] = 1;
+    for (int k = 0; k < p->axes; k++) {
+        p->repeats = p->repeats && p->axis[k].whole.d && p->axis[k].dim >= 2;
+        p->times[p->axis[k].dim] = (int)p->axis[k].whole.d;
+    }
+    p->sources = p->units;
+    p->sources.count = p->units.c.d * in[0] * in[2] * in[3] * in[4];
+    p->sources.z = ops_divisor_of(in[2]);
+    p->sources.y = ops_divisor_of(in[3]);
+    p->sources.x = ops_divisor_of(in[4]);
+}
+
 /* Enlarged maps: four neighbouring columns interpolate at most four columns of the input, so one
  * thread computes them together. */
 static void set_run(struct ops_resize *p, const int64_t *in, const int64_t *out)
@@ -197,8 +214,10 @@ static sac_result resize_fill(struct sac_kernel_plan *plan, void *params)
     spread(&c->out[0], own, p->w.y_step, dims);
     set_units(p, dims, sac_layout_is_last(plan->out_layout[0]));
     p->vector = by_eights(p, dims[1]);
-    if (p->units.count > 0)
+    if (p->units.count > 0) {
         set_run(p, in_dims, dims);
+        set_repeats(p, in_dims);
+    }
     ops_take_from(plan, 1);
     return SAC_OK;
 }

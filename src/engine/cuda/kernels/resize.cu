@@ -247,6 +247,28 @@ struct blend8_body {
     }
 };
 
+/* Eight channels of an input, to all places where they stand. */
+struct repeat8_body {
+    struct ops_resize r;
+    const void       *in;
+    void             *out;
+    OPS_BODY void     operator()(int64_t i) const
+    {
+        at5 at = place5(r.sources, i);
+        at.c *= LANES;
+        const raw8 raw = load8(in, r.in_type, offset5(r.w.x_step, at));
+        float      v[LANES];
+        floats_of(raw, r.in_type, v);
+        at.z *= r.times[2], at.y *= r.times[3], at.x *= r.times[4];
+        const int64_t to = offset5(r.w.y_step, at);
+        for (int z = 0; z < r.times[2]; z++)
+            for (int y = 0; y < r.times[3]; y++)
+                for (int x = 0; x < r.times[4]; x++)
+                    put8(out, r.out_type,
+                         to + z * r.w.y_step[2] + y * r.w.y_step[3] + x * r.w.y_step[4], v);
+    }
+};
+
 /* ---- runs of four columns ---- */
 
 /* The weights of four neighbouring outputs of a row for four columns of two rows. */
@@ -307,12 +329,13 @@ OPS_BODY void put4(void *p, int type, int64_t at, const float (&v)[4])
     *(bytes16 *)((float *)p + at) = b;
 }
 
-/* Channel by channel. */
+/* Channel by channel, of a few of which the loads are under way at once. */
 template <class FROM> struct run_body {
-    struct ops_resize r;
-    const void       *in;
-    void             *out;
-    OPS_BODY void     operator()(int64_t i) const
+    static constexpr int TURNS = 4;
+    struct ops_resize    r;
+    const void          *in;
+    void                *out;
+    OPS_BODY void        operator()(int64_t i) const
     {
         at5 at = place5(r.fours, i);
         at.x *= 4;
@@ -320,26 +343,40 @@ template <class FROM> struct run_body {
         const run      taps(r, at);
         const int64_t  step = c.step * r.w.x_step[1], to_step = c.step * r.w.y_step[1];
         const int32_t  left = (int32_t)r.units.x.d - at.x;
-        int64_t        from = at.n * r.w.x_step[0] + at.c * r.w.x_step[1] + at.z * r.w.x_step[2],
-                to = offset5(r.w.y_step, at);
-        for (int j = 0; j < c.count; j++, from += step, to += to_step) {
-            float column[4], v[4];
+        const int64_t  from = at.n * r.w.x_step[0] + at.c * r.w.x_step[1] + at.z * r.w.x_step[2],
+                      to = offset5(r.w.y_step, at);
+        for (int first = 0; first < c.count; first += TURNS) {
+            float column[TURNS][4], v[4];
             OPS_UNROLL
-            for (int k = 0; k < 4; k++)
-                column[k] = taps.row[0] * FROM::get(in, 0, from + taps.at[0][k]) +
-                            taps.row[1] * FROM::get(in, 0, from + taps.at[1][k]);
-            OPS_UNROLL
-            for (int k = 0; k < 4; k++)
-                v[k] = taps.blend(k, column[0], column[1], column[2], column[3]);
-            if (r.whole) {
-                put4(out, r.out_type, to, v);
-                continue;
+            for (int j = 0; j < TURNS; j++) { /* the last again instead of a condition */
+                const int     of = first + j < c.count ? first + j : c.count - 1;
+                const int64_t own = from + of * step;
+                OPS_UNROLL
+                for (int k = 0; k < 4; k++)
+                    column[j][k] = taps.row[0] * FROM::get(in, 0, own + taps.at[0][k]) +
+                                   taps.row[1] * FROM::get(in, 0, own + taps.at[1][k]);
             }
             OPS_UNROLL
-            for (int k = 0; k < 4; k++)
-                if (k < left)
-                    put_float(out, r.out_type, to + k * r.w.y_step[4], v[k]);
+            for (int j = 0; j < TURNS; j++) {
+                if (first + j >= c.count)
+                    continue;
+                OPS_UNROLL
+                for (int k = 0; k < 4; k++)
+                    v[k] = taps.blend(k, column[j][0], column[j][1], column[j][2], column[j][3]);
+                put(to + (first + j) * to_step, left, v);
+            }
         }
+    }
+    OPS_BODY void put(int64_t to, int32_t left, const float (&v)[4]) const
+    {
+        if (r.whole) {
+            put4(out, r.out_type, to, v);
+            return;
+        }
+        OPS_UNROLL
+        for (int k = 0; k < 4; k++)
+            if (k < left)
+                put_float(out, r.out_type, to + k * r.w.y_step[4], v[k]);
     }
 };
 
@@ -420,6 +457,10 @@ extern "C" int ops_launch_resize(const void *params, const struct ops_ports *por
 {
     const struct ops_resize *r = (const struct ops_resize *)params;
     const bool               vector = r->vector && fits16(ports->in[0]) && fits16(ports->out[0]);
+    if (vector && r->repeats) {
+        repeat8_body body = {*r, ports->in[0], ports->out[0]};
+        return each(body, r->sources.count, stream);
+    }
     if (vector && r->run) {
         run8_body body = {*r, ports->in[0], ports->out[0]};
         return each(body, r->fours.count, stream);

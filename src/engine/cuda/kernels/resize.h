@@ -32,11 +32,13 @@ struct ops_resize_axis {
 };
 enum { OPS_RESIZE_AXES = 3 };
 struct ops_resize {
-    struct ops_window      w;          /* its steps alone */
-    struct ops_places      units;      /* of up to 8 channels; of one where channels are resized */
-    struct ops_places      fours;      /* the same of four columns, with `run` */
-    int32_t                run, whole; /* whole: four columns lie side by side in the output */
-    int32_t                x_axis, y_axis;        /* of a run; y_axis -1: rows stay */
+    struct ops_window      w;       /* its steps alone */
+    struct ops_places      units;   /* of up to 8 channels; of one where channels are resized */
+    struct ops_places      fours;   /* the same of four columns, with `run` */
+    struct ops_places      sources; /* units of the input, with `repeats` */
+    int32_t                repeats, times[5]; /* each input stands so often along each dimension */
+    int32_t                run, whole;     /* whole: four columns lie side by side in the output */
+    int32_t                x_axis, y_axis; /* of a run; y_axis -1: rows stay */
     struct ops_resize_axis axis[OPS_RESIZE_AXES]; /* unused ones: one tap at 0 */
     int32_t                channels, axes, mode, coordinates, nearest, exclude_outside;
     int32_t in_type, out_type, vector, floats; /* floats: else bytes of in_type are copied */
