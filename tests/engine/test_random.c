@@ -121,6 +121,28 @@ static void add_split(struct maker *m)
     add(m, "Concat", swapped, out, &concat);
 }
 
+/* Cut in two by Slices, as cross-stage blocks are: something of one half beside both of them, and a
+ * convolution back to C channels. */
+static void add_halves(struct maker *m)
+{
+    struct proto concat = {0};
+    char         in[64], a[16], b[16], c[16], joined[16];
+    const int    v = any_value(m);
+    snprintf(a, sizeof a, "t%d", m->extras++);
+    snprintf(b, sizeof b, "t%d", m->extras++);
+    snprintf(c, sizeof c, "t%d", m->extras++);
+    snprintf(joined, sizeof joined, "t%d", m->extras++);
+    snprintf(in, sizeof in, "v%d none middle one", v);
+    add(m, "Slice", in, a, NULL);
+    snprintf(in, sizeof in, "v%d middle all one", v);
+    add(m, "Slice", in, b, NULL);
+    add(m, pick(m, 2) ? "Relu" : "Neg", pick(m, 2) ? a : b, c, NULL);
+    snprintf(in, sizeof in, "%s %s %s", a, b, c);
+    proto_attr_int(&concat, "axis", 1);
+    add(m, "Concat", in, joined, &concat);
+    add_conv(m, joined, C + C / 2);
+}
+
 /* Away and back again: Transpose or Reshape, with something in between. */
 static void add_detour(struct maker *m, const char *op)
 {
@@ -197,7 +219,7 @@ static void add_gate(struct maker *m)
 
 static void add_something(struct maker *m)
 {
-    switch (pick(m, 11)) {
+    switch (pick(m, 12)) {
     case 0:
     case 1: add_unary(m); break;
     case 2:
@@ -208,6 +230,7 @@ static void add_something(struct maker *m)
     case 7: add_pool(m); break;
     case 8: add_gate(m); break;
     case 9: add_resizes(m); break;
+    case 10: add_halves(m); break;
     default: add_plain_conv(m);
     }
 }
@@ -215,15 +238,20 @@ static void add_something(struct maker *m)
 /* The last value and two others, perhaps the input itself. */
 static void make_network(struct maker *m, struct proto *model)
 {
-    static const int64_t flat[2] = {1, C * H * W}, full[4] = {1, C, H, W};
-    static const float   twice[4] = {1, 1, 2, 2}, half[4] = {1, 1, 0.5f, 0.5f};
-    char                 dims[32], name[16];
+    static const int64_t flat[2] = {1, C * H * W}, full[4] = {1, C, H, W}, none = 0, middle = C / 2,
+                         all = INT64_MAX, one = 1;
+    static const float twice[4] = {1, 1, 2, 2}, half[4] = {1, 1, 0.5f, 0.5f};
+    char               dims[32], name[16];
     snprintf(dims, sizeof dims, "1 %d %d %d", C, H, W);
     proto_input(&m->graph, "v0", 1, dims);
     proto_initializer(&m->graph, "flat", 7, "2", flat, sizeof flat);
     proto_initializer(&m->graph, "full", 7, "4", full, sizeof full);
     proto_initializer(&m->graph, "twice", 1, "4", twice, sizeof twice);
     proto_initializer(&m->graph, "half", 1, "4", half, sizeof half);
+    proto_initializer(&m->graph, "none", 7, "1", &none, sizeof none);
+    proto_initializer(&m->graph, "middle", 7, "1", &middle, sizeof middle);
+    proto_initializer(&m->graph, "all", 7, "1", &all, sizeof all);
+    proto_initializer(&m->graph, "one", 7, "1", &one, sizeof one);
     m->values = 1;
     for (int n = 2 + (int)pick(m, NODES_MAX); n > 0; n--)
         add_something(m);

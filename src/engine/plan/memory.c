@@ -116,7 +116,7 @@ static sac_result place_step(struct sac_plan *plan, struct sac_step *step, int i
     int       *out = step->slots + step->in_count;
     sac_result res = SAC_OK;
     if (step->kind == SAC_STEP_VIEW && plan->slots[out[0]].storage < 0 &&
-        !share(plan, step->slots[0], out[0]))
+        plan->slots[out[0]].parent < 0 && !share(plan, step->slots[0], out[0]))
         step->kind = SAC_STEP_COPY;
     if (step->in_place >= 0 && out[0] >= 0 && step->slots[step->in_place] >= 0 &&
         may_overwrite(plan, step, index))

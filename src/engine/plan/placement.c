@@ -2,7 +2,9 @@
 /* Concat by placement: in channels last, the inputs of a Concat along the channels (or along the
  * outermost spatial axis) can be written directly to their part of its output, when the kernels
  * that write and read them support strides. Views in between stay views. Likewise, the outputs of a
- * Split along the channels are read directly from its input. */
+ * Split along the channels, and what a Slice leaves of them, are read directly from its input. */
+#include "engine/ops/reads.h"
+#include "engine/plan/build.h"
 #include "engine/plan/plan.h"
 
 /* The step that writes a slot, or NULL: a graph input or a constant. */
@@ -116,8 +118,9 @@ static bool can_be_read_in_place(const struct sac_plan *plan, int slot, enum sac
            readers_take_parts(plan, slot, NULL) && !tail_reads(plan, s->value);
 }
 
-/* A Split along the channels whose outputs are all read in place has nothing to do. */
-static void place_outputs(struct sac_plan *plan, struct sac_step *step)
+/* A Split along the channels whose outputs are all read in place has nothing to do, nor has a
+ * Slice; the first output begins at channel `offset`. */
+static void place_outputs(struct sac_plan *plan, struct sac_step *step, int64_t offset)
 {
     const int                    in = step->slots[0];
     const struct sac_value_slot *whole = &plan->slots[in];
@@ -130,7 +133,6 @@ static void place_outputs(struct sac_plan *plan, struct sac_step *step)
     const int64_t channels = whole->desc.dims[1];
     const int64_t pixel = whole->pixel ? whole->pixel : channels;
     const int64_t sample = whole->sample ? whole->sample : channels * pixels_of(&whole->desc, 2);
-    int64_t       offset = 0;
     for (int k = 0; k < step->out_count; k++) {
         struct sac_value_slot *part = &plan->slots[step->slots[step->in_count + k]];
         part->parent = in;
@@ -142,8 +144,32 @@ static void place_outputs(struct sac_plan *plan, struct sac_step *step)
     step->kind = SAC_STEP_VIEW;
 }
 
+/* A Split along the channels, or a Slice of nothing else, which then begins at channel *first. */
+static bool parts_channels(struct sac_plan *plan, const struct sac_step *step, int64_t *first)
+{
+    const enum sac_op_id      id = step->node->op->id;
+    const struct sac_operand *in = &plan->slots[step->slots[0]].desc;
+    struct sac_slice          slice;
+    *first = 0;
+    if (id == SAC_OP_Split) {
+        const int64_t axis = sac_attr_int(step->node, "axis", 0);
+        return axis == 1 || axis == 1 - in->rank;
+    }
+    if (id != SAC_OP_Slice)
+        return false;
+    sac_step_fill_call(plan, step);
+    if (sac_slice_read(plan->call, &slice) != SAC_OK)
+        return false;
+    for (int d = 0; d < in->rank; d++)
+        if (slice.step[d] != 1 || (d != 1 && slice.dims[d] != in->dims[d]))
+            return false;
+    *first = slice.start[1];
+    return in->rank >= 3;
+}
+
 void sac_plan_place_concats(struct sac_plan *plan)
 {
+    int64_t first;
     /* backwards, so that parents are placed first */
     for (size_t i = plan->step_count; i-- > 0;) {
         struct sac_step *step = &plan->steps[i];
@@ -157,6 +183,6 @@ void sac_plan_place_concats(struct sac_plan *plan)
     }
     for (size_t i = 0; i < plan->step_count; i++) /* forwards, for the same reason */
         if (plan->steps[i].kind == SAC_STEP_KERNEL && plan->steps[i].strided &&
-            plan->steps[i].node->op->id == SAC_OP_Split)
-            place_outputs(plan, &plan->steps[i]);
+            parts_channels(plan, &plan->steps[i], &first))
+            place_outputs(plan, &plan->steps[i], first);
 }

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of a map along the channels are read where they lie, and written where they will be
+ * concatenated: no step cuts or joins. */
+#include "base/base.h"
+#include "tests/engine/device.h"
+#include "tests/engine/spelling.h"
+
+#define BOUNDS                                                                          \
+    {"n0", "0"}, {"n1", "1"}, {"n4", "4"}, {"n8", "8"}, {"end", "9223372036854775807"}, \
+    {                                                                                   \
+        "quarters", "2 2 2 2"                                                           \
+    }
+
+/* Steps: the convolutions (two of 8 channels, one of 4), and the order of the input's channels and
+ * the output's. */
+static const struct spelling spellings[] = {
+    {"a cross-stage block of Slices",
+     "? 8 5 3",
+     "? 8 5 3",
+     {BOUNDS},
+     {{"Conv", "x w8", "v"},
+      {"Slice", "v n0 n4 n1", "a"},
+      {"Slice", "v n4 n8 n1", "b"},
+      {"Conv", "b w4", "c"},
+      {"Concat", "a b c", "d", "axis", "1"},
+      {"Conv", "d w12", "y"}},
+     0,
+     5},
+    {"of Slices from behind, with a residual",
+     "? 8 5 3",
+     "? 8 5 3",
+     {BOUNDS, {"m4", "-4"}, {"m3", "-3"}},
+     {{"Conv", "x w8", "v"},
+      {"Slice", "v n0 m4 m3", "a"},
+      {"Slice", "v m4 end m3", "b"},
+      {"Conv", "b w4", "c"},
+      {"Add", "b c", "r"},
+      {"Concat", "a b r", "d", "axis", "-3"},
+      {"Conv", "d w12", "y"}},
+     0,
+     5},
+    {"of a Split, its halves last",
+     "? 8 5 3",
+     "? 8 5 3",
+     {{"halves", "4 4"}},
+     {{"Conv", "x w8", "v"},
+      {"Split", "v halves", "a b", "axis", "1"},
+      {"Conv", "a w4", "c"},
+      {"Concat", "c a b", "d", "axis", "1"},
+      {"Conv", "d w12", "y"}},
+     0,
+     5},
+    {"halves that change places",
+     "? 8 5 3",
+     "? 8 5 3",
+     {BOUNDS},
+     {{"Conv", "x w8", "v"},
+      {"Slice", "v n0 n4 n1", "a"},
+      {"Slice", "v n4 n8 n1", "b"},
+      {"Concat", "b a", "d", "axis", "1"},
+      {"Conv", "d w8", "y"}},
+     0}, /* one Rearrange */
+    {"rows are not channels",
+     "? 8 5 3",
+     "? 8 2 3",
+     {BOUNDS, {"n2", "2"}, {"n3", "3"}},
+     {{"Conv", "x w8", "v"}, {"Slice", "v n1 n3 n2", "a"}, {"Conv", "a w8", "y"}},
+     1},
+    {"rows of some channels",
+     "? 8 5 3",
+     "? 4 2 3",
+     {{"from", "4 1"}, {"to", "8 3"}, {"both", "1 2"}},
+     {{"Conv", "x w8", "v"}, {"Slice", "v from to both", "a"}, {"Conv", "a w4", "y"}},
+     1},
+    {"a Split of rows",
+     "? 8 4 3",
+     "? 8 2 3",
+     {{"halves", "2 2"}},
+     {{"Conv", "x w8", "v"},
+      {"Split", "v halves", "a b", "axis", "2"},
+      {"Conv", "a w8", "c"},
+      {"Conv", "b w8", "d"},
+      {"Sub", "c d", "y"}},
+     0},
+    {"all parts are the value itself",
+     "? 8 5",
+     "? 8 5",
+     {BOUNDS},
+     {{"Neg", "x", "v"},
+      {"Split", "v quarters", "a b c d", "axis", "1"},
+      {"Concat", "a b c d", "y", "axis", "1"}},
+     0,
+     1},
+    {"every second channel is no part",
+     "? 8 5 3",
+     "? 4 5 3",
+     {BOUNDS, {"n2", "2"}},
+     {{"Conv", "x w8", "v"}, {"Slice", "v n1 n8 n1 n2", "a"}, {"Conv", "a w4", "y"}},
+     1},
+};
+
+static void constants(struct proto *graph)
+{
+    float w[8 * 12];
+    for (int i = 0; i < (int)SAC_COUNT(w); i++)
+        w[i] = spelling_number(i) / 4;
+    proto_initializer(graph, "w4", 1, "4 4 1 1", w, 16 * sizeof *w);
+    proto_initializer(graph, "w8", 1, "8 8 1 1", w, 64 * sizeof *w);
+    proto_initializer(graph, "w12", 1, "8 12 1 1", w, sizeof w);
+}
+
+static void no_step_cuts_or_joins(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(spellings); i++)
+        spelling_check(&spellings[i], "Slice", constants);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_step_cuts_or_joins)};
+    return cmocka_run_group_tests(tests, NULL, close_device);
+}
