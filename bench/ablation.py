@@ -17,7 +17,8 @@ MODEL      files with an input whose size is known and a batch that is free; non
 
 The engine leaves out what SACCADE_WITHOUT names (docs/troubleshooting.md); a row where that changes which kernels
 there are has plans of its own, made in it. Precisions are the next one up. "batching": as many runs of one frame as the batch has.
-Page-locked staging and the pool have no switch, so no row: stages take their buffers from it once.
+"buffer-pool": no buffer is kept; "page-locked": what crosses lies in ordinary host memory. Runs of a network use the same buffers again
+and again, and nothing crosses: what these two are worth is seen with --track.
 """
 import argparse
 import json
@@ -34,7 +35,8 @@ import host  # noqa: E402
 from loop import loop  # noqa: E402
 
 SHOWN = ("attention",)                       # passes that have a row without --passes
-ON_GPU = {"cuda-graph", "kernel-trials"}     # what the CPU does not have
+ON_GPU = {"cuda-graph", "kernel-trials", "page-locked"}     # what the CPU does not have
+DEVICE = ("buffer-pool", "page-locked")             # what a device leaves out, behind the names of the passes
 PRECISIONS = {"cuda": {"fp16": "tf32", "fp16 and tf32": "fp32"}, "cpu": {}}
 TRACK = {"batching": ["--max-batch", "1"], "frames that stay on the GPU": ["--zero-copy", "off"]}
 
@@ -58,7 +60,7 @@ def cases(options, names):
     def of(precision=None, without=""):
         return lambda path, folder: engine(path, options, folder, [options.batch], precision, without)[options.batch]
     kind = "cpu" if options.device == "cpu" else "cuda"
-    passes = names[names.index("kernel-trials") + 1:]
+    passes = [name for name in names[names.index("kernel-trials") + 1:] if name not in DEVICE]
     wanted = [name for name in names if name not in passes or name in SHOWN or options.passes]
     table = {name: of(without=name) for name in wanted if kind == "cuda" or name not in ON_GPU}
     table |= {name: of(precision) for name, precision in PRECISIONS[kind].items()}
@@ -84,7 +86,7 @@ def pipeline(options, folder):
                     "cpu_cores": stats["watch"].get("cpu_cores")}
         return run
     table = {name: of(words) for name, words in TRACK.items() if options.device != "cpu" or name == "batching"}
-    table |= {"fusion": of(without="fusion")} | ({} if options.device == "cpu" else {"cuda-graph": of(without="cuda-graph")})
+    table |= {name: of(without=name) for name in ("fusion", "cuda-graph", *DEVICE) if options.device != "cpu" or name not in ON_GPU}
     return {"nothing": of()} | {name: run for name, run in table.items() if not options.only or name in options.only}
 
 

@@ -214,6 +214,12 @@ enum sac_memory_use {
     SAC_MEMORY_USE_COUNT
 };
 
+/* What a device can do without, to measure what it is worth (without.c). */
+enum sac_device_without {
+    SAC_WITHOUT_POOL = 1,       /* no buffer is kept: what came back is freed before one is taken */
+    SAC_WITHOUT_PAGE_LOCKED = 2 /* what crosses to the device and back lies in any host memory */
+};
+
 struct sac_device {
     const struct sac_device_ops *ops;
     sac_context                 *ctx;
@@ -224,6 +230,7 @@ struct sac_device {
     char         description[128];
     char         pci_bus_id[32]; /* of a GPU, as NVML takes it; empty: it is none */
     struct sac_device_params params;
+    uint32_t                 without;      /* of enum sac_device_without */
     struct sac_worker_pool  *workers;      /* behind sac_device_parallel */
     pthread_mutex_t          workers_lock; /* held by the one job that workers run */
     struct sac_buffer_pool  *pool;
@@ -247,6 +254,12 @@ struct sac_device {
     struct sac_kernels *kernels;
     void (*kernels_close)(struct sac_device *dev);
 };
+
+/* Before its pools: sets `without` as SACCADE_WITHOUT says, whose other names are the engine's
+ * (engine/model/without.c), and warns of it. */
+void sac_device_leave_out(sac_device *dev);
+/* The i-th name; NULL: there are no more. */
+const char *sac_device_without_name(int i);
 
 /* The pipeline reports that this many more frames are done; every params.trim_frames of them the
  * pool frees idle buffers. Any thread. */

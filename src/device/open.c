@@ -192,6 +192,8 @@ static sac_result device_end(sac_device *dev)
     sac_result res = dev->ops->open(dev, dev->index);
     dev->opened = res == SAC_OK;
     if (res == SAC_OK)
+        sac_device_leave_out(dev);
+    if (res == SAC_OK)
         res = sac_buffer_pool_create(dev, &dev->pool);
     if (res == SAC_OK && !dev->ops->host_memory)
         res = sac_host_pool_create(dev, &dev->host_pool);

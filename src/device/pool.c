@@ -223,7 +223,11 @@ static sac_result allocate(struct sac_buffer_pool *pool, int class_index, struct
  * first frames waiting comes before a new buffer, which would wait for all of the GPU. */
 static sac_result take(struct sac_buffer_pool *pool, int class_index, struct sac_buffer **out)
 {
-    *out = idle_take(pool, class_index, frames_of(pool) >= SAC_POOL_WARM_FRAMES);
+    *out = NULL;
+    if (pool->dev->without & SAC_WITHOUT_POOL)
+        trim(pool);
+    else
+        *out = idle_take(pool, class_index, frames_of(pool) >= SAC_POOL_WARM_FRAMES);
     if (*out)
         return SAC_OK;
     sac_result res = allocate(pool, class_index, out);
@@ -489,7 +493,7 @@ static void plain_free(struct sac_device *dev, void *p)
 sac_result sac_host_pool_create(sac_device *dev, struct sac_buffer_pool **out)
 {
     const uint64_t limit = dev->params.host_limit_bytes;
-    const bool     locked = dev->ops->host_alloc;
+    const bool     locked = dev->ops->host_alloc && !(dev->without & SAC_WITHOUT_PAGE_LOCKED);
     return pool_create(
         dev,
         (struct sac_buffer_pool){.where = locked ? "page-locked host memory" : "host memory",

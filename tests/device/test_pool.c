@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -90,6 +91,63 @@ static void host_buffers_of_any_memory_are_the_hosts(void **state)
     sac_buffer_unref(&host);
     sac_buffer_unref(&buf);
     sac_device_unref(&dev);
+}
+
+/* As if there were none: what came back is freed before another one is taken. */
+static void keeps_nothing_when_left_out(void **state)
+{
+    (void)state;
+    struct sac_buffer *buf = NULL;
+    setenv("SACCADE_WITHOUT", "in-place, buffer-pool", 1);
+    sac_device *dev = open_cpu(NULL);
+    unsetenv("SACCADE_WITHOUT");
+    for (int i = 0; i < 5; i++) {
+        assert_sac_ok(sac_buffer_create(dev, 100000, "a", &buf));
+        assert_int_equal(stats_of(dev).bytes_idle, 0);
+        sac_buffer_unref(&buf);
+    }
+    assert_int_equal(stats_of(dev).allocations, 5);
+    assert_int_equal(stats_of(dev).reuses, 0);
+    sac_device_unref(&dev);
+}
+
+static int locked_count;
+
+static sac_result count_locked(struct sac_device *dev, size_t bytes, void **out)
+{
+    (void)dev;
+    locked_count++;
+    *out = sac_alloc_aligned(64, bytes);
+    return *out ? SAC_OK : SAC_ERR_MEMORY;
+}
+
+static void free_locked(struct sac_device *dev, void *p)
+{
+    (void)dev;
+    sac_free(p);
+}
+
+static void locks_no_pages_when_left_out(void **state)
+{
+    static const char *const without[] = {"buffer-pool", "page-locked", "page-locked-not"};
+    struct sac_device_ops    ops = sac_device_cpu;
+    (void)state;
+    ops.host_memory = false;
+    ops.host_alloc = count_locked;
+    ops.host_free = free_locked;
+    for (size_t i = 0; i < SAC_COUNT(without); i++) {
+        struct sac_buffer *buf = NULL;
+        sac_device        *dev = NULL;
+        locked_count = 0;
+        setenv("SACCADE_WITHOUT", without[i], 1);
+        assert_sac_ok(sac_device_open_ops(test_context(), &ops, 0, NULL, &dev));
+        unsetenv("SACCADE_WITHOUT");
+        assert_sac_ok(sac_host_buffer_create(dev, 1000, "boxes", &buf));
+        memset(sac_buffer_data(buf), 1, 1000);
+        assert_int_equal(locked_count, i != 1);
+        sac_buffer_unref(&buf);
+        sac_device_unref(&dev);
+    }
 }
 
 static void wastes_at_most_a_quarter(void **state)
@@ -498,6 +556,8 @@ int main(void)
         cmocka_unit_test(serves_a_size_again_from_the_pool),
         cmocka_unit_test(host_buffers_are_its_own),
         cmocka_unit_test(host_buffers_of_any_memory_are_the_hosts),
+        cmocka_unit_test(keeps_nothing_when_left_out),
+        cmocka_unit_test(locks_no_pages_when_left_out),
         cmocka_unit_test(wastes_at_most_a_quarter),
         cmocka_unit_test(forgets_a_size_that_nobody_wants),
         cmocka_unit_test(trims_by_frames),

@@ -350,7 +350,7 @@ static void each_optimisation_can_be_left_out(void **state)
         int64_t      batch = network % 4 == 0 ? 2 : 1;
         make_network(&m, &model);
         run(&model, device(), true, batch, want);
-        for (int i = 0; (name = sac_without_name(i, &what)); i++) {
+        for (int i = 0; (name = sac_without_name(i, &what)) && (what.passes || what.plan); i++) {
             char how[64];
             snprintf(how, sizeof how, " without %s", name);
             setenv("SACCADE_WITHOUT", name, 1);

@@ -3,19 +3,32 @@
 
 #include <string.h>
 
+/* Not from the pool of host memory: that is for copies, and may be memory that no kernel can write
+ * to. */
 void sac_finite_open(struct sac_finite *f, sac_device *dev)
 {
-    if (sac_host_buffer_create(dev, sizeof *f->odd, "finite outputs", &f->memory) != SAC_OK) {
+    void *memory = NULL;
+    if (!dev->ops->host_alloc)
+        memory = sac_alloc(sizeof *f->odd);
+    else if (dev->ops->host_alloc(dev, sizeof *f->odd, &memory) != SAC_OK)
         sac_error_clear(dev->ctx);
+    if (!memory)
         return;
-    }
-    f->odd = sac_buffer_data(f->memory);
+    f->dev = dev;
+    f->odd = memory;
     *f->odd = 0;
 }
 
 void sac_finite_close(struct sac_finite *f)
 {
-    sac_buffer_unref(&f->memory);
+    void *memory = (void *)(uintptr_t)f->odd;
+    if (!f->dev)
+        return;
+    if (f->dev->ops->host_alloc)
+        f->dev->ops->host_free(f->dev, memory);
+    else
+        sac_free(memory);
+    f->dev = NULL;
     f->odd = NULL;
 }
 
@@ -60,7 +73,7 @@ sac_result sac_finite_look(struct sac_finite *f, sac_device *dev, struct sac_dev
                            sac_tensor *const *tensors, int count, int n, int of)
 {
     sac_result res = SAC_OK;
-    for (int i = 0; i < count && res == SAC_OK && f->memory && !f->said; i++) {
+    for (int i = 0; i < count && res == SAC_OK && f->odd && !f->said; i++) {
         if (!tensors[i])
             continue;
         const struct sac_tensor_desc *d = sac_tensor_describe(tensors[i]);
@@ -72,7 +85,7 @@ sac_result sac_finite_look(struct sac_finite *f, sac_device *dev, struct sac_dev
             *f->odd |= !sac_numbers_are_finite(at, numbers, d->dtype == SAC_F16);
         else if (dev->ops->find_odd)
             res = dev->ops->find_odd(dev, stream, at, numbers, d->dtype == SAC_F16,
-                                     (uint32_t *)sac_buffer_data(f->memory));
+                                     (uint32_t *)(uintptr_t)f->odd);
     }
     return res;
 }

@@ -9,8 +9,8 @@
 #include "device/device.h"
 
 struct sac_finite {
-    struct sac_buffer *memory; /* of odd; NULL: not opened */
-    volatile uint32_t *odd;    /* 1: a number was NaN or infinite */
+    sac_device        *dev; /* NULL: not opened; borrowed */
+    volatile uint32_t *odd; /* 1: a number was NaN or infinite; kernels write it where it is */
     bool               said;
 };
 

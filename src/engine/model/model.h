@@ -53,7 +53,8 @@ struct sac_without {
     uint32_t passes; /* as of sac_passes_run */
     uint32_t plan;   /* of enum sac_plan_without */
 };
-/* The i-th name, and what it stands for; NULL: there are no more. */
+/* The i-th name, and what it stands for: nothing where it is a device's. NULL: there are no more.
+ */
 const char *sac_without_name(int i, struct sac_without *out);
 /* source: of the text, for the sentence. SAC_ERR_ARG: a name that does not exist. */
 sac_result sac_without_parse(sac_context *ctx, const char *source, const char *text,

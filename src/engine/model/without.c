@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of what can be left out: each pass, all of them, and what a plan does. */
+/* The names of what can be left out: each pass, all of them, what a plan does, and what a device
+ * has, which looks for its names itself (device/without.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +46,8 @@ const char *sac_without_name(int i, struct sac_without *out)
         if (out->passes && i-- == 0)
             return sac_pass_name(row);
     }
-    return NULL;
+    *out = (struct sac_without){.passes = 0};
+    return sac_device_without_name(i);
 }
 
 static void add_name(char *out, size_t size, const char *name)
