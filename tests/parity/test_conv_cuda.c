@@ -102,6 +102,10 @@ static const struct parity_case fixed[] = {
     {"MatMul", "[2,4,17,33] [2,4,33,9]", ""},
     {"MatMul", "[64] [64,10]!", ""},
     {"MatMul", "[2,3,64] [64]", ""},
+    {"FusedMatMul", "[2,85,64] [64,96]! [96]!", "activation=10"},
+    {"FusedMatMul", "[197,768] [768,40]! [40]!", "activation=5"},
+    {"FusedMatMul", "[3,5,24] [24,136]!", "activation=11"},
+    {"FusedMatMul", "[7,20] [20,24]! [24]!", "activation=10"},
 };
 enum { RANDOM_SHAPES = 40, SHAPES = (int)SAC_COUNT(fixed) + RANDOM_SHAPES };
 
@@ -415,6 +419,11 @@ static void check_case(struct bench *b, const struct parity_case *pc)
     for (int p = SAC_PRECISION_FP32; p <= SAC_PRECISION_FP16; p++) {
         const enum sac_precision precision = (enum sac_precision)p;
         attempt(b, pc, &s, &weights, precision, NULL, false, before);
+        for (int v = 0; v < 8 && !conv && precision == SAC_PRECISION_FP16; v++) {
+            char choice[16];
+            snprintf(choice, sizeof choice, "tile %d", v);
+            attempt(b, pc, &s, &weights, precision, choice, false, before);
+        }
         if (!conv)
             continue;
         attempt(b, pc, &s, &weights, precision, "plain 1", false, before);

@@ -286,6 +286,26 @@ static void weights_in_float16(void **state)
         assert_float_equal(sac_half_to_float(to[i]), taps[i], 0);
 }
 
+/* Of a matrix product, the file has them as [C,K]. */
+static void weights_of_a_product(void **state)
+{
+    const float      from[] = {1, 2, 3, 4, 5, 6}, last[] = {1, 4, 2, 5, 3, 6};
+    uint16_t         to[6];
+    struct conv_spec s = {.precision = SAC_PRECISION_FP16,
+                          .groups = 1,
+                          .turned = true,
+                          .in.c = 2,
+                          .out.c = 3,
+                          .kernel = {1, 1, 1}};
+    (void)state;
+    conv_weights_pack(&s, CONV_FORM_LAST, from, to);
+    for (int i = 0; i < 6; i++)
+        assert_float_equal(sac_half_to_float(to[i]), last[i], 0);
+    conv_weights_pack(&s, CONV_FORM_TAPS, from, to);
+    for (int i = 0; i < 6; i++)
+        assert_float_equal(sac_half_to_float(to[i]), from[i], 0);
+}
+
 /* Threads pack some of the outputs each: what they write is that part of the whole. */
 static void weights_in_parts(void **state)
 {
@@ -662,6 +682,7 @@ int main(void)
         cmocka_unit_test(pads_reach_as_far_as_windows_do),
         cmocka_unit_test(what_is_not_covered_is_refused),
         cmocka_unit_test(weights_in_float16),
+        cmocka_unit_test(weights_of_a_product),
         cmocka_unit_test(weights_in_parts),
         cmocka_unit_test(words_of_a_stem_are_its_windows),
         cmocka_unit_test(rows_of_a_thread_follow_the_map),

@@ -134,7 +134,7 @@ static sac_result make_ready(struct sac_device *dev, struct conv_state *s,
     return res;
 }
 
-static void describe(const struct conv_state *s, struct sac_kernel_plan *plan)
+void conv_describe(const struct conv_state *s, struct sac_kernel_plan *plan)
 {
     char text[256] = "";
     conv_choice_print(&s->ready->choice, plan->chosen, sizeof plan->chosen);
@@ -165,7 +165,7 @@ static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     plan->in_taken[2] = s->spec.bias;
     plan->scratch_bytes = conv_scratch_bytes(s);
     plan->state = s;
-    describe(s, plan);
+    conv_describe(s, plan);
     return SAC_OK;
 }
 

@@ -79,17 +79,25 @@ static bool is_in_use(const char *key, const struct conv_choice *choice)
 
 void conv_foresee(struct sac_device *dev, const struct sac_kernel_plan *plan)
 {
-    struct conv_spec   spec;
+    struct conv_spec spec;
+    char             why[128];
+    if (conv_spec_read(plan, &spec, why, sizeof why))
+        conv_foresee_spec(dev, plan, &spec);
+}
+
+void conv_foresee_spec(struct sac_device *dev, const struct sac_kernel_plan *plan,
+                       const struct conv_spec *spec)
+{
     struct conv_choice choice;
-    char               key[CONV_KEY_MAX], why[128];
-    if (!conv_spec_read(plan, &spec, why, sizeof why) || !conv_key(dev, &spec, key) || find(key))
+    char               key[CONV_KEY_MAX];
+    if (!conv_key(dev, spec, key) || find(key))
         return;
-    if (!conv_known_choice(plan, &spec, key, &choice)) {
+    if (!conv_known_choice(plan, spec, key, &choice)) {
         if (plan->measure || !is_in_use(key, NULL))
-            note(key, &spec, plan->measure ? NOTED_ALL : NOTED_LIKELY);
+            note(key, spec, plan->measure ? NOTED_ALL : NOTED_LIKELY);
     } else if (choice.way <= CONV_CUDNN_PLAIN && !is_in_use(key, &choice)) {
-        struct noted *n = note(key, &spec, NOTED_KNOWN); /* our own kernels need no making */
-        if (n) {                                         /* it is compiled, for all that is known */
+        struct noted *n = note(key, spec, NOTED_KNOWN); /* our own kernels need no making */
+        if (n) {                                        /* it is compiled, for all that is known */
             n->list =
                 (struct conv_ways){.items[0] = {.choice = choice, .runtime = true}, .count = 1};
             n->listed = n->keep[0] = true;

@@ -41,6 +41,8 @@ size_t conv_scratch_bytes(const struct conv_state *s);
 /* Queues the convolution. The GPU's context must be current. */
 cudaError_t conv_execute(const struct conv_state *s, const struct conv_pointers *p,
                          cudaStream_t stream);
+/* Writes what was chosen and the implementation's name. */
+void conv_describe(const struct conv_state *s, struct sac_kernel_plan *plan);
 
 /* ---- ways (conv_ways.c); key: as conv_key ---- */
 
@@ -92,6 +94,9 @@ void conv_near_narrow(const struct sac_device *dev, const struct conv_spec *spec
  * may measure, or the likely one. What is asked for and not made yet is then made with those noted
  * behind it. */
 void conv_foresee(struct sac_device *dev, const struct sac_kernel_plan *plan);
+/* The same for a node that is read already. */
+void conv_foresee_spec(struct sac_device *dev, const struct sac_kernel_plan *plan,
+                       const struct conv_spec *spec);
 void conv_forget(void);
 /* The noted one of this choice, with one user; NULL: it was not noted, or does not run here. */
 struct conv_ready *conv_ahead_take(struct sac_device *dev, const char *key,

@@ -221,7 +221,7 @@ void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const flo
                 const int64_t taps_first =
                     s->transposed ? (t * outer + o) * inner + i : (t * inner + i) * outer + o;
                 const int64_t at = form == CONV_FORM_TAPS ? taps_first : (o * taps + t) * inner + i;
-                const float   v = from[(o * inner + i) * taps + t];
+                const float   v = from[s->turned ? i * outer + o : (o * inner + i) * taps + t];
                 if (s->precision == SAC_PRECISION_FP16)
                     to_half[at] = sac_float_to_half(v);
                 else
@@ -234,8 +234,8 @@ void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const flo
 bool conv_stem_shape_of(const struct conv_spec *s, struct conv_stem_shape *out)
 {
     const bool flat = s->in.size[0] == 1 && s->out.size[0] == 1 && s->kernel[0] == 1;
-    if (s->precision != SAC_PRECISION_FP16 || s->transposed || s->groups != 1 || !flat ||
-        s->in.c > 16 || s->out.c % 16 != 0 || s->kernel[1] > 8 || s->kernel[2] > 8 ||
+    if (s->precision != SAC_PRECISION_FP16 || s->transposed || s->turned || s->groups != 1 ||
+        !flat || s->in.c > 16 || s->out.c % 16 != 0 || s->kernel[1] > 8 || s->kernel[2] > 8 ||
         s->stride[1] != s->stride[2] || s->stride[1] > 4 || s->dilation[1] != 1 ||
         s->dilation[2] != 1 || s->n * (s->out.c / 16) > 65535 ||
         s->residual_kind != SAC_RESIDUAL_NONE)

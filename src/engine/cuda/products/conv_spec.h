@@ -19,6 +19,7 @@ struct conv_map {
 struct conv_spec {
     enum sac_precision    precision;
     bool                  transposed;
+    bool                  turned; /* the weights are [C,K], a matrix product's */
     int64_t               n, groups;
     struct conv_map       in, out, residual; /* residual.c 0: none */
     int64_t               kernel[CONV_DIMS], stride[CONV_DIMS], dilation[CONV_DIMS];

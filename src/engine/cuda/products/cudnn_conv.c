@@ -191,6 +191,7 @@ static bool mode_of(enum sac_activation_kind kind, cudnnPointwiseMode_t *out)
     case SAC_ACT_SILU: *out = CUDNN_POINTWISE_SWISH_FWD; return true;
     case SAC_ACT_TANH: *out = CUDNN_POINTWISE_TANH_FWD; return true;
     case SAC_ACT_SOFTPLUS: *out = CUDNN_POINTWISE_SOFTPLUS_FWD; return true;
+    case SAC_ACT_GELU: *out = CUDNN_POINTWISE_GELU_FWD; return true;
     default: return false;
     }
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gemm, MatMul and FusedMatMul for the planner, by cuBLASLt, with our pass behind it where the node
- * ends in what cuBLASLt does not do. */
+ * ends in what cuBLASLt does not do, or there by a convolution's way where that is faster. */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/cuda/products/conv_launch.h"
 #include "engine/cuda/products/products.h"
+#include "engine/cuda/products/matmul_conv.h"
 #include "engine/cuda/products/matmul_lt.h"
 #include "engine/cuda/products/matmul_pass.h"
 
@@ -15,7 +16,8 @@ struct matmul_state {
     struct products_gpu *gpu;
     struct matmul_spec   spec;
     struct matmul_lt     lt;
-    const void          *taken[4]; /* constants on the device */
+    struct conv_state    conv;     /* ready: its way computes the product */
+    const void          *taken[4]; /* constants on the device, for cuBLASLt */
     char                 label[96];
 };
 
@@ -160,6 +162,13 @@ static cudaError_t queue_pass(const struct matmul_state *s, const struct matmul_
     return matmul_launch_pass(&pass, stream);
 }
 
+static cudaError_t run_conv(const struct matmul_state *s, void *const *in, void *const *out,
+                            void *scratch, cudaStream_t stream)
+{
+    const struct conv_pointers p = {.x = in[0], .y = out[0], .scratch = scratch};
+    return conv_execute(&s->conv, &p, stream);
+}
+
 static sac_result matmul_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
                              void *scratch, struct sac_device_stream *stream)
 {
@@ -174,7 +183,9 @@ static sac_result matmul_run(struct sac_device *dev, void *state, void *const *i
     sac_result                   res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
-    if (execute(s, &p, cuda_stream_of(dev, stream)) != cudaSuccess) {
+    if (s->conv.ready) {
+        res = cuda_check(dev, run_conv(s, in, out, scratch, cuda_stream_of(dev, stream)), s->label);
+    } else if (execute(s, &p, cuda_stream_of(dev, stream)) != cudaSuccess) {
         cudaGetLastError();
         res = SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "%s: cuBLASLt refuses to run", s->label);
     } else if (matmul_needs_pass(v)) {
@@ -196,8 +207,20 @@ struct trial {
 
 static cudaError_t queue_turn(void *arg, cudaStream_t stream)
 {
+    const struct trial        *t = arg;
+    const struct matmul_state *s = t->state;
+    void *const                in[4] = {NULL, NULL, NULL, sac_buffer_data(t->memory[3])};
+    const cudaError_t          res = execute(t->state, &t->pointers, stream);
+    return res == cudaSuccess && matmul_needs_pass(&s->spec)
+               ? queue_pass(s, &t->pointers, in, stream)
+               : res;
+}
+
+static cudaError_t queue_conv(void *arg, cudaStream_t stream)
+{
     const struct trial *t = arg;
-    return execute(t->state, &t->pointers, stream);
+    void *const in[] = {sac_buffer_data(t->memory[0])}, *const out[] = {t->pointers.y};
+    return run_conv(t->state, in, out, sac_buffer_data(t->memory[4]), stream);
 }
 
 static int64_t span(const struct matmul_spec *s, int64_t matrix, int64_t step, const int64_t *at)
@@ -215,14 +238,16 @@ static sac_result take_memory(struct sac_device *dev, struct trial *t)
                     span(s, s->m * s->k, s->a_step, s->a_at),
                     span(s, s->k * s->n, s->b_step, s->b_at),
                     span(s, s->m * s->n, s->y_step, NULL),
-        s->matrix ? s->m * s->n : s->n,
+        s->matrix || s->residual_in_pass ? s->m * s->n : s->n,
     };
-    sac_result res = SAC_OK;
+    const size_t room = t->state->conv.ready ? conv_scratch_bytes(&t->state->conv) : 0;
+    sac_result   res = SAC_OK;
     for (int i = 0; i < 4 && res == SAC_OK; i++)
         res = sac_buffer_create(dev, (size_t)counts[i] * matmul_element(s), "measuring products",
                                 &t->memory[i]);
     if (res == SAC_OK)
-        res = sac_buffer_create(dev, 33 << 20, "measuring products", &t->memory[4]);
+        res = sac_buffer_create(dev, SAC_MAX((size_t)33 << 20, room), "measuring products",
+                                &t->memory[4]);
     if (res == SAC_OK) /* work queued on the device's own stream may still use this memory */
         res = cuda_check(dev, cudaStreamSynchronize(cuda_stream_of(dev, NULL)), "queued work");
     if (res != SAC_OK)
@@ -257,14 +282,33 @@ static int fastest(struct trial *t, const cublasLtMatmulHeuristicResult_t *found
     return best;
 }
 
+/* The convolution stays where it takes less than the best of cuBLASLt's, best_us. */
+static void weigh_conv(struct sac_device *dev, struct trial *t, double best_us)
+{
+    const struct measure m = {queue_conv, t, t->state->gpu->stream, 4 * best_us + 50};
+    const double         us = measure_us(&m);
+    sac_log(dev->ctx, SAC_LOG_DEBUG, "products: %s: as a convolution %.1f us, by cublaslt %.1f us",
+            t->state->label, us, best_us);
+    if (us < 0 || (best_us > 0 && us >= best_us))
+        conv_ready_unref(&t->state->conv.ready);
+}
+
+/* -1: cuBLASLt has none that runs. */
 static int measure_best(struct sac_device *dev, struct matmul_state *s,
                         const cublasLtMatmulHeuristicResult_t *found, int count)
 {
     struct trial  t = {.state = s};
     double        best_us = 0;
+    int           best = 0;
     const int64_t began = sac_time_ns();
     pthread_mutex_lock(&s->gpu->tuning);
-    int best = take_memory(dev, &t) == SAC_OK ? fastest(&t, found, count, &best_us) : 0;
+    if (take_memory(dev, &t) == SAC_OK) {
+        best = fastest(&t, found, count, &best_us);
+        if (s->conv.ready)
+            weigh_conv(dev, &t, best_us);
+    } else {
+        conv_ready_unref(&s->conv.ready);
+    }
     cudaStreamSynchronize(s->gpu->stream);
     for (size_t i = 0; i < SAC_COUNT(t.memory); i++)
         sac_buffer_unref(&t.memory[i]);
@@ -277,6 +321,12 @@ static int measure_best(struct sac_device *dev, struct matmul_state *s,
 static void write_choice(const struct matmul_state *s, struct sac_kernel_plan *plan)
 {
     unsigned char bytes[MATMUL_CHOICE_BYTES];
+    if (s->conv.ready) {
+        conv_describe(&s->conv, plan);
+        return;
+    }
+    snprintf(plan->implementation, sizeof plan->implementation, "cublaslt%s",
+             matmul_needs_pass(&s->spec) ? ", pass" : "");
     memcpy(bytes, &s->lt.algo, sizeof bytes);
     matmul_choice_print(bytes, plan->chosen, sizeof plan->chosen);
 }
@@ -309,15 +359,27 @@ static bool choose(struct sac_device *dev, struct matmul_state *s, struct sac_ke
     const bool has_key = matmul_spec_text(&s->spec, key + at, sizeof key - (size_t)at) > 0;
     if (plan->choice && (!plan->lent || takes_lent(&s->spec)) && take_text(s, plan->choice))
         return true;
-    if (has_key && tuned_recall(key, text) && take_text(s, text))
+    const bool            as_conv = matmul_conv_spec(&s->spec, plan, &s->conv.spec);
+    const enum matmul_way known = as_conv ? matmul_way_known(dev, plan, &s->conv.spec) : MATMUL_LT;
+    if (known == MATMUL_CONV && matmul_conv_take(dev, &s->conv, plan))
         return true;
-    const int count =
-        matmul_lt_candidates(&s->lt, &s->spec, found, plan->measure ? CANDIDATES_MAX : 1);
-    int best = count > 0 ? 0 : -1;
-    if (plan->measure && count > 1)
-        best = measure_best(dev, s, found, count);
-    if (best < 0)
+    const bool weigh = known == MATMUL_UNKNOWN && plan->measure;
+    int        count = 1, best = 0;
+    if (has_key && tuned_recall(key, text) && take_text(s, text))
+        found[0] =
+            (cublasLtMatmulHeuristicResult_t){.algo = s->lt.algo, .workspaceSize = s->lt.workspace};
+    else
+        count = matmul_lt_candidates(&s->lt, &s->spec, found, plan->measure ? CANDIDATES_MAX : 1);
+    if (count <= 0)
         return false;
+    if (weigh)
+        matmul_conv_take(dev, &s->conv, plan);
+    if (s->conv.ready || (plan->measure && count > 1))
+        best = measure_best(dev, s, found, count);
+    if (weigh)
+        matmul_way_remember(dev, &s->conv.spec, s->conv.ready ? MATMUL_CONV : MATMUL_LT);
+    if (s->conv.ready || best < 0)
+        return s->conv.ready != NULL;
     s->lt.algo = found[best].algo;
     s->lt.workspace = found[best].workspaceSize;
     write_choice(s, plan);
@@ -333,14 +395,14 @@ static void matmul_release(void *state)
     struct matmul_state *s = state;
     if (s && s->lt.api)
         matmul_lt_finish(&s->lt);
+    if (s)
+        conv_ready_unref(&s->conv.ready);
     sac_free(s);
 }
 
 static sac_result make(struct sac_device *dev, struct matmul_state *s, struct sac_kernel_plan *plan)
 {
-    sac_result res = take_constants(dev, s, plan);
-    if (res == SAC_OK)
-        res = cuda_enter(dev);
+    sac_result res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
     const bool made = s->spec.fused
@@ -349,6 +411,12 @@ static sac_result make(struct sac_device *dev, struct matmul_state *s, struct sa
     if (!made || !choose(dev, s, plan))
         res = SAC_OP_FAIL(plan->call, SAC_ERR_UNSUPPORTED, "cuBLASLt has no kernel for it: %s",
                           s->lt.api->status_string(s->lt.status));
+    else if (!s->conv.ready)
+        res = take_constants(dev, s, plan);
+    if (s->conv.ready) {
+        plan->in_taken[1] = true;
+        plan->in_taken[2] = s->conv.spec.bias;
+    }
     cuda_leave();
     return res;
 }
@@ -362,6 +430,8 @@ static sac_result matmul_prepare(struct sac_device *dev, struct sac_kernel_plan 
     s->gpu = products_gpu_of(dev);
     snprintf(s->label, sizeof s->label, "%.90s",
              sac_node_label(plan->call->node, label, sizeof label));
+    s->conv.gpu = s->gpu;
+    snprintf(s->conv.label, sizeof s->conv.label, "%s", s->label);
     sac_result res = matmul_spec_read(plan, &s->spec, why, sizeof why)
                          ? make(dev, s, plan)
                          : SAC_OP_FAIL(plan->call, SAC_ERR_UNSUPPORTED, "%s", why);
@@ -370,10 +440,10 @@ static sac_result matmul_prepare(struct sac_device *dev, struct sac_kernel_plan 
         return res;
     }
     write_choice(s, plan);
-    plan->scratch_bytes = s->lt.workspace ? s->lt.workspace + WORKSPACE_ALIGN : 0;
+    plan->scratch_bytes = s->conv.ready     ? conv_scratch_bytes(&s->conv)
+                          : s->lt.workspace ? s->lt.workspace + WORKSPACE_ALIGN
+                                            : 0;
     plan->state = s;
-    snprintf(plan->implementation, sizeof plan->implementation, "cublaslt%s",
-             matmul_needs_pass(&s->spec) ? ", pass" : "");
     return SAC_OK;
 }
 

@@ -10,7 +10,8 @@
  * choice as a word for the plan's book (conv_choice.c). conv_memory.c shares what is ready between
  * plans, conv_run.c queues it, with a pass of conv_pass.cu behind it where the way does not apply
  * bias, residual or activation itself. Products are the same with cuBLASLt: matmul.c,
- * matmul_spec.h, matmul_lt.h, and matmul_pass.cu behind them.
+ * matmul_spec.h, matmul_lt.h, and matmul_pass.cu behind them. Those that would need that pass
+ * are tried as convolutions too (matmul_conv.h).
  *
  * Read first: conv_spec.h, conv_kernel.h, conv.c. Here: what the kernels share. */
 #ifndef SAC_ENGINE_CUDA_PRODUCTS_PRODUCTS_H

@@ -2,7 +2,7 @@
 /* The provider "products". */
 #include <stdio.h>
 
-#include "engine/cuda/products/conv_kernel.h"
+#include "engine/cuda/products/matmul_conv.h"
 
 static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
     [SAC_OP_Conv] = &products_Conv,
@@ -56,6 +56,8 @@ static void provider_foresee(struct sac_device *dev, const struct sac_kernel *ke
     if (kernel == &products_Conv || kernel == &products_FusedConv ||
         kernel == &products_ConvTranspose)
         conv_foresee(dev, plan);
+    else if (kernel == &products_FusedMatMul)
+        matmul_foresee(dev, plan);
 }
 
 static void provider_forget(struct sac_device *dev)
