@@ -12,12 +12,13 @@
 #include "engine/kernel/layout.h"
 #include "engine/ops/util.h"
 
-enum { REPEATS = 9, PER_REPEAT = 50, IN_MAX = 4, RANK_MAX = 5, ATTRS_MAX = 4 };
+enum { REPEATS = 9, PER_REPEAT = 50, IN_MAX = 5, RANK_MAX = 5, ATTRS_MAX = 4 };
 
 /* ---- what is run ---- */
 
 static const int64_t five[] = {5, 5}, two_pads[] = {2, 2, 2, 2}, last[] = {0, 2, 3, 1};
 static const int64_t three[] = {3, 3}, two[] = {2, 2}, ones[] = {1, 1, 1, 1};
+static const int64_t best[] = {300};
 static const float   twice[] = {1, 1, 2, 2}, eight_times[] = {1, 1, 8, 8};
 
 enum lie {
@@ -153,6 +154,48 @@ static const struct bench_case cases[] = {
      NULL},
     {"Gelu", "[8,197,3072]", PLAIN, 1, 3, {{8, 197, 3072}}, {{0}}, NULL},
     {"Erf", "[8,197,3072]", PLAIN, 1, 3, {{8, 197, 3072}}, {{0}}, NULL},
+#define INSTANCES(what, ...)                                                              \
+    {                                                                                     \
+        "InstanceNormalization", what, LAST, 3, 4, {__VA_ARGS__, {16}, {16}}, {{0}}, NULL \
+    }
+    INSTANCES("[1,16,256,256]", {1, 16, 256, 256}),
+    INSTANCES("[32,16,256,256]", {32, 16, 256, 256}),
+    {"InstanceNormalization",
+     "[1,8,512,512]",
+     LAST,
+     3,
+     4,
+     {{1, 8, 512, 512}, {8}, {8}},
+     {{0}},
+     NULL},
+    {"GroupNormalization",
+     "[8,256,64,64] by 32",
+     LAST,
+     3,
+     4,
+     {{8, 256, 64, 64}, {256}, {256}},
+     {INT("num_groups", 32)},
+     NULL},
+    {"SampleNorm", "[8,64,128,128]", LAST, 1, 4, {{8, 64, 128, 128}}, {{0}}, NULL},
+    {"Resize",
+     "linear, 35 channels",
+     LAST,
+     3,
+     4,
+     {{32, 35, 256, 256}, {0}, {4}},
+     {TEXT("mode", "linear")},
+     twice},
+    {"TopK", "300 of [1,8400]", PLAIN, 2, 2, {{1, 8400}, {1}}, {{0}}, NULL},
+    {"TopK", "300 of [32,8400]", PLAIN, 2, 2, {{32, 8400}, {1}}, {{0}}, NULL},
+#define GATE(what, n, channels, hidden)                                                          \
+    {                                                                                            \
+        "Excitation", what, LAST, 5, 4,                                                          \
+            {{n, channels, 1, 1}, {hidden, channels}, {hidden}, {channels, hidden}, {channels}}, \
+            {INT("inner", 1), INT("activation", 4)}, NULL                                        \
+    }
+    GATE("[1,960,1,1] by 240", 1, 960, 240),
+    GATE("[32,960,1,1] by 240", 32, 960, 240),
+    GATE("[32,72,1,1] by 24", 32, 72, 24),
 };
 
 struct bench {
@@ -198,12 +241,18 @@ static void describe(struct bench *b, const struct bench_case *bc)
     for (int i = 0; i < bc->in_count; i++) {
         struct sac_operand *o = &c->in[i];
         const bool          small = i > 0 && !bc->dims[i][1];
+        const bool          matrix = i > 0 && !small && !bc->dims[i][2];
+        const bool          counts = i == 1 && strcmp(bc->op, "TopK") == 0;
         const bool          asks = i == 0 && strcmp(bc->op, "Where") == 0;
-        *o = (struct sac_operand){.dtype = asks ? SAC_BOOL : SAC_F32,
-                                  .rank = small ? 1 : bc->rank,
+        *o = (struct sac_operand){.dtype = asks     ? SAC_BOOL
+                                           : counts ? SAC_I64
+                                                    : SAC_F32,
+                                  .rank = small    ? 1
+                                          : matrix ? 2
+                                                   : bc->rank,
                                   .present = bc->dims[i][0] > 0};
         memcpy(o->dims, bc->dims[i], sizeof bc->dims[i]);
-        o->data = i == 2 ? (void *)bc->constant : NULL;
+        o->data = counts ? (void *)best : i == 2 ? (void *)bc->constant : NULL;
     }
     must(op->shape(c));
 }

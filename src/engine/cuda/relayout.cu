@@ -69,6 +69,81 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* The same of columns that go by four, through tiles of any shape: TILE_NUMBERS of them at
+ * most. In shared memory a column of the source is a row of odd length. */
+enum { TILE_NUMBERS = 4096, TILE_ROOM = TILE_NUMBERS + 256, TILE_SIDE = 256, LOADS = 4 };
+template <typename To, typename From>
+__global__ void __launch_bounds__(THREADS)
+    turned_tiles(To *dst, const From *src, int64_t rows, int64_t columns, int high, int wide,
+                 int64_t tiles_across, int64_t samples, bool fours_down)
+{
+    __shared__ To tile[TILE_ROOM];
+    const int64_t row = blockIdx.x / tiles_across * high, column = blockIdx.x % tiles_across * wide;
+    const unsigned h = (unsigned)(rows - row < high ? rows - row : high),
+                   w = (unsigned)(columns - column < wide ? columns - column : wide);
+    const unsigned across = w / 4, pitch = (unsigned)high | 1;
+    for (int64_t n = blockIdx.y; n < samples; n += gridDim.y) {
+        const From *in = src + (n * rows + row) * columns + column;
+        To         *out = dst + (n * columns + column) * rows + row;
+        for (unsigned first = threadIdx.x; first < h * across; first += LOADS * THREADS) {
+            four<From> v[LOADS];
+#pragma unroll
+            for (unsigned t = 0; t < LOADS; t++) {
+                const unsigned i = first + t * THREADS, y = i / across, x = i % across * 4;
+                if (i < h * across)
+                    v[t] = *reinterpret_cast<const four<From> *>(in + y * columns + x);
+            }
+#pragma unroll
+            for (unsigned t = 0; t < LOADS; t++) {
+                const unsigned i = first + t * THREADS, y = i / across, x = i % across * 4;
+                for (unsigned k = 0; k < 4 && i < h * across; k++)
+                    tile[(x + k) * pitch + y] = crossed<To, From>(v[t].v[k]);
+            }
+        }
+        __syncthreads();
+        if (fours_down)
+            for (unsigned i = threadIdx.x; i < w * (h / 4); i += THREADS) {
+                const unsigned x = i / (h / 4), y = i % (h / 4) * 4;
+                four<To>       v;
+                for (unsigned k = 0; k < 4; k++)
+                    v.v[k] = tile[x * pitch + y + k];
+                *reinterpret_cast<four<To> *>(out + x * rows + y) = v;
+            }
+        else
+            for (unsigned i = threadIdx.x; i < w * h; i += THREADS)
+                out[i / h * rows + i % h] = tile[i / h * pitch + i % h];
+        __syncthreads();
+    }
+}
+
+/* The side of tiles that share n evenly, none longer than most; a multiple of four. */
+int even_side(int64_t n, int64_t most)
+{
+    const int64_t tiles = (n + most - 1) / most, each = (n + tiles - 1) / tiles;
+    return (int)((each + 3) / 4 * 4);
+}
+
+template <typename To, typename From>
+void launch_tiles(To *dst, const From *src, const struct cuda_relayout_params *p, int samples,
+                  cudaStream_t stream)
+{
+    constexpr int SQUARE = 64;
+    const bool    flat = p->rows < SQUARE;
+    const int     side = even_side(flat ? p->rows : p->columns, SQUARE);
+    int           most = SQUARE;
+    if (side < SQUARE)
+        most = TILE_NUMBERS / side / 4 * 4;
+    if (most > TILE_SIDE)
+        most = TILE_SIDE;
+    const int     other = even_side(flat ? p->columns : p->rows, most);
+    const int     high = flat ? side : other, wide = flat ? other : side;
+    const int64_t across = (p->columns + wide - 1) / wide,
+                  tiles = across * ((p->rows + high - 1) / high);
+    turned_tiles<To, From><<<dim3((unsigned)tiles, samples), THREADS, 0, stream>>>(
+        dst, src, p->rows, p->columns, high, wide, across, p->samples,
+        p->rows % 4 == 0 && (uintptr_t)dst % sizeof(four<To>) == 0);
+}
+
 /* The same of few rows or few columns (an image's channels): a thread takes one of the many. */
 template <typename To, typename From>
 __global__ void __launch_bounds__(THREADS)
@@ -142,6 +217,9 @@ cudaError_t launch(const struct cuda_relayout_params *p, cudaStream_t stream)
         const dim3    grid((unsigned)((many + THREADS - 1) / THREADS), samples);
         turned_few<To, From>
             <<<grid, THREADS, 0, stream>>>(dst, src, p->rows, p->columns, p->samples);
+    } else if (sizeof(From) + sizeof(To) <= 8 && p->columns % 4 == 0 &&
+               (uintptr_t)src % sizeof(four<From>) == 0) {
+        launch_tiles(dst, src, p, samples, stream);
     } else if (sizeof(From) + sizeof(To) <= 8 && p->rows > 32 && p->columns > 32) {
         const int64_t across = (p->columns + 63) / 64, tiles = across * ((p->rows + 63) / 64);
         turned<To, From, 64><<<dim3((unsigned)tiles, samples), THREADS, 0, stream>>>(

@@ -4,8 +4,9 @@
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/excitation.h"
 
-/* One block alone reads slowly: beyond so many weights several share them, in two launches. */
-enum { WEIGHTS_OF_A_BLOCK = 12 << 10, BLOCKS = 64, PARTS_MAX = 16 };
+/* One block alone reads slowly: beyond so many weights several share them, in two launches, so that
+ * all multiprocessors read and each has few rows to wait for. */
+enum { WEIGHTS_OF_A_BLOCK = 12 << 10, BLOCKS = 264, PARTS_MAX = 32 };
 
 /* Maps of one pixel lie the same in both orders. */
 static bool excitation_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
@@ -43,8 +44,8 @@ static sac_result excitation_fill(struct sac_kernel_plan *plan, void *params)
     p->in_type = ops_in_type(plan, 0);
     p->out_type = ops_out_type(plan, 0);
     p->parts = 1;
-    if (weights > WEIGHTS_OF_A_BLOCK && e.n < BLOCKS)
-        p->parts = (int32_t)SAC_MIN(PARTS_MAX, BLOCKS / SAC_MAX(e.n, 1));
+    if (weights > WEIGHTS_OF_A_BLOCK)
+        p->parts = (int32_t)SAC_CLAMP(BLOCKS / SAC_MAX(e.n, 1), 1, PARTS_MAX);
     plan->scratch_bytes = p->parts > 1 ? (size_t)(e.n * e.hidden) * sizeof(float) : 0;
     return SAC_OK;
 }

@@ -31,11 +31,12 @@ struct excitation_body {
         if (eights[which]) {
             OPS_UNROLL_SOME
             for (int k = lane * LANES; k < length; k += l.lanes * LANES) {
-                float v[LANES];
+                float v[LANES], own[LANES];
                 get8(w[which], TYPE, from + k, v);
+                get8(x, SAC_F32, k, own); /* one by one, a warp's would meet in few banks */
                 OPS_UNROLL
                 for (int j = 0; j < LANES; j++)
-                    sum += v[j] * x[k + j];
+                    sum += v[j] * own[j];
             }
             return sum;
         }
@@ -92,13 +93,19 @@ __device__ void layer(const excitation_body &body, int which, const float *x, co
 
 enum { FIRST = 1, SECOND = 2 };
 
+/* Both layers' numbers begin at 16 bytes. */
+__host__ __device__ inline int64_t up4(int64_t n)
+{
+    return (n + 3) / 4 * 4;
+}
+
 __global__ void __launch_bounds__(MANY)
     excitation_kernel(const __grid_constant__ excitation_body body, int layers)
 {
-    extern __shared__ float room[];
-    const int64_t           sample = blockIdx.x, channels = body.p.layer[0].length,
+    extern __shared__ __align__(16) float room[];
+    const int64_t                         sample = blockIdx.x, channels = body.p.layer[0].length,
                   hidden = body.p.layer[0].rows;
-    float *h = layers == (FIRST | SECOND) ? room + channels : room;
+    float *h = layers == (FIRST | SECOND) ? room + up4(channels) : room;
     float *between = body.between + sample * hidden;
     if (layers & FIRST) {
         for (int64_t i = threadIdx.x; i < channels; i += MANY)
@@ -118,7 +125,7 @@ __global__ void __launch_bounds__(MANY)
 int queue(const excitation_body &body, int parts, int layers, cudaStream_t stream)
 {
     const struct ops_layer &l = body.p.layer[0];
-    const int64_t numbers = (layers & FIRST ? l.length : 0) + (layers & SECOND ? l.rows : 0);
+    const int64_t numbers = (layers & FIRST ? up4(l.length) : 0) + (layers & SECOND ? l.rows : 0);
     excitation_kernel<<<dim3((unsigned)body.p.n, parts), MANY, numbers * sizeof(float), stream>>>(
         body, layers);
     return (int)cudaGetLastError();
@@ -136,7 +143,7 @@ int run(const excitation_body &body, void *stream)
 
 int run(const excitation_body &body, void *)
 {
-    float                   x[SAC_EXCITATION_CHANNELS_MAX], h[SAC_EXCITATION_HIDDEN_MAX];
+    alignas(16) float       x[SAC_EXCITATION_CHANNELS_MAX], h[SAC_EXCITATION_HIDDEN_MAX];
     const struct ops_layer *l = body.p.layer;
     for (int64_t n = 0; n < body.p.n; n++) {
         for (int64_t i = 0; i < l[0].length; i++)
