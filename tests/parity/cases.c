@@ -674,6 +674,13 @@ const struct parity_case parity_cases[] = {
     {"Resize", "[1,8,3,4,5] - f32(1,1,2,3,1)!",
      "mode='nearest' coordinate_transformation_mode='asymmetric' nearest_mode='floor'"},
     {"Resize", "[1,35,6,5] - f32(1,1,2,2)!", "mode='linear'"},
+
+    /* lines of two and three eights a thread */
+    {"LayerNormalization", "[9,384] [384]+! [384]!", ""},
+    {"LayerNormalization", "[5,600] [600] [600]", "", 3},
+    {"LayerNormalization", "[3,299] [299]", ""},
+    {"Softmax", "[7,400]", ""},
+    {"Softmax", "[7,701]", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

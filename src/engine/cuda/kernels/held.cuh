@@ -85,18 +85,13 @@ template <class WAY, class TEAM> struct held {
             write_to((float *)p + at);
     }
 
-    /* fn(number, operand's number); the operand's line is as long, or one number for all. */
-    template <class F>
-    OPS_BODY void with(const TEAM &team, const void *p, int type, int64_t at, bool one, const F &fn)
+    /* Numbers that belong to the line's, or the one (at `at`) that belongs to all of them. */
+    OPS_BODY void take(const void *p, int type, int64_t at, bool one)
     {
-        held other(team, n);
         if (one)
-            other.fill(n ? get_float(p, type, at) : 0);
+            fill(n ? get_float(p, type, at) : 0);
         else
-            other.read(p, type, at, 0);
-        OPS_UNROLL
-        for (int e = 0; e < COUNT; e++)
-            v[e] = fn(v[e], other.v[e]);
+            read(p, type, at, 0);
     }
     /* The sum of fn(number) over the line. */
     template <class F> OPS_BODY float sum(const TEAM &team, const F &fn) const
@@ -160,18 +155,23 @@ template <class BODY> int held_launch(const BODY &body, int width, int64_t rows,
     return (int)cudaGetLastError();
 }
 
+template <bool VECTOR, class MAKE>
+int held_by(const struct ops_lines &l, void *stream, const MAKE &make)
+{
+    const int64_t rows = l.outer.count;
+    switch (l.held.eights) {
+    case 1: return held_launch(make(held_way<1, VECTOR>()), l.held.lanes, rows, stream);
+    case 2: return held_launch(make(held_way<2, VECTOR>()), l.held.lanes, rows, stream);
+    case 3: return held_launch(make(held_way<3, VECTOR>()), l.held.lanes, rows, stream);
+    default: return held_launch(make(held_way<4, VECTOR>()), l.held.lanes, rows, stream);
+    }
+}
+
 /* make(a held_way) is the body. `fits`: addresses allow 16 bytes at once. */
 template <class MAKE>
 int held_lines(const struct ops_lines &l, bool fits, void *stream, const MAKE &make)
 {
-    const int64_t rows = l.outer.count;
-    const bool    vector = l.held.vector && fits;
-    if (l.held.eights == 1 && vector)
-        return held_launch(make(held_way<1, true>()), l.held.lanes, rows, stream);
-    if (l.held.eights == 1)
-        return held_launch(make(held_way<1, false>()), l.held.lanes, rows, stream);
-    return vector ? held_launch(make(held_way<4, true>()), l.held.lanes, rows, stream)
-                  : held_launch(make(held_way<4, false>()), l.held.lanes, rows, stream);
+    return l.held.vector && fits ? held_by<true>(l, stream, make) : held_by<false>(l, stream, make);
 }
 #else
 template <class MAKE>

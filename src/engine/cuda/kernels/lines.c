@@ -98,7 +98,7 @@ void ops_choose_held(struct ops_lines *l, int operands, unsigned one, const int 
         !lies_densely(l, operands, one, types))
         return;
     l->held.lanes = n <= 8 * EIGHT ? 8 : n <= 16 * EIGHT ? 16 : n <= WARP * MORE ? WARP : BLOCK;
-    l->held.eights = n <= l->held.lanes * EIGHT ? 1 : MORE / EIGHT;
+    l->held.eights = (int)((n + l->held.lanes * EIGHT - 1) / (l->held.lanes * EIGHT));
     l->held.vector = lies_by_eights(l, operands, types);
     l->parts = 1;
 }

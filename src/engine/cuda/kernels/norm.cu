@@ -140,23 +140,27 @@ template <class WAY> struct held_norm_body {
     };
     template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
     {
-        held<WAY, TEAM> x(team, p.lines.inner.count);
+        const int64_t   count = p.lines.inner.count;
+        held<WAY, TEAM> x(team, count), scales(team, count), shifts(team, count);
         float           mean = 0;
         int64_t         at[5];
         place(p.lines.outer, row, at);
         x.read(in, p.in_type, at[0], 0);
+        /* all loads are under way before the first sum waits */
+        if (scale)
+            scales.take(scale, p.scale_type, at[2], p.lines.inner.step[2][0] == 0);
+        if (bias)
+            shifts.take(bias, p.bias_type, at[3], p.lines.inner.step[3][0] == 0);
         if (p.kind == OPS_NORM_CENTRED || p.kind == OPS_NORM_MEAN_VARIANCE)
             mean = x.sum(team, number()) / (float)p.lines.inner.count;
         const float inverse = inverse_of(p, p.kind == OPS_NORM_L1 ? x.sum(team, magnitude())
                                                                   : x.sum(team, square{mean}));
         OPS_UNROLL
-        for (int e = 0; e < x.COUNT; e++)
+        for (int e = 0; e < x.COUNT; e++) {
             x.v[e] = (x.v[e] - mean) * inverse;
-        if (scale)
-            x.with(team, scale, p.scale_type, at[2], p.lines.inner.step[2][0] == 0,
-                   multiply<float>());
-        if (bias)
-            x.with(team, bias, p.bias_type, at[3], p.lines.inner.step[3][0] == 0, add<float>());
+            x.v[e] *= scale ? scales.v[e] : 1;
+            x.v[e] += bias ? shifts.v[e] : 0;
+        }
         x.write(out, p.out_type, at[1]);
         if (x.lane == 0 && x.n && p.mean_type)
             put_float(mean_out, p.mean_type, at[4], mean);
