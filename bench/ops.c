@@ -154,6 +154,7 @@ static const struct bench_case cases[] = {
      NULL},
     {"Gelu", "[8,197,3072]", PLAIN, 1, 3, {{8, 197, 3072}}, {{0}}, NULL},
     {"Erf", "[8,197,3072]", PLAIN, 1, 3, {{8, 197, 3072}}, {{0}}, NULL},
+    {"Softmax", "[32,16,4,8400], 1", PLAIN, 1, 4, {{32, 16, 4, 8400}}, {INT("axis", 1)}, NULL},
 #define INSTANCES(what, ...)                                                              \
     {                                                                                     \
         "InstanceNormalization", what, LAST, 3, 4, {__VA_ARGS__, {16}, {16}}, {{0}}, NULL \

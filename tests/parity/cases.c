@@ -681,6 +681,10 @@ const struct parity_case parity_cases[] = {
     {"LayerNormalization", "[3,299] [299]", ""},
     {"Softmax", "[7,400]", ""},
     {"Softmax", "[7,701]", ""},
+    {"Softmax", "[2,16,4,24]", "axis=1"},
+    {"Softmax", "[3,11,40]", "axis=1"},
+    {"LogSoftmax", "[2,21,8,10]", "axis=1"},
+    {"Softmax", "[2,16,5,7]", "axis=2"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

@@ -219,7 +219,8 @@ cudaError_t launch(const struct cuda_relayout_params *p, cudaStream_t stream)
             <<<grid, THREADS, 0, stream>>>(dst, src, p->rows, p->columns, p->samples);
     } else if (sizeof(From) + sizeof(To) <= 8 && p->columns % 4 == 0 &&
                (uintptr_t)src % sizeof(four<From>) == 0) {
-        launch_tiles(dst, src, p, samples, stream);
+        if constexpr (sizeof(From) + sizeof(To) <= 8)
+            launch_tiles(dst, src, p, samples, stream);
     } else if (sizeof(From) + sizeof(To) <= 8 && p->rows > 32 && p->columns > 32) {
         const int64_t across = (p->columns + 63) / 64, tiles = across * ((p->rows + 63) / 64);
         turned<To, From, 64><<<dim3((unsigned)tiles, samples), THREADS, 0, stream>>>(

@@ -272,6 +272,21 @@ static sac_result axis_lines(struct sac_kernel_plan *plan, int axis, bool to_end
     return ops_split_lines(plan, &s, along, out);
 }
 
+/* Lines side by side by eights, so many that a thread for each eight fills the multiprocessors, or
+ * so short that nothing else would. */
+static bool softmax_across(struct ops_softmax *p)
+{
+    enum { LANES = 8, LINE_SHORT = 64, UNITS_MANY = 16 << 10 };
+    struct ops_lines *l = &p->lines;
+    unsigned          stills;
+    return p->kind != OPS_HARDMAX && l->held.lanes == 0 && l->inner.rank == 1 &&
+           ops_is_f16_or_f32(p->in_type) && ops_is_f16_or_f32(p->out_type) &&
+           l->inner.step[0][0] % LANES == 0 && l->inner.step[1][0] % LANES == 0 &&
+           l->outer.count > 0 && l->inner.count > 1 &&
+           ops_view_units(&l->outer, 2, LANES, false, &p->units, &stills) &&
+           (l->inner.count <= LINE_SHORT || p->units.count >= UNITS_MANY);
+}
+
 static sac_result softmax_fill(struct sac_kernel_plan *plan, void *params)
 {
     const struct sac_op_call *c = plan->call;
@@ -289,6 +304,7 @@ static sac_result softmax_fill(struct sac_kernel_plan *plan, void *params)
     p->out_type = ops_out_type(plan, 0);
     if (p->kind != OPS_HARDMAX)
         ops_choose_held(&p->lines, 2, 0, (const int[]){p->in_type, p->out_type});
+    p->across = softmax_across(p);
     return SAC_OK;
 }
 

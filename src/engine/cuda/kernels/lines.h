@@ -56,6 +56,8 @@ OPS_LAUNCHER(ops_launch_arg);
 enum ops_softmax_kind { OPS_SOFTMAX, OPS_LOG_SOFTMAX, OPS_HARDMAX };
 struct ops_softmax { /* operand 0: in, 1: out */
     struct ops_lines lines;
+    struct ops_view  units; /* with `across`: eight neighbouring lines at once, by a thread */
+    int32_t          across;
     int32_t          kind, in_type, out_type;
 };
 OPS_LAUNCHER(ops_launch_softmax);

@@ -107,6 +107,71 @@ template <class WAY> struct held_softmax_body {
     };
 };
 
+/* Eight lines side by side, of type T: each number is read three times, but only the first time
+ * from afar. */
+template <class T> struct softmax8_body {
+    static constexpr int TURNS = 8;
+    struct ops_softmax   p;
+    const T             *in;
+    void                *out;
+
+    /* visit(number of the lines, eight numbers), of which several loads are under way at once. */
+    template <class VISIT> OPS_BODY void each(const T *from, const VISIT &visit) const
+    {
+        const int64_t n = p.lines.inner.count, step = p.lines.inner.step[0][0];
+        for (int64_t first = 0; first < n; first += TURNS) {
+            raw8 raw[TURNS];
+            OPS_UNROLL
+            for (int t = 0; t < TURNS; t++) /* the last again instead of a condition */
+                raw[t] = load8(from, type_as(from), (first + t < n ? first + t : n - 1) * step);
+            OPS_UNROLL
+            for (int t = 0; t < TURNS; t++) {
+                float v[LANES];
+                floats_of(raw[t], type_as(from), v);
+                if (first + t < n)
+                    visit(first + t, v);
+            }
+        }
+    }
+    OPS_BODY void operator()(int64_t unit) const
+    {
+        float   max[LANES], sum[LANES] = {}, factor[LANES];
+        int64_t at[2];
+        place(p.units, unit, at);
+        const T *from = in + at[0] * LANES;
+        OPS_UNROLL
+        for (int k = 0; k < LANES; k++)
+            max[k] = -INFINITY;
+        each(from, [&](int64_t, const float(&v)[LANES]) {
+            OPS_UNROLL
+            for (int k = 0; k < LANES; k++)
+                max[k] = fmaxf(max[k], v[k]);
+        });
+        each(from, [&](int64_t, const float(&v)[LANES]) {
+            OPS_UNROLL
+            for (int k = 0; k < LANES; k++)
+                sum[k] += expf(v[k] - max[k]);
+        });
+        const bool logs = p.kind == OPS_LOG_SOFTMAX;
+        OPS_UNROLL
+        for (int k = 0; k < LANES; k++)
+            factor[k] = logs ? max[k] + logf(sum[k]) : 1 / sum[k];
+        each(from, [&](int64_t j, float(&v)[LANES]) {
+            OPS_UNROLL
+            for (int k = 0; k < LANES; k++)
+                v[k] = logs ? v[k] - factor[k] : expf(v[k] - max[k]) * factor[k];
+            put8(out, p.out_type, at[1] * LANES + j * p.lines.inner.step[1][0], v);
+        });
+    }
+};
+
+template <class T>
+int run_across(const struct ops_softmax &p, const struct ops_ports *ports, void *stream)
+{
+    softmax8_body<T> body = {p, (const T *)ports->in[0], ports->out[0]};
+    return each(body, p.units.count, stream);
+}
+
 int run_held(const struct ops_softmax &p, const struct ops_ports *ports, void *stream)
 {
     const bool fits = fits16(ports->in[0]) && fits16(ports->out[0]);
@@ -128,5 +193,8 @@ extern "C" int ops_launch_softmax(const void *params, const struct ops_ports *po
     const struct ops_softmax *p = (const struct ops_softmax *)params;
     if (p->lines.held.lanes)
         return run_held(*p, ports, stream);
+    if (p->across && fits16(ports->in[0]) && fits16(ports->out[0]))
+        return p->in_type == SAC_F16 ? run_across<uint16_t>(*p, ports, stream)
+                                     : run_across<float>(*p, ports, stream);
     return p->in_type == SAC_F64 ? run<double>(*p, ports, stream) : run<float>(*p, ports, stream);
 }
