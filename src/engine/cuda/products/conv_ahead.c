@@ -21,7 +21,7 @@ struct noted {
         NOTED_ALL     /* all are made, to be measured */
     } kind;
     struct conv_ways   list;
-    bool               listed, made;
+    bool               listed, compiled, made;
     bool               keep[CONV_TRIED_MAX];  /* worth making */
     bool               tried[CONV_TRIED_MAX]; /* made, or does not run here */
     struct conv_ready *ready[CONV_TRIED_MAX]; /* NULL: does not run here, or was taken */
@@ -233,8 +233,8 @@ static void add_way(struct making *m, struct noted *n, int index)
         m->ways[m->way_count++] = (struct way){n, index};
 }
 
-/* Of all that are not made, those with kernels that none before them has: else all threads would
- * wait for the first kernel, then for the next. false: no memory. */
+/* Of those that were noted since the last time, ways with kernels that none before them has: else
+ * all threads would wait for the first kernel, then for the next. false: no memory. */
 static bool make_firsts(struct making *m)
 {
     char **keys = sac_calloc(ahead.count * CONV_TRIED_MAX, sizeof *keys);
@@ -243,7 +243,7 @@ static bool make_firsts(struct making *m)
     for (size_t i = 0; i < ahead.count && keys; i++)
         for (int w = 0; w < ahead.items[i]->list.count; w++) {
             struct noted *n = ahead.items[i];
-            const bool    due = n->keep[w] && !n->made && n->list.items[w].runtime;
+            const bool    due = n->keep[w] && !n->compiled && n->list.items[w].runtime;
             char         *key = due ? cudnn_kernels_key(&n->spec, &n->list.items[w].choice) : NULL;
             int           k = 0;
             while (key && k < known && strcmp(keys[k], key) != 0)
@@ -257,6 +257,8 @@ static bool make_firsts(struct making *m)
         }
     m->compiled = m->way_count;
     run(m, m->way_count, make_way);
+    for (size_t i = 0; i < ahead.count && keys; i++)
+        ahead.items[i]->compiled = true; /* what of it is made later may be narrowed before */
     for (int k = 0; k < known; k++)
         sac_free(keys[k]);
     sac_free(keys);
