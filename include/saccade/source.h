@@ -73,7 +73,8 @@ struct sac_source_params {
     int     keep_packets; /* 1: keep the packets of the other streams (audio) for a sink */
     /* Called regularly while a source is opened, on the thread that opens it: non-zero ends the
      * call with SAC_ERR_CANCELLED. May be NULL. A pipeline opens several inputs at once, so it is
-     * then called by several threads. For an opened source there is sac_source_cancel. */
+     * then called by several threads; and on its caller's thread while that waits for networks. For
+     * an opened source there is sac_source_cancel. */
     int (*give_up)(void *user);
     void *give_up_user;
     /* Called with every frame by the thread that decoded it: reading and decoding took from

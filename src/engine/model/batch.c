@@ -343,7 +343,7 @@ sac_result sac_model_check_batch(sac_model *m)
     unref_all(out, outputs * 2);
     sac_free(in);
     sac_free(out);
-    if (sac_is_out_of_memory(res) || res == SAC_ERR_COPY)
+    if (sac_is_out_of_memory(res) || res == SAC_ERR_COPY || res == SAC_ERR_CANCELLED)
         return res;
     m->batching = worst <= tolerance_of(m) ? SAC_BATCH_FREE : SAC_BATCH_WRONG;
     if (m->batching == SAC_BATCH_FREE)
