@@ -17,9 +17,11 @@ struct pictures {
     char                         *head, *preprocess; /* NULL: the model's own */
     struct sac_calibration_params params;
     sac_source                   *src;
-    int                           every, given; /* frames from one to the next; since rewound */
-    bool                          told;         /* what could not be read */
-    const sac_model              *model;        /* that it is prepared for; with its contract: */
+    int                           every; /* frames from one that is read to the next */
+    int64_t                       total; /* that are read, more than are wanted; 0: not known */
+    int                           read, given; /* since rewound */
+    bool                          told;        /* what could not be read */
+    const sac_model              *model;       /* that it is prepared for; with its contract: */
     struct sac_head_view          view;
     struct sac_model_contract     contract;
 };
@@ -36,7 +38,7 @@ static sac_result open_source(struct pictures *p)
     struct sac_source_params params = sac_source_params_default();
     params.every = p->every;
     sac_source_close(&p->src);
-    p->given = 0;
+    p->read = p->given = 0;
     return sac_source_open(p->cpu, p->url, &params, &p->src);
 }
 
@@ -57,6 +59,7 @@ static sac_result open_first(struct pictures *p)
                         "calibration: %s is live and cannot be read again; give a file",
                         p->base.name);
     p->every = (int)SAC_CLAMP(info.frames / p->params.sample_max, 1, INT32_MAX);
+    p->total = (SAC_MAX(info.frames, 0) + p->every - 1) / p->every;
     return SAC_OK;
 }
 
@@ -89,9 +92,19 @@ static void tell_damage(struct pictures *p)
     p->told = true;
 }
 
-static sac_result read_frame(struct pictures *p, sac_frame **out)
+/* Of those that are read up to one in two is too many: which these are is spread too. */
+static sac_result read_wanted(struct pictures *p, sac_frame **out)
 {
     sac_result res = p->given < p->params.sample_max ? sac_source_read_wait(p->src, out) : SAC_EOS;
+    for (; res == SAC_OK && p->read++ < p->given * p->total / p->params.sample_max;
+         res = sac_source_read_wait(p->src, out))
+        sac_frame_unref(out);
+    return res;
+}
+
+static sac_result read_frame(struct pictures *p, sac_frame **out)
+{
+    sac_result res = read_wanted(p, out);
     if (res == SAC_EOS && p->given == 0)
         return SAC_FAIL(p->ctx, SAC_ERR_FORMAT, "calibration: %s has no picture", p->base.name);
     if (res == SAC_EOS)

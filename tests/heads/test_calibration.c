@@ -182,6 +182,14 @@ static void samples_are_spread_over_the_data(void **state)
     assert_non_null(strstr(page->choices[2], "/2.ppm"));
     assert_non_null(strstr(page->choices[3], "/11.ppm"));
     sac_model_unref(&m);
+    params_of_data.sample_max = 5; /* not the first five of eight */
+    ok(build_with(all, 1));
+    m = load(far, out);
+    page = sac_book_find(&m->book, SAC_BOOK_CALIBRATION);
+    assert_int_equal(page->count, 6);
+    assert_non_null(strstr(page->choices[1], "/0.ppm"));
+    assert_non_null(strstr(page->choices[5], "/13.ppm"));
+    sac_model_unref(&m);
 }
 
 /* ---- what a plan keeps ---- */
@@ -279,12 +287,20 @@ static void the_cache_does_not_keep_it(void **state)
     assert_true(bright_is_right(far, m));
     sac_model_unref(&m);
     m = load(far, model_path);
-    assert_non_null(sac_book_find(&m->book, "float32[1,3,32,32]"));
+    assert_null(sac_book_find(&m->book, "float32[1,3,32,32]")); /* chosen for other steps */
     assert_null(sac_book_find(&m->book, SAC_BOOK_CALIBRATION));
     assert_null(sac_book_find(&m->book, SAC_BOOK_CALIBRATED));
     assert_false(bright_is_right(far, m));
-    setenv("SACCADE_CACHE", "", 1);
     sac_model_unref(&m);
+    m = load(far, model_path);
+    assert_non_null(sac_book_find(&m->book, "float32[1,3,32,32]")); /* its own */
+    sac_model_unref(&m);
+    for (int turn = 0; turn < 2; turn++) { /* a build measures beside that, then finds its own */
+        said[0] = '\0';
+        ok(build(dark));
+        assert_int_equal(strstr(said, "trying kernels for") != NULL, turn == 0);
+    }
+    setenv("SACCADE_CACHE", "", 1);
 }
 
 /* Pictures that become other numbers than they were. */

@@ -121,6 +121,18 @@ static sac_result open_book(sac_model *m, const void *plan, size_t plan_size)
     return SAC_OK;
 }
 
+void sac_model_calibrate_book(sac_model *m)
+{
+    char path[PATH_MAX];
+    sac_book_drop_plans(&m->book);
+    sac_free(m->book_path);
+    m->book_path = m->book.key[SAC_BOOK_MODEL] && sac_book_cache_path(&m->book, path, sizeof path)
+                       ? sac_strdup(path)
+                       : NULL;
+    if (m->book_path)
+        take_others_pages(m);
+}
+
 static bool has_book(const sac_model *m)
 {
     return m->dev->ops->measures_kernels && m->params.tune && !m->params.reference &&

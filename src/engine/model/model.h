@@ -128,6 +128,9 @@ struct sac_model {
  * under it. plan: of a .plan, what stands before the model, or NULL. */
 sac_result sac_model_name_book(sac_model *model, const void *onnx, size_t size);
 sac_result sac_model_open_book(sac_model *model, const void *plan, size_t plan_size);
+/* Once calibration data said which steps stay in float32: kernels chosen for others are dropped,
+ * and the cache has another file for these. */
+void sac_model_calibrate_book(sac_model *model);
 /* Adds the choices of a new plan's kernels to the book and saves it. */
 void sac_model_note_plan(sac_model *model, const char *shapes, const struct sac_plan *plan);
 /* Writes it to the cache, where it has a file there. */

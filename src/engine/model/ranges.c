@@ -356,7 +356,10 @@ bool sac_model_take_ranges(sac_model *m, struct sac_range *ranges,
         return false;
     note_calibration(m, seen);
     m->watched = true;
-    return write_page(m, SAC_BOOK_CALIBRATED, ranges);
+    if (!write_page(m, SAC_BOOK_CALIBRATED, ranges))
+        return false;
+    sac_model_calibrate_book(m);
+    return true;
 }
 
 void sac_model_list_ranges(sac_model *m)

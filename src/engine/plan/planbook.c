@@ -67,12 +67,19 @@ enum sac_book_key sac_book_differs(const struct sac_plan_book *a, const struct s
 
 void sac_book_hash(const struct sac_plan_book *book, char out[33])
 {
-    char   text[2048];
-    size_t at = 0;
+    const struct sac_book_page *ranges = sac_book_find(book, SAC_BOOK_CALIBRATED);
+    char                        text[2048];
+    size_t                      at = 0;
     for (int k = 0; k < SAC_BOOK_KEYS && at < sizeof text; k++)
         at +=
             (size_t)snprintf(text + at, sizeof text - at, "%s\n", book->key[k] ? book->key[k] : "");
     sac_bytes_hash(text, SAC_MIN(at, sizeof text), out);
+    for (size_t c = 0; ranges && c <= ranges->count; c++) {
+        const char *choice = c < ranges->count ? ranges->choices[c] : "calibrated";
+        const int   size = choice ? snprintf(text, sizeof text, "%s %s", out, choice) : 0;
+        if (size > 0)
+            sac_bytes_hash(text, SAC_MIN((size_t)size, sizeof text - 1), out);
+    }
 }
 
 /* ---- pages ---- */
@@ -202,6 +209,18 @@ void sac_book_take_calibration(struct sac_plan_book *book, struct sac_plan_book 
             strcmp(book->key[same[i]], from->key[same[i]]) != 0)
             return;
     take_pages(book, from, true);
+}
+
+void sac_book_drop_plans(struct sac_plan_book *book)
+{
+    for (size_t i = 0; i < book->count;)
+        if (strchr(book->pages[i].shapes, '[')) {
+            page_finish(&book->pages[i]);
+            memmove(&book->pages[i], &book->pages[i + 1],
+                    (--book->count - i) * sizeof *book->pages);
+        } else {
+            i++;
+        }
 }
 
 /* A book that has more pages would not be read again. */

@@ -52,7 +52,8 @@ void sac_book_drop_key(struct sac_plan_book *book, enum sac_book_key key);
 /* The first key in which they differ, or SAC_BOOK_KEYS. */
 enum sac_book_key sac_book_differs(const struct sac_plan_book *a, const struct sac_plan_book *b);
 const char       *sac_book_key_name(enum sac_book_key key);
-/* Hash of the key as hexadecimal digits, used as the file's name. */
+/* Hash of the key, and of what calibration data showed, as hexadecimal digits, used as the file's
+ * name. */
 void sac_book_hash(const struct sac_plan_book *book, char out[33]);
 void sac_bytes_hash(const void *bytes, size_t size, char out[33]);
 
@@ -62,6 +63,8 @@ void sac_book_take(struct sac_plan_book *book, struct sac_plan_book *from);
 /* Of the same model and options for another device, library or precision, only what does not depend
  * on these. */
 void sac_book_take_calibration(struct sac_plan_book *book, struct sac_plan_book *from);
+/* Drops the pages of shapes; what does not say which kernels stays. */
+void sac_book_drop_plans(struct sac_plan_book *book);
 /* Stores what the plan's kernels chose, replacing the page of these shapes. With too many pages the
  * first is dropped. False: no memory. */
 bool sac_book_note(struct sac_plan_book *book, const char *shapes, const struct sac_plan *plan);
