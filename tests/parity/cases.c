@@ -685,6 +685,10 @@ const struct parity_case parity_cases[] = {
     {"Softmax", "[3,11,40]", "axis=1"},
     {"LogSoftmax", "[2,21,8,10]", "axis=1"},
     {"Softmax", "[2,16,5,7]", "axis=2"},
+    {"Sigmoid", "[2,12,5,7]", ""},
+    {"Add", "[2,20,5,7] [2,20,5,7]", ""},
+    {"Mul", "[2,20,5,7] [2,20,1,1]", ""},
+    {"Relu", "[2,16,5,7]", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

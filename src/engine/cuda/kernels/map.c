@@ -155,9 +155,12 @@ static sac_result fill_map(struct sac_kernel_plan *plan, struct ops_map *m, int 
         eights &= ops_is_f16_or_f32(m->dtype[k]);
     if (!ops_view_of(&s, 0, &m->view))
         return ops_view_fail(plan);
-    m->vector = eights && ops_view_units(&m->view, inputs + 1, 8, true, &m->units, &m->stills) &&
-                !(m->stills & 1);
     find_dense(m);
+    for (m->vector = eights ? 8 : 0; m->vector >= 4; m->vector /= 2)
+        if (ops_view_units(&m->view, inputs + 1, m->vector, true, &m->units, &m->stills) &&
+            !(m->stills & 1))
+            return SAC_OK;
+    m->vector = 0;
     return SAC_OK;
 }
 

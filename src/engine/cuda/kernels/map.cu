@@ -47,31 +47,31 @@ bool is_light(int fn)
 #undef IS
 }
 
-/* fn of eight numbers of each input. */
-template <int INPUTS>
-OPS_BODY void eight_of(const struct ops_map &p, const float (&v)[INPUTS][LANES], float (&y)[LANES])
+/* fn of N numbers of each input. */
+template <int INPUTS, int N>
+OPS_BODY void some_of(const struct ops_map &p, const float (&v)[INPUTS][N], float (&y)[N])
 {
     const float   a = (float)p.a, b = (float)p.b;
     constexpr int SECOND = INPUTS > 1 ? 1 : 0, THIRD = INPUTS > 2 ? 2 : 0;
-#define EIGHT(f)                                                               \
+#define SOME(f)                                                                \
     case f:                                                                    \
         OPS_UNROLL                                                             \
-        for (int k = 0; k < LANES; k++)                                        \
+        for (int k = 0; k < N; k++)                                            \
             y[k] = real_function(f, v[0][k], v[SECOND][k], v[THIRD][k], a, b); \
         return;
     if constexpr (INPUTS == 1)
         switch (p.fn) {
-            LIGHT_1(EIGHT)
+            LIGHT_1(SOME)
         }
     else if constexpr (INPUTS == 2)
         switch (p.fn) {
-            LIGHT_2(EIGHT)
+            LIGHT_2(SOME)
         }
     else
         switch (p.fn) {
-            LIGHT_3(EIGHT)
+            LIGHT_3(SOME)
         }
-#undef EIGHT
+#undef SOME
 }
 
 template <int INPUTS> struct map8_body {
@@ -94,12 +94,34 @@ template <int INPUTS> struct map8_body {
                 get8_or_one(in[k], p.dtype[k + 1], at[k + 1], true, v[k]);
             else
                 floats_of(raw[k], p.dtype[k + 1], v[k]);
-        eight_of<INPUTS>(p, v, y);
+        some_of<INPUTS>(p, v, y);
         put8(out, p.dtype[0], at[0] * LANES, y);
     }
     OPS_BODY bool still(int k) const
     {
         return p.stills >> (k + 1) & 1;
+    }
+};
+
+/* Four at once: slices of maps whose pixels are not a multiple of eight numbers. */
+template <int INPUTS> struct map4_body {
+    struct ops_map p;
+    const void    *in[INPUTS];
+    void          *out;
+    OPS_BODY void  operator()(int64_t i) const
+    {
+        int64_t at[INPUTS + 1];
+        float   v[INPUTS][4], y[4] = {};
+        place(p.units, i, at);
+        OPS_UNROLL
+        for (int k = 0; k < INPUTS; k++)
+            if (p.stills >> (k + 1) & 1) {
+                const float x = get_float(in[k], p.dtype[k + 1], at[k + 1]);
+                v[k][0] = v[k][1] = v[k][2] = v[k][3] = x;
+            } else
+                get4(in[k], p.dtype[k + 1], at[k + 1] * 4, v[k]);
+        some_of<INPUTS>(p, v, y);
+        put4(out, p.dtype[0], at[0] * 4, y);
     }
 };
 
@@ -193,7 +215,7 @@ template <int INPUTS> struct dense_body {
                 floats_of(raw[k], p.dtype[k + 1], v[k]);
             else
                 read(k, i, n, v[k]);
-        eight_of<INPUTS>(p, v, y);
+        some_of<INPUTS>(p, v, y);
         if (n == LANES)
             put8(out, p.dtype[0], i, y);
         else
@@ -218,21 +240,30 @@ int eights(const struct ops_map &p, const void *const *in, void *out, int64_t un
     return each(body, units, stream);
 }
 
+/* Does the address allow `vector` numbers of the dtype at once? */
+bool fits(const void *p, int vector, int type)
+{
+    return (uintptr_t)p % (vector == 4 && type == SAC_F16 ? 8 : 16) == 0;
+}
+
 int launch(const struct ops_map &p, const struct ops_ports *ports, void *stream)
 {
     void       *out = ports->out[0];
     const void *in[3] = {NULL, NULL, NULL};
-    const bool  light = is_light(p.fn) && fits16(out);
-    bool        vector = p.vector && light, dense = p.dense && light;
+    const bool  light = is_light(p.fn);
+    bool        vector = p.vector && light && fits(out, p.vector, p.dtype[0]),
+         dense = p.dense && light && fits16(out);
     for (int k = 0; k < p.inputs; k++) {
         in[k] = p.port[k] < 0 ? out : ports->in[p.port[k]];
-        vector = vector && (fits16(in[k]) || p.stills >> (k + 1) & 1);
+        vector = vector && (fits(in[k], p.vector, p.dtype[k + 1]) || p.stills >> (k + 1) & 1);
         dense = dense && (fits16(in[k]) || p.beside[k] != OPS_BESIDE_EACH);
     }
-    if (vector)
+    if (vector && p.vector == LANES)
         return eights<map8_body>(p, in, out, p.units.count, stream);
     if (dense)
         return eights<dense_body>(p, in, out, (p.view.count + LANES - 1) / LANES, stream);
+    if (vector)
+        return eights<map4_body>(p, in, out, p.units.count, stream);
     return by_class(p.type, [&](auto number) {
         map_body<decltype(number)> body = {p, {in[0], in[1], in[2]}, out};
         return each(body, p.view.count, stream);

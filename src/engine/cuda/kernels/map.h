@@ -90,7 +90,7 @@ enum ops_beside { OPS_BESIDE_EACH, OPS_BESIDE_ONE, OPS_BESIDE_PLACED };
 
 /* Operand 0 of the views is the output, 1 to 3 are the inputs. */
 struct ops_map {
-    struct ops_view view, units; /* units of 8 elements: only with `vector` */
+    struct ops_view view, units; /* units of so many elements as `vector` says: 8, 4, or 0: none */
     int32_t         fn, inputs, vector;
     int32_t         dense;     /* the output is, and all dtypes are float32, float16 or bool */
     int32_t         beside[3]; /* only with `dense` */

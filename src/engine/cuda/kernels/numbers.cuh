@@ -322,6 +322,32 @@ OPS_BODY void put8(void *p, int type, int64_t at, const float (&v)[LANES])
     to[1] = b;
 }
 
+/* Four at once, of which the address fits 8 bytes of float16 or 16 of float32. */
+OPS_BODY void get4(const void *p, int type, int64_t at, float (&v)[4])
+{
+    if (type == SAC_F16) {
+        const uint64_t words = *(const uint64_t *)((const uint16_t *)p + at);
+        halves_of((uint32_t)words, v[0], v[1]);
+        halves_of((uint32_t)(words >> 32), v[2], v[3]);
+        return;
+    }
+    const bytes16 b = *(const bytes16 *)((const float *)p + at);
+    v[0] = bits_to_float(b.x), v[1] = bits_to_float(b.y), v[2] = bits_to_float(b.z),
+    v[3] = bits_to_float(b.w);
+}
+OPS_BODY void put4(void *p, int type, int64_t at, const float (&v)[4])
+{
+    if (type == SAC_F16) {
+        uint32_t words[2] = {word_of(v[0], v[1]), word_of(v[2], v[3])};
+        *(uint64_t *)((uint16_t *)p + at) = (uint64_t)words[1] << 32 | words[0];
+        return;
+    }
+    bytes16 b;
+    b.x = float_to_bits(v[0]), b.y = float_to_bits(v[1]), b.z = float_to_bits(v[2]),
+    b.w = float_to_bits(v[3]);
+    *(bytes16 *)((float *)p + at) = b;
+}
+
 /* Eight, or the same number eight times where the operand stands still along the dimension. */
 OPS_BODY void get8_or_one(const void *p, int type, int64_t at, bool one, float (&v)[LANES])
 {

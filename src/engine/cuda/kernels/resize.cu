@@ -316,19 +316,6 @@ struct run {
     }
 };
 
-OPS_BODY void put4(void *p, int type, int64_t at, const float (&v)[4])
-{
-    if (type == SAC_F16) {
-        uint32_t words[2] = {word_of(v[0], v[1]), word_of(v[2], v[3])};
-        *(uint64_t *)((uint16_t *)p + at) = (uint64_t)words[1] << 32 | words[0];
-        return;
-    }
-    bytes16 b;
-    b.x = float_to_bits(v[0]), b.y = float_to_bits(v[1]), b.z = float_to_bits(v[2]),
-    b.w = float_to_bits(v[3]);
-    *(bytes16 *)((float *)p + at) = b;
-}
-
 /* Channel by channel, of a few of which the loads are under way at once. */
 template <class FROM> struct run_body {
     static constexpr int TURNS = 4;
