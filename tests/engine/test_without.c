@@ -131,13 +131,13 @@ struct facts {
     size_t bytes;
 };
 
-static struct facts facts_of(const char *name, const char *without)
+static struct facts facts_on(sac_device *dev, const char *name, const char *without)
 {
     char         path[256];
     struct facts f = {.steps = 0};
     sac_tensor  *out[OUTPUTS_MAX] = {NULL};
     snprintf(path, sizeof path, MODELS_DIR "/%s.onnx", name);
-    sac_model *m = load(cpu, path, SAC_PRECISION_FP32, without);
+    sac_model *m = load(dev, path, SAC_PRECISION_FP32, without);
     run(m, 1, out);
     const struct sac_plan *plan = sac_model_latest_plan(m);
     f.steps = (int)plan->step_count;
@@ -155,6 +155,11 @@ static struct facts facts_of(const char *name, const char *without)
     return f;
 }
 
+static struct facts facts_of(const char *name, const char *without)
+{
+    return facts_on(cpu, name, without);
+}
+
 static void what_is_left_out_is_not_done(void **state)
 {
     (void)state;
@@ -168,6 +173,9 @@ static void what_is_left_out_is_not_done(void **state)
     assert_true(facts_of("yolov8", "conv").steps > whole.steps);
     assert_true(facts_of("segformer", "attention").steps > attention.steps);
     assert_int_equal(facts_of("yolov8", " , ").steps, whole.steps);
+    /* where branches are placed again, too */
+    assert_int_equal(facts_on(far, "resnet50", "memory-reuse").bytes,
+                     facts_on(far, "resnet50", "memory-reuse, branches").bytes);
 }
 
 static int launches_without(const char *without)

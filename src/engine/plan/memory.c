@@ -277,7 +277,7 @@ static sac_result place(struct sac_plan *plan)
     char                *kept = sac_calloc(plan->storage_count, 1);
     sac_result res = items && kept ? place_activations(plan, items) : sac_plan_no_memory(plan);
     for (size_t i = 0; kept && i < plan->storage_count; i++)
-        kept[i] = plan->storages[i].last == (int)plan->step_count;
+        kept[i] = items && items[i].last == (int)plan->step_count; /* without reuse, all */
     drop_views(plan);
     if (res == SAC_OK)
         place_branches(plan, items, kept);
