@@ -281,11 +281,12 @@ SAC_ANYWHERE size_t sac_matte_luma_cells(int width, int height)
     return (size_t)sac_matte_luma_pitch(width) * ((size_t)height + 2 * SAC_MATTE_MARGIN);
 }
 
-/* Of one stream's state. */
+/* Of one stream's state. Eights that begin in the last row are read past its end. */
 SAC_ANYWHERE size_t sac_matte_bytes(const struct sac_matte_spec *s)
 {
     return 2 * ((size_t)s->width * (size_t)s->height * sizeof(int16_t) +
-                sac_matte_luma_cells(s->width, s->height));
+                sac_matte_luma_cells(s->width, s->height)) +
+           8;
 }
 
 SAC_ANYWHERE struct sac_matte_planes sac_matte_planes_of(const struct sac_matte_spec *s,
