@@ -689,6 +689,15 @@ const struct parity_case parity_cases[] = {
     {"Add", "[2,20,5,7] [2,20,5,7]", ""},
     {"Mul", "[2,20,5,7] [2,20,1,1]", ""},
     {"Relu", "[2,16,5,7]", ""},
+
+    {"Expectation", "[2,64,21] [16]!", ""},
+    {"Expectation", "[2,12,5,7] [3]", ""},
+    {"Expectation", "[3,132,9] [33]!", ""},
+    {"Expectation", "[1,40,3,2,5] [8]!", ""},
+    {"Expectation", "[2,7,300] [7]!", ""},
+    {"Expectation", "[2,5,3] [1]!", ""},
+    {"Expectation", "[0,64,21] [16]!", ""},
+    {"Expectation", "[2,64,0] [16]!", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

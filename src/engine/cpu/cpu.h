@@ -29,6 +29,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Div)                 \
     KERNEL(Erf)                 \
     KERNEL(Excitation)          \
+    KERNEL(Expectation)         \
     KERNEL(Exp)                 \
     KERNEL(Expand)              \
     KERNEL(FusedAttention)      \

@@ -8,12 +8,12 @@
  * and again after norms, which may stand between two. What still only moves numbers when products
  * and convolutions have taken their sums becomes one step at the end. */
 static const struct sac_pass *const passes[] = {
-    &sac_pass_known_dims, &sac_pass_identity,  &sac_pass_rows,       &sac_pass_attention,
-    &sac_pass_gelu,       &sac_pass_transpose, &sac_pass_activation, &sac_pass_focus,
-    &sac_pass_norm,       &sac_pass_transpose, &sac_pass_norm,       &sac_pass_channels,
-    &sac_pass_gate,       &sac_pass_pool,      &sac_pass_conv,       &sac_pass_excitation,
-    &sac_pass_parts,      &sac_pass_identity,  &sac_pass_product,    &sac_pass_wide,
-    &sac_pass_rearrange,  &sac_pass_identity,
+    &sac_pass_known_dims,  &sac_pass_identity,  &sac_pass_rows,      &sac_pass_attention,
+    &sac_pass_expectation, &sac_pass_gelu,      &sac_pass_transpose, &sac_pass_activation,
+    &sac_pass_focus,       &sac_pass_norm,      &sac_pass_transpose, &sac_pass_norm,
+    &sac_pass_channels,    &sac_pass_gate,      &sac_pass_pool,      &sac_pass_conv,
+    &sac_pass_excitation,  &sac_pass_parts,     &sac_pass_identity,  &sac_pass_product,
+    &sac_pass_wide,        &sac_pass_rearrange, &sac_pass_identity,
 };
 
 /* Did the shape functions of a node, and so of all before it, succeed? */

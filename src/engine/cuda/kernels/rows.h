@@ -10,7 +10,7 @@ KERNEL(Col2Im) KERNEL(Concat) KERNEL(Constant) KERNEL(ConstantOfShape) KERNEL(Co
 KERNEL(ConvInteger) KERNEL(ConvTranspose) KERNEL(Cos) KERNEL(Cosh) KERNEL(CumProd) KERNEL(CumSum)
 KERNEL(DeformConv) KERNEL(DepthToSpace) KERNEL(DequantizeLinear) KERNEL(Det) KERNEL(DFT) KERNEL(Div)
 KERNEL(Dropout) KERNEL(DynamicQuantizeLinear) KERNEL(Einsum) KERNEL(Elu) KERNEL(Equal) KERNEL(Erf)
-KERNEL(Exp) KERNEL(Expand) KERNEL(Excitation)
+KERNEL(Exp) KERNEL(Expand) KERNEL(Excitation) KERNEL(Expectation)
 KERNEL(EyeLike) KERNEL(Flatten) KERNEL(Floor) KERNEL(FusedAttention) KERNEL(FusedConv)
 KERNEL(FusedMatMul)
 KERNEL(GatedSum) KERNEL(Gather) KERNEL(GatherElements) KERNEL(GatherND) KERNEL(Gelu) KERNEL(Gemm)
