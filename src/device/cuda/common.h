@@ -16,9 +16,9 @@ struct sac_device_stream {
     struct sac_device *dev;
     cudaStream_t       handle;
     cudaEvent_t        reached; /* recorded when another stream is to wait for this one */
+    struct cuda_parts *parts;   /* of the capture under way; NULL: it has none */
     pthread_mutex_t    lock;    /* guards the rest */
     struct sac_buffer *scratch; /* between the kernels of one operation; NULL: none yet */
-    struct cuda_parts *parts;   /* of the capture under way; NULL: it has none */
 };
 
 /* A list for a kernel that is too long for its parameters: written in pinned memory, copied behind

@@ -76,6 +76,15 @@ static cudaError_t end_part(struct sac_device_stream *stream)
     return cudaSuccess;
 }
 
+static bool has_node(const cudaGraphNode_t *nodes, size_t count, cudaGraphNode_t node)
+{
+    for (size_t i = 0; i < count; i++)
+        if (nodes[i] == node)
+            return true;
+    return false;
+}
+
+/* Parts of no work may have the same nodes; a node has each of its dependencies once. */
 static cudaError_t begin_part(struct sac_device_stream *stream, const int *after, int count)
 {
     struct cuda_parts *p = stream->parts;
@@ -84,9 +93,9 @@ static cudaError_t begin_part(struct sac_device_stream *stream, const int *after
         const struct part *part = &p->part[after[i]];
         if (!sac_grow((void **)&p->after, &p->after_cap, nodes + part->count, sizeof *p->after))
             return cudaErrorMemoryAllocation;
-        if (part->count)
-            memcpy(p->after + nodes, part->nodes, part->count * sizeof *p->after);
-        nodes += part->count;
+        for (size_t k = 0; k < part->count; k++)
+            if (!has_node(p->after, nodes, part->nodes[k]))
+                p->after[nodes++] = part->nodes[k];
     }
     if (!sac_grow((void **)&p->part, &p->cap, p->count + 1, sizeof *p->part))
         return cudaErrorMemoryAllocation;
