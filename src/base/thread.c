@@ -237,7 +237,7 @@ enum { ALONE_MIN_NS = 1000000, ALONE_MAX_NS = 64000000, HELD_UP_TIMES = 2 };
 
 /* At most so often does a helper leave the caller's CPU by itself: where several callers take turns
  * it would do nothing else. */
-enum { LEAVE_EVERY_NS = 1000000 };
+enum { LEAVE_EVERY_NS = 1000000, BARRING_CPUS_MAX = 4 };
 
 /* A job is published by its tickets, one per thread: the generation in the high half, in the low
  * half how many pieces of that thread's share nobody took yet. Taking one is a compare-and-swap
@@ -269,6 +269,7 @@ struct sac_worker_pool {
     pthread_mutex_t lock; /* for sleeping, and what says so of a helper */
     pthread_cond_t  start, done;
     int             threads, started; /* started: of the helpers */
+    bool            bars;             /* helpers from the caller's CPU */
     struct helper {
         struct sac_worker_pool *pool;
         pthread_t               thread;
@@ -359,7 +360,9 @@ static bool watch(const struct sac_worker_pool *pool,
  * machine: a CPU that idles in the host looks to the guest as if it were taken from it, so a woken
  * thread is put beside the one that woke it, and there they take turns. After a pause of 100 ms
  * two threads so were slower than one for 5 ms and more (a Xeon under KVM, 2 CPUs, 2026-11-24).
- * True: the thread may not run on `cpu` from now on; its CPUs until now are in *before. */
+ * With more than BARRING_CPUS_MAX one that is late matters less, and to bar each is system calls
+ * for each: the caller would be busy with them. True: the thread may not run on `cpu` from now on;
+ * its CPUs until now are in *before. */
 static bool bar_cpu(pthread_t thread, int cpu, cpu_set_t *before)
 {
     if (cpu < 0 || cpu >= CPU_SETSIZE ||
@@ -411,7 +414,7 @@ static void *helper_main(void *arg)
     struct helper          *h = arg;
     struct sac_worker_pool *pool = h->pool;
     while (!atomic_load(&pool->quit)) {
-        if (has_pieces(pool))
+        if (pool->bars && has_pieces(pool))
             leave_callers_cpu(h);
         const bool held = atomic_load_explicit(&pool->held, memory_order_relaxed) != 0;
         work(pool, h->worker);
@@ -431,6 +434,7 @@ sac_result sac_worker_pool_create(sac_context *ctx, int threads, struct sac_work
     pthread_cond_init(&pool->done, NULL);
     atomic_flag_clear(&pool->taken);
     pool->threads = SAC_MAX(threads, 1);
+    pool->bars = sac_cpu_count() <= BARRING_CPUS_MAX;
     pool->helpers = sac_calloc((size_t)pool->threads, sizeof *pool->helpers);
     pool->shares = sac_alloc_aligned(64, (size_t)pool->threads * sizeof *pool->shares);
     sac_result res = pool->helpers && pool->shares
@@ -491,7 +495,7 @@ void sac_worker_pool_release(struct sac_worker_pool *pool)
 static void publish(struct sac_worker_pool *pool, int                   n,
                     void (*fn)(void *arg, int piece, int worker), void *arg)
 {
-    const int cpu = sched_getcpu();
+    const int cpu = pool->bars ? sched_getcpu() : -1;
     atomic_store_explicit(&pool->fn, fn, memory_order_relaxed);
     atomic_store_explicit(&pool->arg, arg, memory_order_relaxed);
     atomic_store_explicit(&pool->pieces, n, memory_order_relaxed);
@@ -504,7 +508,7 @@ static void publish(struct sac_worker_pool *pool, int                   n,
     }
     if (atomic_load(&pool->sleepers) > 0) {
         pthread_mutex_lock(&pool->lock);
-        for (int i = 0; i < pool->started; i++) {
+        for (int i = 0; i < pool->started && pool->bars; i++) {
             struct helper *h = &pool->helpers[i];
             if (h->asleep && !h->barred)
                 h->barred = bar_cpu(h->thread, cpu, &h->cpus);
