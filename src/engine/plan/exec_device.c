@@ -181,7 +181,8 @@ static struct sac_plan_graph *entry_of(struct sac_plan *plan, void *activations,
 static sac_result queue_branches(struct sac_plan *plan, struct sac_device_stream *stream)
 {
     int       *after = sac_calloc(plan->step_count, sizeof *after);
-    sac_result res = after ? SAC_OK : SAC_ERR_MEMORY;
+    sac_result res =
+        after ? SAC_OK : SAC_FAIL(plan->graph->ctx, SAC_ERR_MEMORY, "no memory for its order");
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++) {
         const int count = sac_order_waits(&plan->order, i, after);
         res = plan->dev->ops->capture_part(plan->dev, stream, after, count);
@@ -192,34 +193,53 @@ static sac_result queue_branches(struct sac_plan *plan, struct sac_device_stream
     return res;
 }
 
-/* With marks, which time steps, one after the other. NULL when the capture fails: the plan then
- * always runs step by step, with the same results but more slowly. */
-static struct sac_device_graph *capture(struct sac_plan *plan, struct sac_event *const *marks)
+/* All steps as a graph, by the plan's order where it has one; NULL and a sentence when that fails.
+ */
+static struct sac_device_graph *try_capture(struct sac_plan *plan, struct sac_event *const *marks)
 {
     const struct sac_device_ops *ops = plan->dev->ops;
     struct sac_device_graph     *graph = NULL;
-    char                         why[256] = "";
     sac_result                   res = ops->capture_begin(plan->dev, plan->capture);
-    if (res == SAC_OK) {
-        res = plan->order.count && !marks ? queue_branches(plan, plan->capture)
-                                          : queue_steps(plan, plan->capture, marks);
-        sac_result ended = ops->capture_end(plan->dev, plan->capture, &graph);
-        res = res == SAC_OK ? ended : res;
+    if (res != SAC_OK)
+        return NULL;
+    res = plan->order.count && !marks ? queue_branches(plan, plan->capture)
+                                      : queue_steps(plan, plan->capture, marks);
+    if (ops->capture_end(plan->dev, plan->capture, &graph) != SAC_OK)
+        graph = NULL;
+    if (res != SAC_OK && graph)
+        ops->graph_destroy(plan->dev, &graph);
+    return graph;
+}
+
+static void say_not_captured(struct sac_plan *plan, const char *what)
+{
+    char why[256] = "";
+    sac_context_last_error(plan->graph->ctx, why, sizeof why);
+    sac_error_clear(plan->graph->ctx);
+    sac_log(plan->graph->ctx, SAC_LOG_DEBUG, "%s: its steps run one after the other, %s: %s",
+            plan->dev->name, what, why);
+}
+
+/* With marks, which time steps, one after the other. NULL when the capture fails: the plan then
+ * always runs step by step, with the same results but more slowly. Where branches cannot be
+ * captured, a chain of all steps may be. */
+static struct sac_device_graph *capture(struct sac_plan *plan, struct sac_event *const *marks)
+{
+    struct sac_device_graph *graph = try_capture(plan, marks);
+    if (!graph && plan->order.count && !marks) {
+        say_not_captured(plan, "as branches cannot be captured");
+        sac_order_free(&plan->order);
+        graph = try_capture(plan, NULL);
     }
-    if (res == SAC_OK && graph) {
+    if (graph)
         sac_log(plan->graph->ctx, SAC_LOG_DEBUG, "%s: %zu steps captured as one launch%s",
                 plan->dev->name, plan->step_count,
                 plan->order.count && !marks ? ", branches at once" : "");
-        return graph;
-    }
-    sac_context_last_error(plan->graph->ctx, why, sizeof why);
-    sac_error_clear(plan->graph->ctx);
-    if (graph)
-        ops->graph_destroy(plan->dev, &graph);
-    plan->capture = NULL;
-    sac_log(plan->graph->ctx, SAC_LOG_DEBUG,
-            "%s: its steps run one by one, as they cannot be captured: %s", plan->dev->name, why);
-    return NULL;
+    else
+        say_not_captured(plan, "as they cannot be captured");
+    if (!graph)
+        plan->capture = NULL;
+    return graph;
 }
 
 static bool can_capture(const struct sac_plan *plan)

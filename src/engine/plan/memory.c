@@ -166,7 +166,7 @@ static sac_result place_activations(struct sac_plan *plan, struct sac_lifetime *
 /* ---- branches ---- */
 
 /* Of plans whose activations need no more. With more of them, steps are large enough to fill a card
- * one after the other, and memory counts. */
+ * one after the other, and memory counts; so branches may need twice as much at most. */
 enum { BRANCH_BYTES = 32 << 20 };
 
 /* Who uses each storage's memory: the steps of storage i are step[first[i]] to step[first[i + 1]].
@@ -251,7 +251,7 @@ static void place_branches(struct sac_plan *plan, struct sac_lifetime *items, co
     size_t bytes = (size_t)-1;
     if (!sac_order_is_chain(&plan->order) && find_users(plan, &u))
         bytes = sac_lifetimes_place(items, plan->storage_count, used_together, &u);
-    if (bytes <= plan->params.memory_limit && bytes != (size_t)-1)
+    if (bytes <= SAC_MIN(plan->params.memory_limit, 2 * (uint64_t)BRANCH_BYTES))
         take_places(plan, items, bytes);
     else
         sac_order_free(&plan->order);

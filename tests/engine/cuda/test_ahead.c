@@ -259,12 +259,12 @@ static void what_was_measured_narrows_the_next(void **state)
     conv_forget();
 }
 
-/* Of two that were measured, the nearer one counts. */
+/* Of those that were measured and are as large, the smallest counts: of a larger one none does. */
 static void the_nearest_size_tells(void **state)
 {
     static const double first[CONV_TRIED_MAX] = {1, 9, 9, 9, 9, 9, 9},
                         second[CONV_TRIED_MAX] = {9, 1, 9, 9, 9, 9, 9};
-    struct conv_spec   large = spec_of(32, 5000, 64), small = spec_of(1, 5000, 8), s = small;
+    struct conv_spec   large = spec_of(32, 5000, 64), small = spec_of(4, 5000, 8), s = small;
     struct conv_ways   list = {.count = WAYS};
     struct conv_ready *ready[CONV_TRIED_MAX];
     (void)state;
@@ -279,6 +279,9 @@ static void the_nearest_size_tells(void **state)
     take(&s, true, ready, &list);
     assert_false(has(&list, ready, CONV_CUDNN_FUSED, 8));
     drop(ready);
+    s.n = 64;
+    assert_int_equal(take(&s, true, ready, &list), WAYS);
+    drop(ready);
     conv_forget();
 }
 
@@ -291,7 +294,7 @@ static void those_of_a_plan_too(void **state)
     struct conv_ready  *ready[CONV_TRIED_MAX];
     (void)state;
     for (int i = 0; i < 40; i++) {
-        specs[i] = spec_of(1, 6000, 8 + i);
+        specs[i] = spec_of(1, 6000, 47 - i);
         foresee(&specs[i], true, NULL);
     }
     assert_int_equal(take(&specs[0], true, ready, &list), WAYS);

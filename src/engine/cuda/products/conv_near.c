@@ -82,19 +82,15 @@ void conv_near_note(const struct sac_device *dev, const struct conv_spec *spec,
     sac_free(m.family);
 }
 
-static double distance(double a, double b)
-{
-    return a > b ? a / b : b / a;
-}
-
-/* The lock is held. */
+/* Of those with at least as many rows the one with the fewest: what a small one is bound by, its
+ * launch, says nothing of a large one. So the choice for a batch does not depend on whether smaller
+ * ones were measured before. The lock is held. */
 static const struct measured *nearest(const char *family, double rows)
 {
     const struct measured *found = NULL;
     for (size_t i = 0; i < near.count; i++) {
         const struct measured *m = &near.items[i];
-        if (strcmp(m->family, family) == 0 &&
-            (!found || distance(m->rows, rows) <= distance(found->rows, rows)))
+        if (strcmp(m->family, family) == 0 && m->rows >= rows && (!found || m->rows <= found->rows))
             found = m;
     }
     return found;
