@@ -698,6 +698,13 @@ const struct parity_case parity_cases[] = {
     {"Expectation", "[2,5,3] [1]!", ""},
     {"Expectation", "[0,64,21] [16]!", ""},
     {"Expectation", "[2,64,0] [16]!", ""},
+
+    /* by eights, from maps in channels last */
+    {"GridSample", "[3,8,9,7] [3,13,11,2]", ""},
+    {"GridSample", "[2,16,6,10] [2,30,5,2]", "padding_mode='border' align_corners=1"},
+    {"GridSample", "[1,8,5,7] [1,4,6,2]", "mode='cubic' padding_mode='reflection'"},
+    {"GridSample", "[1,24,5,7] [1,4,6,2]", "mode='nearest'"},
+    {"GridSample", "[1,8,3,5,4] [1,2,4,6,3]", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

@@ -5,12 +5,14 @@
 
 #include "engine/cuda/kernels/window.h"
 
-/* A grid's places [N,(depth,)height,width,2 or 3]; window steps of input and output. */
+/* A grid's places [N,(depth,)height,width,2 or 3]; window steps of input and output. vector:
+ * channels side by side by eights, which the units count. */
 struct ops_grid_sample {
     struct ops_window w;
-    struct ops_places places;
+    struct ops_places places, units;
     int32_t mode, padding, align, rank, in_type, grid_type, out_type; /* enum sac_sample_... */
     int32_t size[3];
+    bool    vector;
 };
 OPS_LAUNCHER(ops_launch_grid_sample);
 
