@@ -9,7 +9,7 @@
 /* NVRTC serialises compilations: with four threads YOLOX-S took 12 to 18 seconds per batch size
  * (one H200), so there are two. */
 enum { LIST_MAX = 32, FUSED_MAX = 6, COMPILED_MAX = 2, PLAIN_MAX = 5, ENOUGH = 4 };
-static const int64_t WORKSPACE_MAX = 512 << 20;
+static const int64_t WORKSPACE_MAX = 512 << 20; /* or what a convolution reads and writes */
 
 enum conv_form conv_form_of(enum conv_way way)
 {
@@ -103,6 +103,12 @@ static bool share_kernel(struct sac_device *dev, const struct cudnn_target *targ
     return shared;
 }
 
+/* cuDNN pads channels that do not come by eights in workspace: a copy of maps that may be large. */
+static bool workspace_fits(const struct conv_spec *spec, const struct conv_ready *r)
+{
+    return r->plan.workspace <= SAC_MAX(WORKSPACE_MAX, conv_spec_bytes(spec));
+}
+
 static bool make_cudnn(struct sac_device *dev, const struct cudnn_target *target, const char *key,
                        const struct conv_spec *spec, struct conv_ready *r)
 {
@@ -111,7 +117,7 @@ static bool make_cudnn(struct sac_device *dev, const struct cudnn_target *target
         return false;
     r->graph.fused = fused;
     if (read_kept(target, key, r))
-        return r->plan.workspace <= WORKSPACE_MAX;
+        return workspace_fits(spec, r);
     if (!cudnn_graph_make(target, spec, fused, CUDNN_THIS_SHAPE, &r->graph)) {
         say_refused(dev, &r->choice, &r->graph.set);
         return false;
@@ -122,7 +128,7 @@ static bool make_cudnn(struct sac_device *dev, const struct cudnn_target *target
         say_refused(dev, &r->choice, &r->plan.set);
         return false;
     }
-    return r->plan.workspace <= WORKSPACE_MAX;
+    return workspace_fits(spec, r);
 }
 
 struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_target *target,
