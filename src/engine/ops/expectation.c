@@ -8,7 +8,7 @@
 enum { X, W };
 
 /* A file can use the domain too, so nothing about the node is trusted. */
-static sac_result expectation_shape(struct sac_op_call *c)
+static sac_result mean_shape(struct sac_op_call *c)
 {
     SAC_CHECK(c,
               sac_op_has(c, X) && sac_op_has(c, W) && c->in[X].dtype == SAC_F32 &&
@@ -25,7 +25,7 @@ static sac_result expectation_shape(struct sac_op_call *c)
     return SAC_OK;
 }
 
-static sac_result expectation_ref(struct sac_op_call *c)
+static sac_result mean_ref(struct sac_op_call *c)
 {
     const struct sac_operand *x = &c->in[X];
     const float              *from = x->data, *w = c->in[W].data;
@@ -50,5 +50,5 @@ static sac_result expectation_ref(struct sac_op_call *c)
 
 extern const struct sac_op sac_row_Expectation;
 const struct sac_op        sac_row_Expectation = {SAC_FUSED_ROW(Expectation, 2, 2),
-                                                  SAC_TOLERANCE(1e-4f, 1e-4f), .shape = expectation_shape,
-                                                  .ref = expectation_ref};
+                                                  SAC_TOLERANCE(1e-4f, 1e-4f), .shape = mean_shape,
+                                                  .ref = mean_ref};
