@@ -11,10 +11,12 @@
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #define OPS_BODY        __device__ __forceinline__
+#define OPS_APART       static __device__ __noinline__ /* code that is there once */
 #define OPS_UNROLL      _Pragma("unroll")
 #define OPS_UNROLL_SOME _Pragma("unroll 8") /* so that several loads are in flight at once */
 #else
-#define OPS_BODY inline __attribute__((always_inline))
+#define OPS_BODY  inline __attribute__((always_inline))
+#define OPS_APART static inline
 #define OPS_UNROLL
 #define OPS_UNROLL_SOME
 #endif

@@ -160,13 +160,18 @@ struct norm_turns {
     }
 };
 
+/* All functions, for each number of each turn of each body, would be most of a plug-in's code. */
+OPS_APART void activate(int function, float a, float b, float (&v)[LANES])
+{
+    for (int k = 0; k < LANES; k++)
+        v[k] = real_function(function, v[k], 0.0f, 0.0f, a, b);
+}
+
 template <bool ACTIVATED>
 OPS_BODY void put_normal(const struct ops_norm &p, void *out, int64_t at, float (&v)[LANES])
 {
     if (ACTIVATED)
-        OPS_UNROLL
-    for (int k = 0; k < LANES; k++)
-        v[k] = real_function(p.activation, v[k], 0.0f, 0.0f, (float)p.a, (float)p.b);
+        activate(p.activation, (float)p.a, (float)p.b, v);
     put8(out, p.out_type, at, v);
 }
 
