@@ -281,6 +281,24 @@ static void models(void **state)
     sac_model_unref(&m);
 }
 
+static void calibrations(void **state)
+{
+    (void)state;
+    struct sac_calibration_params params = sac_calibration_params_default();
+    sac_calibration              *none = NULL;
+    REFUSED_SILENTLY(sac_calibration_open(NULL, "pictures", NULL, &none));
+    REFUSED(sac_calibration_open(ctx, NULL, NULL, &none));
+    REFUSED(sac_calibration_open(ctx, "pictures", NULL, NULL));
+    params.sample_max = 0;
+    assert_int_equal(sac_calibration_open(ctx, "pictures", &params, &none), SAC_ERR_ARG);
+    params = sac_calibration_params_default();
+    params.reserved[3] = 1;
+    assert_int_equal(sac_calibration_open(ctx, "pictures", &params, &none), SAC_ERR_ARG);
+    assert_null(none);
+    sac_calibration_close(NULL);
+    sac_calibration_close(&none);
+}
+
 static void detectors(void **state)
 {
     (void)state;
@@ -649,6 +667,7 @@ int main(void)
         cmocka_unit_test(frames),
         cmocka_unit_test(preprocessing),
         cmocka_unit_test(models),
+        cmocka_unit_test(calibrations),
         cmocka_unit_test(detectors),
         cmocka_unit_test(segmenters),
         cmocka_unit_test(embedders),
