@@ -360,10 +360,10 @@ def test_the_statistics_of_batches(saccade, shared, tmp_path):
     assert batches['mean'] == pytest.approx(179 / batches['count'], abs=1e-5)
     # a decoder's frames are copied to be drawn on, under that reason alone
     assert stats['copies']['overlay-copy']['calls'] > 100
-    # one device, one network: nothing is opened side by side, so the parts are within the whole
+    # each is within the whole; the network is read and opened beside the device and the inputs, so all of them may not be
     parts = dict(stats['start'])
     whole = parts.pop('total_us')
-    assert 0 < sum(parts.values()) <= whole
+    assert sum(parts.values()) > 0 and max(parts.values()) <= whole
     assert all(parts[part] > 0 for part in ('inputs_us', 'read_us', 'passes_us', 'outputs_us'))
     assert parts['trials_us'] == parts['kept_us'] == 0  # the CPU's plans are neither tried nor kept
     assert 'ready after ' in run.stderr
