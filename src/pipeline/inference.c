@@ -8,41 +8,26 @@
 #include "pipeline/books.h"
 #include "pipeline/shortage.h"
 
-/* How often to check whether a batch has arrived, while no frame comes. */
-static const int64_t LOOK_NS = 200000;
 static const int64_t SMALL_NS = 30000000000;
-
-static struct sac_batch *nth(struct sac_inference *inf, int n)
-{
-    return &inf->ring[(inf->first + n) % (int)SAC_COUNT(inf->ring)];
-}
-
-static bool add(struct sac_batch *b, struct sac_item *item)
-{
-    if (!sac_grow((void **)&b->items, &b->capacity, b->count + 1, sizeof(*b->items)))
-        return false;
-    b->items[b->count++] = item;
-    b->frames += !item->last;
-    return true;
-}
 
 /* ---- a batch ---- */
 
-static void begin(struct sac_inference *inf, struct sac_batch *b)
+static sac_result begin(void *user, struct sac_batch *b)
 {
-    struct sac_job *job = inf->job;
-    const int       n = sac_inference_line_up(inf, b);
-    b->slot = (int)(inf->turn++ % SAC_TASK_SLOTS);
-    b->begun = sac_inference_begin(inf, b->slot, inf->lined, n);
-    if (sac_is_out_of_memory(b->begun)) {
+    struct sac_inference *inf = user;
+    struct sac_job       *job = inf->job;
+    const int             n = sac_inference_line_up(inf, b);
+    sac_result            res = sac_inference_begin(inf, b->slot, inf->lined, n);
+    if (sac_is_out_of_memory(res)) {
         sac_device_pool_trim(job->dev);
-        b->begun = sac_inference_begin(inf, b->slot, inf->lined, n);
+        res = sac_inference_begin(inf, b->slot, inf->lined, n);
     }
     int seen = 0;
     for (int i = 0; i < n; i++)
         seen += !inf->lined[i]->still;
     if (job->run->task->begin && seen > 0)
-        sac_books_count_batch(job->books, seen, seen >= inf->limit);
+        sac_books_count_batch(job->books, seen, seen >= inf->collector.limit);
+    return res;
 }
 
 /* A frame that fails does so alone. */
@@ -65,32 +50,25 @@ static void follow(struct sac_inference *inf, struct sac_batch *b)
     }
 }
 
-/* The oldest batch under way: wait for it, and pass its items on. */
-static void land(struct sac_inference *inf)
+static void land(void *user, struct sac_batch *b)
 {
-    struct sac_job   *job = inf->job;
-    struct sac_batch *b = nth(inf, 0);
-    const int         n = sac_inference_line_up(inf, b);
-    sac_result        res = b->begun;
+    struct sac_inference *inf = user;
+    struct sac_job       *job = inf->job;
+    const int             n = sac_inference_line_up(inf, b);
+    sac_result            res = b->begun;
     if (res == SAC_OK)
         res = job->run->task->land(job->run, b->slot, inf->lined, n);
     if (res != SAC_OK)
-        sac_inference_retry(inf, b, n, res);
+        sac_collector_retry(&inf->collector, b, n, res);
     follow(inf, b);
     for (size_t i = 0; i < b->count; i++)
         sac_inference_pass_on(inf, b->items[i]);
-    b->count = 0;
-    b->frames = 0;
-    inf->first = (inf->first + 1) % (int)SAC_COUNT(inf->ring);
-    inf->under_way--;
 }
 
-static bool has_arrived(const struct sac_inference *inf)
+static bool has_arrived(void *user, const struct sac_batch *b)
 {
-    const struct sac_task_run *run = inf->job->run;
-    const struct sac_batch    *b = &inf->ring[inf->first];
-    return inf->under_way > 0 &&
-           (!run->task->begin || b->begun != SAC_OK || run->task->arrived(run, b->slot));
+    const struct sac_task_run *run = ((const struct sac_inference *)user)->job->run;
+    return !run->task->begin || run->task->arrived(run, b->slot);
 }
 
 /* ---- what is collected ---- */
@@ -101,122 +79,81 @@ static bool is_discarded(struct sac_job *job, const struct sac_item *item)
     return discard && !item->last;
 }
 
-/* How long to wait for a frame. Never long while a batch is under way. */
-static int64_t patience(const struct sac_inference *inf, const struct sac_batch *b,
-                        int64_t until_ns)
-{
-    const int64_t left = b->frames ? SAC_MAX(until_ns - sac_time_ns(), 0) : -1;
-    if (inf->under_way == 0)
-        return left;
-    return left < 0 || inf->under_way >= inf->depth ? LOOK_NS : SAC_MIN(left, LOOK_NS);
-}
-
 void sac_inference_add_lane(struct sac_inference *inf, const struct sac_lane *lane)
 {
     atomic_fetch_add(&inf->room, lane->room);
 }
 
-/* Every frame that the lanes may have inside is in this batch or under way: no other comes before
- * one of those is done. */
-static bool has_all(struct sac_inference *inf, const struct sac_batch *b)
+static int64_t room(void *user)
 {
-    const int64_t room = atomic_load(&inf->room);
-    int64_t       held = b->frames;
-    for (int i = 0; i < inf->under_way; i++)
-        held += nth(inf, i)->frames;
-    return room > 0 && held >= room;
+    return atomic_load(&((struct sac_inference *)user)->room);
 }
 
-/* The end of a lane without frames before it in this batch: after the batches under way, or at
- * once. */
-static void pass_end(struct sac_inference *inf, struct sac_item *item)
+/* A frame counts for one, the end of a lane is a mark. */
+static sac_result next_wait(void *user, int size_max, int64_t timeout_ns, struct sac_collected *out)
 {
-    if (inf->under_way == 0 || !add(nth(inf, inf->under_way - 1), item)) {
-        while (inf->under_way > 0)
-            land(inf);
-        sac_inference_pass_on(inf, item);
-    }
-}
-
-static void take(struct sac_inference *inf, struct sac_batch *b, struct sac_item *item)
-{
-    struct sac_job *job = inf->job;
+    struct sac_inference *inf = user;
+    void                 *popped;
+    (void)size_max; /* never 0 */
+    sac_result res = sac_queue_pop_wait(inf->job->detect, timeout_ns, &popped);
+    if (res != SAC_OK)
+        return res;
+    const struct sac_item *item = popped;
     if (item->last && item->lane)
         atomic_fetch_sub(&inf->room, item->lane->room);
-    if (is_discarded(job, item)) {
-        sac_job_recycle(job, item);
-    } else if (sac_inference_refuses(inf, item)) {
-        return;
-    } else if (item->last && b->frames == 0) {
-        pass_end(inf, item);
-    } else if (!add(b, item)) {
-        sac_job_fail_item(job, item, SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a batch"));
-        while (inf->under_way > 0)
-            land(inf);
-        sac_inference_pass_on(inf, item);
-    }
+    *out = (struct sac_collected){popped, !item->last, sac_time_ns()};
+    return SAC_OK;
 }
 
-/* Until when a batch that begins now may wait for more frames. While the device is busy, waiting
- * costs nothing. */
-static int64_t deadline(const struct sac_inference *inf)
+static bool refuses(void *user, void *at)
 {
-    const bool at_once = inf->eager && inf->under_way == 0;
-    return sac_time_ns() + (at_once ? 0 : (int64_t)inf->job->params.timeout_ms * 1000000);
-}
-
-/* Fill the next batch until it is full, its time is over, no more can come for now, or a lane ends
- * while the device has nothing to do. Batches that arrive meanwhile are landed. false: no more
- * frames will come. */
-static bool collect(struct sac_inference *inf, struct sac_batch *b)
-{
-    int64_t until_ns = 0;
-    bool    ended = false;
-    sac_inference_grow(inf);
-    while (b->frames < inf->limit) {
-        void *popped;
-        if (has_arrived(inf)) {
-            land(inf);
-            until_ns = SAC_MIN(until_ns, deadline(inf));
-        }
-        if (b->frames &&
-            ((ended && inf->under_way == 0) || (inf->under_way < inf->depth && has_all(inf, b))))
-            return true;
-        sac_result res = sac_queue_pop_wait(inf->job->detect, patience(inf, b, until_ns), &popped);
-        if (res == SAC_OK) {
-            const bool last = ((struct sac_item *)popped)->last;
-            if (b->frames == 0)
-                until_ns = deadline(inf);
-            take(inf, b, popped);
-            ended |= last && b->frames;
-        } else if (res != SAC_AGAIN) {
-            return false;
-        } else if (b->frames && sac_time_ns() >= until_ns && inf->under_way < inf->depth) {
-            return true;
-        }
-    }
+    struct sac_inference *inf = user;
+    if (!is_discarded(inf->job, at))
+        return sac_inference_refuses(inf, at);
+    sac_job_recycle(inf->job, at);
     return true;
 }
+
+static void pass_alone(void *user, void *item, sac_result res)
+{
+    struct sac_inference *inf = user;
+    struct sac_job       *job = inf->job;
+    if (res != SAC_OK)
+        sac_job_fail_item(job, item, SAC_FAIL(job->ctx, res, "no memory for a batch"));
+    sac_inference_pass_on(inf, item);
+}
+
+static const struct sac_collector_calls calls = {.next_wait = next_wait,
+                                                 .refuses = refuses,
+                                                 .room = room,
+                                                 .begin = begin,
+                                                 .arrived = has_arrived,
+                                                 .land = land,
+                                                 .alone = pass_alone,
+                                                 .again = sac_inference_again,
+                                                 .fail = sac_inference_fail,
+                                                 .sort_out = sac_inference_sort_out,
+                                                 .skips = sac_inference_skips,
+                                                 .find_room = sac_inference_find_room,
+                                                 .eased = sac_inference_eased};
 
 /* ---- the thread ---- */
 
 static void infer(struct sac_inference *inf)
 {
-    inf->limit = sac_inference_batch_most(inf);
+    struct sac_job *job = inf->job;
+    inf->collector = (struct sac_collector){.calls = &calls,
+                                            .user = inf,
+                                            .dev = job->dev,
+                                            .unit = "frames",
+                                            .most = sac_inference_batch_most(inf),
+                                            .least = inf->eager ? 1 : 0,
+                                            .depth = inf->depth,
+                                            .slots = SAC_TASK_SLOTS,
+                                            .timeout_ns = (int64_t)job->params.timeout_ms * 1000000,
+                                            .small_ns = inf->small_ns};
     inf->refused_from = INT32_MAX;
-    for (bool more = true; more;) {
-        struct sac_batch *b = nth(inf, inf->under_way);
-        more = collect(inf, b);
-        b = nth(inf, inf->under_way); /* landing advanced the ring; find the batch again */
-        if (b->frames == 0)
-            continue;
-        while (inf->under_way >= inf->depth)
-            land(inf);
-        begin(inf, b);
-        inf->under_way++;
-    }
-    while (inf->under_way > 0)
-        land(inf);
+    sac_collector_run(&inf->collector);
 }
 
 static void close_task(struct sac_task_run *run)
@@ -433,8 +370,7 @@ void sac_inference_destroy(struct sac_inference **at)
     if (!inf)
         return;
     *at = NULL;
-    for (size_t i = 0; i < SAC_COUNT(inf->ring); i++)
-        sac_free(inf->ring[i].items);
+    sac_collector_finish(&inf->collector);
     sac_free(inf->lined);
     sac_fault_finish(&inf->fault);
     sem_destroy(&inf->ordered);

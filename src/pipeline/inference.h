@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inference thread of a job: it opens the task, and drives it batch by batch.
  *
- * A batch is collected from all streams until it is full or its deadline has come, begun (the task
- * queues its work), and landed: the thread waits for its results and passes its items on. Where a
- * device works beside the host, the next batch is begun before that, so the device never waits;
- * elsewhere begin does the work, and the batch lands at once. Batches land in the order in which
- * they began, and the end of a lane is one of their items, so each lane keeps its order.
+ * Batches are those of serve/collect.h: collected from all streams, begun (the task queues its
+ * work), and landed. Where a device works beside the host, the next batch is begun before the last
+ * one lands, so the device never waits; elsewhere begin does the work, and the batch lands at once.
+ * The end of a lane is a mark in a batch, so each lane keeps its order.
  *
  * No thread stops at a fault: the item carries it to the consumer, which decides.
  *
@@ -24,14 +23,7 @@
 #include "base/thread.h"
 #include "pipeline/job.h"
 #include "pipeline/task.h"
-
-struct sac_batch {
-    struct sac_item **items; /* frames, and ends of lanes between them */
-    size_t            count, capacity;
-    int               frames;
-    int               slot;  /* of the task */
-    sac_result        begun; /* the result of beginning it */
-};
+#include "serve/collect.h"
 
 struct sac_inference {
     struct sac_job *job;
@@ -55,15 +47,11 @@ struct sac_inference {
     struct sac_fault fault; /* of START, which found the task open or opened it */
 
     /* Written by the inference thread alone. */
-    struct sac_batch  ring[SAC_TASK_SLOTS + 1];
-    int               first, under_way; /* the oldest batch, and the number of batches */
-    unsigned          turn;
-    struct sac_item **lined; /* [batch_max] items of a batch that have frames and no fault */
-    int               limit; /* frames in a batch now */
+    struct sac_collector collector;
+    struct sac_item    **lined; /* [batch_max] items of a batch that have frames and no fault */
     /* Frames that the lanes which have not ended may have inside, all together; written by the
      * threads that start lanes, too. 0: there are no lanes, any number. */
     atomic_int_fast64_t room;
-    int64_t             grow_ns, shrunk_ns; /* when to try larger ones; how long they stay small */
     /* Streams without memory: pushed ones from this number on, INT32_MAX: none; lanes by a flag of
      * their own, whose memory is waited for until relief_ns. */
     int     refused_from;

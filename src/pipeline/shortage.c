@@ -5,7 +5,6 @@
 
 #include "device/device.h"
 
-static const int64_t SMALL_MAX_NS = 3600000000000;
 /* The longest wait for a refused stream's memory, and the time between two looks. */
 static const int64_t RELIEF_NS = 2000000000, LOOK_NS = 10000000;
 
@@ -14,9 +13,11 @@ static const int64_t RELIEF_NS = 2000000000, LOOK_NS = 10000000;
 int sac_inference_line_up(struct sac_inference *inf, const struct sac_batch *b)
 {
     int n = 0;
-    for (size_t i = 0; i < b->count; i++)
-        if (!b->items[i]->last && b->items[i]->status == SAC_OK)
-            inf->lined[n++] = b->items[i];
+    for (size_t i = 0; i < b->count; i++) {
+        struct sac_item *item = b->items[i];
+        if (!item->last && item->status == SAC_OK)
+            inf->lined[n++] = item;
+    }
     return n;
 }
 
@@ -31,36 +32,6 @@ void sac_inference_pass_on(struct sac_inference *inf, struct sac_item *item)
 {
     if (sac_queue_push_wait(inf->job->track, item) != SAC_OK)
         sac_job_recycle(inf->job, item);
-}
-
-/* ---- sizes ---- */
-
-static void make_smaller(struct sac_inference *inf, int size)
-{
-    const int64_t now = sac_time_ns();
-    inf->shrunk_ns = inf->shrunk_ns ? SAC_MIN(2 * inf->shrunk_ns, SMALL_MAX_NS) : inf->small_ns;
-    inf->grow_ns = now + inf->shrunk_ns;
-    if (size >= inf->limit)
-        return;
-    sac_log(inf->job->ctx, SAC_LOG_WARN,
-            "%s has no memory for batches of %d frames: they have up to %d now",
-            sac_device_name(inf->job->dev), inf->limit, size);
-    inf->limit = size;
-}
-
-/* A refused stream has ended, unless its frames are pushed: pushed frames are tried again too. */
-void sac_inference_grow(struct sac_inference *inf)
-{
-    const int most = sac_inference_batch_most(inf);
-    if (inf->grow_ns == 0 || sac_time_ns() < inf->grow_ns)
-        return;
-    inf->refused_from = INT32_MAX;
-    inf->grow_ns = 0;
-    if (inf->limit >= most)
-        return;
-    inf->limit = SAC_MIN(2 * inf->limit, most);
-    inf->grow_ns = sac_time_ns() + inf->shrunk_ns;
-    sac_log(inf->job->ctx, SAC_LOG_INFO, "batches of up to %d frames are tried again", inf->limit);
 }
 
 /* ---- streams ---- */
@@ -80,17 +51,13 @@ static bool is_refused(const struct sac_item *item)
     return !item->last && item->lane && item->lane->refused;
 }
 
-/* Pieces of the items lined up: those before at are done. */
-struct pieces {
-    int at, n, size;
-};
-
 /* Take the items of refused lanes out of the batch and pass them on with their fault now: they hold
  * memory, and so does a reader that does not know of it yet. */
-static void drop_refused(struct sac_inference *inf, struct sac_batch *b, struct pieces *p)
+void sac_inference_sort_out(void *user, struct sac_batch *b, struct sac_pieces *p)
 {
-    int    lined = 0, done = 0;
-    size_t kept = 0;
+    struct sac_inference *inf = user;
+    int                   lined = 0, done = 0;
+    size_t                kept = 0;
     for (int i = 0; i < p->n; i++)
         if (!is_refused(inf->lined[i])) {
             done += i < p->at;
@@ -101,7 +68,7 @@ static void drop_refused(struct sac_inference *inf, struct sac_batch *b, struct 
     for (size_t i = 0; i < b->count; i++) {
         struct sac_item *item = b->items[i];
         if (sac_inference_refuses(inf, item))
-            b->frames--;
+            b->size--;
         else
             b->items[kept++] = item;
     }
@@ -170,21 +137,23 @@ static bool look_at(void *user, void *at)
 static struct sac_lane *newest_lane(struct sac_inference *inf)
 {
     struct newest newest = {NULL, 0};
-    for (size_t i = 0; i < SAC_COUNT(inf->ring); i++)
-        for (size_t k = 0; k < inf->ring[i].count; k++)
-            look_at(&newest, inf->ring[i].items[k]);
+    for (size_t i = 0; i < SAC_COUNT(inf->collector.ring); i++) {
+        const struct sac_batch *b = &inf->collector.ring[i];
+        for (size_t k = 0; k < b->count; k++)
+            look_at(&newest, b->items[k]);
+    }
     sac_queue_sift(inf->job->detect, look_at, &newest);
     return newest.lane;
 }
 
-static void refuse_newest(struct sac_inference *inf, struct sac_batch *b, struct pieces *p,
+static void refuse_newest(struct sac_inference *inf, struct sac_batch *b, struct sac_pieces *p,
                           sac_result res)
 {
     inf->shortage = res;
     sac_context_last_error(inf->job->ctx, inf->short_of, sizeof inf->short_of);
     newest_lane(inf)->refused = true;
     inf->relief_ns = sac_time_ns() + RELIEF_NS;
-    drop_refused(inf, b, p);
+    sac_inference_sort_out(inf, b, p);
 }
 
 /* Pushed frames: of several streams in the batch the newest is refused, as long as batches are
@@ -192,11 +161,13 @@ static void refuse_newest(struct sac_inference *inf, struct sac_batch *b, struct
 static bool refuse_pushed(struct sac_inference *inf, const struct sac_batch *b)
 {
     int newest = INT32_MIN, oldest = INT32_MAX;
-    for (size_t i = 0; i < b->count; i++)
-        if (!b->items[i]->last && b->items[i]->stream_id < inf->refused_from) {
-            newest = SAC_MAX(newest, b->items[i]->stream_id);
-            oldest = SAC_MIN(oldest, b->items[i]->stream_id);
+    for (size_t i = 0; i < b->count; i++) {
+        const struct sac_item *item = b->items[i];
+        if (!item->last && item->stream_id < inf->refused_from) {
+            newest = SAC_MAX(newest, item->stream_id);
+            oldest = SAC_MIN(oldest, item->stream_id);
         }
+    }
     if (newest <= oldest)
         return false;
     inf->refused_from = newest;
@@ -204,9 +175,9 @@ static bool refuse_pushed(struct sac_inference *inf, const struct sac_batch *b)
 }
 
 /* Not even one frame fits. true: go on with what is left of the batch; false: the frame fails. */
-static bool find_room(struct sac_inference *inf, struct sac_batch *b, struct pieces *p,
-                      sac_result res)
+bool sac_inference_find_room(void *user, struct sac_batch *b, struct sac_pieces *p, sac_result res)
 {
+    struct sac_inference *inf = user;
     if (!inf->lined[p->at]->lane) {
         if (!refuse_pushed(inf, b))
             return false;
@@ -215,50 +186,40 @@ static bool find_room(struct sac_inference *inf, struct sac_batch *b, struct pie
     } else {
         refuse_newest(inf, b, p, res);
     }
-    make_smaller(inf, 1);
+    sac_collector_shrink(&inf->collector, 1);
     return true;
 }
 
 /* ---- pieces ---- */
 
-static sac_result infer(struct sac_inference *inf, const struct sac_batch *b,
-                        struct sac_item *const *items, int n)
+sac_result sac_inference_again(void *user, struct sac_batch *b, int first, int n)
 {
-    struct sac_task_run *run = inf->job->run;
-    sac_result           res = sac_inference_begin(inf, b->slot, items, n);
+    struct sac_inference   *inf = user;
+    struct sac_task_run    *run = inf->job->run;
+    struct sac_item *const *items = inf->lined + first;
+    sac_result              res = sac_inference_begin(inf, b->slot, items, n);
     return res == SAC_OK ? run->task->land(run, b->slot, items, n) : res;
 }
 
-static void halve(struct sac_inference *inf, struct pieces *p, int n)
+void sac_inference_fail(void *user, int item, sac_result res)
 {
-    sac_device_pool_trim(inf->job->dev);
-    make_smaller(inf, p->size = n / 2);
+    struct sac_inference *inf = user;
+    sac_job_fail_item(inf->job, inf->lined[item], res);
 }
 
-/* A fault other than memory leaves single frames, so that an unusable one does not make the others
- * fail. The last try of each has set the sentence for its fault. */
-void sac_inference_retry(struct sac_inference *inf, struct sac_batch *b, int n, sac_result res)
+/* A pushed frame whose stream is refused as long as batches are small. */
+bool sac_inference_skips(void *user, int number)
 {
-    struct pieces p = {.n = n, .size = 1};
-    if (sac_is_out_of_memory(res) && n > 1)
-        halve(inf, &p, n);
-    drop_refused(inf, b, &p);
-    while (p.at < p.n) {
-        struct sac_item **items = &inf->lined[p.at];
-        const int         m = SAC_MIN(p.size, p.n - p.at);
-        if (!items[0]->lane && items[0]->stream_id >= inf->refused_from) {
-            refuse(inf, items[0]);
-            p.at++;
-            continue;
-        }
-        res = infer(inf, b, items, m);
-        if (res == SAC_OK)
-            p.at += m;
-        else if (!sac_is_out_of_memory(res) && m > 1)
-            p.size = 1;
-        else if (sac_is_out_of_memory(res) && m > 1)
-            halve(inf, &p, m);
-        else if (!sac_is_out_of_memory(res) || !find_room(inf, b, &p, res))
-            sac_job_fail_item(inf->job, inf->lined[p.at++], res);
-    }
+    struct sac_inference *inf = user;
+    struct sac_item      *item = inf->lined[number];
+    if (item->lane || item->stream_id < inf->refused_from)
+        return false;
+    refuse(inf, item);
+    return true;
+}
+
+/* A refused stream has ended, unless its frames are pushed: pushed frames are tried again too. */
+void sac_inference_eased(void *user)
+{
+    ((struct sac_inference *)user)->refused_from = INT32_MAX;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch that failed, mostly because memory ran out: it is tried again in smaller pieces, batches
- * stay small for a while, and where not even one frame fits, the newest stream is refused.
+/* What becomes of a batch's frames where the collector (serve/collect.h) tries them again, mostly
+ * because memory ran out; where not even one frame fits, the newest stream is refused.
  *
  * A refused stream gives its memory back when its sink has seen the fault and its reader has closed
  * the decoder; until then, and no longer than a few seconds, the frame that found no memory is
@@ -17,12 +17,15 @@ sac_result sac_inference_begin(struct sac_inference *inf, int slot, struct sac_i
                                int n);
 void       sac_inference_pass_on(struct sac_inference *inf, struct sac_item *item);
 
-/* The n items lined up, batch b, failed with res: afterwards each is done, or has its fault, or was
- * passed on with it. */
-void sac_inference_retry(struct sac_inference *inf, struct sac_batch *b, int n, sac_result res);
 /* true: the item's stream was refused, and the item passed on with that fault. */
 bool sac_inference_refuses(struct sac_inference *inf, struct sac_item *item);
-/* Try larger batches again once they have been small for long enough. */
-void sac_inference_grow(struct sac_inference *inf);
+
+/* Entries of struct sac_collector_calls; user: the struct sac_inference, items: those lined up. */
+sac_result sac_inference_again(void *user, struct sac_batch *b, int first, int n);
+void       sac_inference_fail(void *user, int item, sac_result res);
+void       sac_inference_sort_out(void *user, struct sac_batch *b, struct sac_pieces *p);
+bool       sac_inference_skips(void *user, int item);
+bool sac_inference_find_room(void *user, struct sac_batch *b, struct sac_pieces *p, sac_result res);
+void sac_inference_eased(void *user);
 
 #endif
