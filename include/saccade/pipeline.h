@@ -135,7 +135,11 @@ struct sac_track_job_params {
     float                  skip_still;
     int                    skip_max;      /* so many frames in a row at most; 0..1000, default 8 */
     enum sac_batch_padding batch_padding; /* default SAC_BATCH_PADDING_AUTO */
-    uint64_t               reserved[13];  /* 0 */
+    /* From this many frames on a batch begins as soon as the device has nothing to do, without the
+     * wait of timeout_ms for more; while it is busy, batches fill. 1: no frame waits for another.
+     * 0 (default): a full batch, and 1 where inputs are live */
+    int      inference_batch_min;
+    uint64_t reserved[12]; /* 0 */
 };
 
 /* Bits. AUTO: the id, and the class where more than one class is kept. A class without a name is

@@ -344,6 +344,11 @@ const struct option options[] = {
      "most frames in one batch of the network, from one input or from several; 0: chosen for the "
      "device",
      0, 256},
+    {"min-batch", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.inference_batch_min),
+     "inference.min_batch", "N",
+     "frames from which on a batch begins as soon as the device has nothing to do, without waiting "
+     "for more; 0: a full batch, and 1 where inputs are live",
+     0, 256},
     {"batch-timeout", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.timeout_ms),
      "inference.timeout_ms", "MS", "longest wait for a batch to fill", 0, 10000},
 

@@ -139,6 +139,12 @@ static const struct sac_collector_calls calls = {.next_wait = next_wait,
 
 /* ---- the thread ---- */
 
+static int least(const struct sac_inference *inf)
+{
+    const int given = inf->job->params.inference_batch_min;
+    return given > 0 ? given : inf->eager ? 1 : 0;
+}
+
 static void infer(struct sac_inference *inf)
 {
     struct sac_job *job = inf->job;
@@ -147,7 +153,7 @@ static void infer(struct sac_inference *inf)
                                             .dev = job->dev,
                                             .unit = "frames",
                                             .most = sac_inference_batch_most(inf),
-                                            .least = inf->eager ? 1 : 0,
+                                            .least = least(inf),
                                             .depth = inf->depth,
                                             .slots = SAC_TASK_SLOTS,
                                             .timeout_ns = (int64_t)job->params.timeout_ms * 1000000,

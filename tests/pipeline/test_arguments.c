@@ -635,6 +635,9 @@ static void sessions(void **state)
     params.job.timeout_ms = -1;
     REFUSED(sac_session_create(ctx, &params, &none));
     params.job.timeout_ms = 1;
+    params.job.inference_batch_min = -1;
+    REFUSED(sac_session_create(ctx, &params, &none));
+    params.job.inference_batch_min = 0;
     params.job.detector = TEST_HEADS "/yolov8.onnx";
     params.job.reid = NULL;
     assert_sac_ok(sac_session_create(ctx, &params, &s));

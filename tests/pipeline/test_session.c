@@ -101,6 +101,33 @@ static void results_come_in_order(void **state)
     }
 }
 
+/* A batch of one need not wait an hour for the others, where one is enough for an idle device. */
+static void an_idle_device_waits_for_no_more_than_the_least(void **state)
+{
+    (void)state;
+    struct sac_session_params params = with_models();
+    struct sac_session_result r;
+    params.job.inference_batch_max = 4;
+    params.job.inference_batch_min = 1;
+    params.job.timeout_ms = 3600000;
+    sac_session *s = started(&params);
+    assert_sac_ok(submit(s, 0, 0));
+    assert_sac_ok(sac_session_result_wait(s, 60000000000, &r));
+    sac_session_result_finish(&r);
+    sac_session_end(s);
+    sac_session_destroy(&s);
+    /* but a batch of two does */
+    params.job.inference_batch_min = 2;
+    s = started(&params);
+    assert_sac_ok(submit(s, 0, 0));
+    assert_sac_error(sac_session_result_wait(s, 100000000, &r), SAC_AGAIN);
+    assert_sac_ok(submit(s, 1, 0));
+    assert_sac_ok(sac_session_result_wait(s, 60000000000, &r));
+    sac_session_result_finish(&r);
+    sac_session_end(s);
+    sac_session_destroy(&s);
+}
+
 static void says_when_it_is_full(void **state)
 {
     (void)state;
@@ -446,6 +473,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_overwrites_no_model),
         cmocka_unit_test(results_come_in_order),
+        cmocka_unit_test(an_idle_device_waits_for_no_more_than_the_least),
         cmocka_unit_test(says_when_it_is_full),
         cmocka_unit_test(a_bad_frame_spoils_no_other),
         cmocka_unit_test(streams_have_their_own_ids),
