@@ -37,7 +37,8 @@ struct sac_batch_stats {
                                      once; 0: no detector */
     double   mean;                /* frames in a run */
     uint64_t padded;      /* images that runs were filled up with, whose results are nothing */
-    uint64_t reserved[3]; /* 0 */
+    uint64_t whole;       /* batches that were one launch from frames to mattes (SAC_SEGMENT_VR) */
+    uint64_t reserved[2]; /* 0 */
 };
 
 /* Load and memory of the whole GPU during the run, other programs included, as read from NVML. */

@@ -155,11 +155,21 @@ struct sac_device_ops {
     sac_result (*graph_launch)(struct sac_device *dev, struct sac_device_stream *stream,
                                struct sac_device_graph *graph);
     void (*graph_destroy)(struct sac_device *dev, struct sac_device_graph **graph);
+    /* Between begin and end what the calling thread queues on the stream is gathered, and end
+     * launches it as one: *graph, NULL at first, is made of it, and launched with other parameters
+     * where the same comes again. What the stream has to wait for it waits for before all of it.
+     * Events are recorded behind all of it, timed ones where they stand; who waits for one waits
+     * for the end too. Work that cannot be gathered (a copy, some kernels) comes in its order, but
+     * then all is queued one by one, as it is with `graph` NULL; *one: it was one launch. One
+     * stream at a time. NULL: the device cannot. */
+    void (*gather_begin)(struct sac_device *dev, struct sac_device_stream *stream);
+    sac_result (*gather_end)(struct sac_device *dev, struct sac_device_stream *stream,
+                             struct sac_device_graph **graph, bool *one);
 };
 
 /* What a plug-in exports as sac_device_plugin_v1(). Sizes and number tell builds apart that would
  * misread each other's structs. */
-enum { SAC_DEVICE_ABI = 6 };
+enum { SAC_DEVICE_ABI = 7 };
 struct sac_device_plugin {
     uint32_t                     abi;
     uint32_t                     struct_size, device_size, ops_size, vision_size, frame_size;
@@ -216,8 +226,9 @@ enum sac_memory_use {
 
 /* What a device can do without, to measure what it is worth (without.c). */
 enum sac_device_without {
-    SAC_WITHOUT_POOL = 1,       /* no buffer is kept: what came back is freed before one is taken */
-    SAC_WITHOUT_PAGE_LOCKED = 2 /* what crosses to the device and back lies in any host memory */
+    SAC_WITHOUT_POOL = 1, /* no buffer is kept: what came back is freed before one is taken */
+    SAC_WITHOUT_PAGE_LOCKED = 2, /* what crosses to the device and back lies in any host memory */
+    SAC_WITHOUT_GATHERING = 4    /* what could be one launch is queued one by one */
 };
 
 struct sac_device {

@@ -10,6 +10,7 @@ static const struct {
 } rows[] = {
     {"buffer-pool", SAC_WITHOUT_POOL},
     {"page-locked", SAC_WITHOUT_PAGE_LOCKED},
+    {"one-launch", SAC_WITHOUT_GATHERING},
 };
 
 const char *sac_device_without_name(int i)

@@ -202,6 +202,8 @@ void sac_buckets_finish(struct sac_buckets *b)
     release_all(b);
     if (b->anchor)
         b->dev->ops->event_destroy(&b->anchor);
+    if (b->graphs)
+        b->dev->ops->graph_destroy(b->dev, &b->graphs);
     if (b->dev && is_split(b)) {
         b->dev->ops->stream_destroy(&b->before);
         b->dev->ops->stream_destroy(&b->behind);
@@ -209,6 +211,44 @@ void sac_buckets_finish(struct sac_buckets *b)
     if (b->stream)
         b->dev->ops->stream_destroy(&b->stream);
     *b = (struct sac_buckets){0};
+}
+
+/* ---- batches of one launch ---- */
+
+sac_result sac_buckets_unite(struct sac_buckets *b, atomic_uint_fast64_t *united)
+{
+    const struct sac_device_ops *ops = b->dev->ops;
+    if (!ops->gather_begin || (b->dev->without & SAC_WITHOUT_GATHERING))
+        return SAC_OK;
+    sac_result res = sac_buckets_wait(b);
+    release_all(b);
+    if (is_split(b)) {
+        ops->stream_destroy(&b->before);
+        ops->stream_destroy(&b->behind);
+    }
+    b->before = b->behind = b->stream;
+    b->paired = false;
+    b->unites = true;
+    b->united = united;
+    return res;
+}
+
+void sac_buckets_unite_begin(struct sac_buckets *b)
+{
+    if (b->unites)
+        b->dev->ops->gather_begin(b->dev, b->stream);
+}
+
+sac_result sac_buckets_unite_end(struct sac_buckets *b, sac_result res)
+{
+    bool one = false;
+    if (!b->unites)
+        return res;
+    sac_result ended =
+        b->dev->ops->gather_end(b->dev, b->stream, res == SAC_OK ? &b->graphs : NULL, &one);
+    if (one && b->united)
+        atomic_fetch_add(b->united, 1);
+    return res == SAC_OK ? ended : res;
 }
 
 sac_result sac_buckets_pad(struct sac_buckets *b, enum sac_batch_padding padding,

@@ -67,11 +67,14 @@ struct sac_buckets {
     enum sac_batch_padding    padding;
     atomic_uint_fast64_t     *padded; /* counts images that runs are filled up with; NULL: nobody
                                          asks */
-    int               count;
-    struct sac_bucket list[SAC_BUCKETS_MAX]; /* from the smallest */
-    struct sac_finite finite;
-    bool              paired; /* each has a twin, and the two take turns */
-    struct sac_bucket twins[SAC_BUCKETS_MAX];
+    int                      count;
+    struct sac_bucket        list[SAC_BUCKETS_MAX]; /* from the smallest */
+    struct sac_finite        finite;
+    bool                     paired; /* each has a twin, and the two take turns */
+    struct sac_bucket        twins[SAC_BUCKETS_MAX];
+    bool                     unites; /* batches are one launch */
+    struct sac_device_graph *graphs; /* of these, */
+    atomic_uint_fast64_t    *united; /* counted here; NULL: nobody asks */
 };
 
 /* feed: NULL where the pixels are all. batch_max: images of one run. owner lives as long; the
@@ -84,6 +87,14 @@ sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *m
  * beside the making of the next one's input. These have streams of their own, and each size has two
  * buckets. Without effect on a device whose work is done when it is queued. */
 sac_result sac_buckets_split(struct sac_buckets *b);
+/* Before the first run that counts, and instead: what a batch queues between unite_begin and
+ * unite_end, on the one stream that it then has, is one launch. For batches that are to be done
+ * soon rather than many. united: NULL, or counts them. Without effect on a device that cannot. */
+sac_result sac_buckets_unite(struct sac_buckets *b, atomic_uint_fast64_t *united);
+/* Around all of a batch but what crosses to the host. end: also after a fault, res; returns that,
+ * or one of its own. */
+void       sac_buckets_unite_begin(struct sac_buckets *b);
+sac_result sac_buckets_unite_end(struct sac_buckets *b, sac_result res);
 /* Until all that is queued is done. */
 sac_result sac_buckets_wait(struct sac_buckets *b);
 /* Waits for queued work. Accepts a zeroed struct. */

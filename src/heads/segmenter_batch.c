@@ -455,6 +455,16 @@ static sac_result take_asks(struct sac_segmenter *seg, struct sac_segmenter_slot
     return SAC_OK;
 }
 
+static sac_result queue_batch(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
+{
+    sac_result res = sac_segmenter_queue_looks(seg, slot);
+    for (int i = 0; i < slot->batch.part_count && res == SAC_OK; i++)
+        res = queue_part(seg, slot, &slot->batch.parts[i]);
+    if (res == SAC_OK && slot->queued < slot->images) /* all are kept */
+        res = queue_mattes(seg, slot, NULL);
+    return res;
+}
+
 sac_result sac_segmenter_begin(struct sac_segmenter *seg, int index,
                                const struct sac_segmenter_ask *asks, int n)
 {
@@ -463,12 +473,10 @@ sac_result sac_segmenter_begin(struct sac_segmenter *seg, int index,
     if (res != SAC_OK)
         return res;
     res = reserve_summaries(seg, slot);
+    sac_buckets_unite_begin(&seg->buckets);
     if (res == SAC_OK)
-        res = sac_segmenter_queue_looks(seg, slot);
-    for (int i = 0; i < slot->batch.part_count && res == SAC_OK; i++)
-        res = queue_part(seg, slot, &slot->batch.parts[i]);
-    if (res == SAC_OK && slot->queued < slot->images) /* all are kept */
-        res = queue_mattes(seg, slot, NULL);
+        res = queue_batch(seg, slot);
+    res = sac_buckets_unite_end(&seg->buckets, res);
     if (res == SAC_OK)
         res = fetch_summaries(seg, slot);
     res = sac_batch_queued(&seg->buckets, &slot->batch, res);

@@ -120,6 +120,10 @@ static const struct sac_figure batch_rows[] = {
            MEANS("images that runs were filled up with (--batch-padding)"),
            SHOWN(DETAILS, "padded", "image that a run was filled up with",
                  "images that runs were filled up with")),
+    FIGURE(COUNT, "whole", whole, ADD,
+           MEANS("batches that were one launch from frames to mattes (--mode vr)"),
+           SHOWN(DETAILS, "one launch", "batch from frames to mattes",
+                 "batches from frames to mattes")),
     COMPUTED("fill", fill_of, MEANS("mean / max")),
 };
 static const struct sac_figures batch = {FIGURES("batches", batch_rows), .is_known = is_batched};

@@ -30,7 +30,7 @@ struct sac_books {
     atomic_uint_fast64_t still;                               /* the finishing thread */
     atomic_uint_fast64_t batches, batch_frames, batches_full; /* the inference thread */
     atomic_uint_fast64_t regions, region_millionths;          /* the same */
-    atomic_uint_fast64_t small, large, padded;                /* the same */
+    atomic_uint_fast64_t small, large, padded, united;        /* the same */
     atomic_uint_fast64_t scales, looks;                       /* the same */
 };
 

@@ -111,6 +111,7 @@ static void add_batches(struct sac_job *job, struct sac_batch_stats *out)
     out->frames = atomic_load(&job->books->batch_frames);
     out->full = atomic_load(&job->books->batches_full);
     out->padded = atomic_load(&job->books->padded);
+    out->whole = atomic_load(&job->books->united);
     out->max = job->run->task->begin ? sac_inference_batch_most(job->inference) : 0;
 }
 

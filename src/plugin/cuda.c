@@ -90,6 +90,8 @@ static const struct sac_device_ops cuda_ops = {
     .capture_part = cuda_capture_part,
     .capture_end = cuda_capture_end,
     .graph_launch = cuda_graph_launch,
+    .gather_begin = cuda_gather_begin,
+    .gather_end = cuda_gather_end,
     .graph_destroy = cuda_graph_destroy,
 };
 

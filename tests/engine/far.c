@@ -123,12 +123,18 @@ struct sac_device_stream {
     struct far_part   *parts; /* of what is captured */
     size_t             part_count, part_cap;
     struct line       *line;
+    bool               gathering; /* `captured` is launched as one, behind it: */
+    struct sac_event **behind;
+    size_t             behind_count, behind_cap;
+    int                graphs; /* among it */
 };
 struct sac_event {
-    struct line *line; /* NULL: never recorded */
-    size_t       after;
-    int          looks; /* at one that is not reached: the device gets there while others work */
-    int64_t      at_ns; /* when the stream came to it, as do_event counts */
+    bool                      timed;
+    struct sac_device_stream *gathered; /* recorded with what is gathered there */
+    struct line              *line;     /* NULL: never recorded */
+    size_t                    after;
+    int     looks; /* at one that is not reached: the device gets there while others work */
+    int64_t at_ns; /* when the stream came to it, as do_event counts */
 };
 /* Work number `first` and what follows, up to the next part's, after other parts. */
 struct far_part {
@@ -137,10 +143,11 @@ struct far_part {
     bool   done;
 };
 struct sac_device_graph {
-    struct far_work *work;
-    size_t           count;
-    struct far_part *parts; /* NULL: all in its order */
-    size_t           part_count;
+    struct far_work         *work;
+    size_t                   count;
+    struct far_part         *parts; /* NULL: all in its order */
+    size_t                   part_count;
+    struct sac_device_graph *next; /* of what is gathered: for another number of pieces */
 };
 
 enum { LINES_MAX = 1 << 16 };
@@ -155,7 +162,7 @@ static struct line *line_of(struct sac_device_stream *stream)
 static void queue(struct sac_device_stream *stream, const struct far_work *w)
 {
     enter();
-    const bool        captures = stream && stream->capturing;
+    const bool        captures = stream && (stream->capturing || stream->gathering);
     struct line      *line = line_of(stream);
     struct far_work **items = captures ? &stream->captured : &line->work;
     size_t           *count = captures ? &stream->count : &line->count;
@@ -192,6 +199,89 @@ static void run_all(void)
     leave();
 }
 
+/* ---- what is gathered ---- */
+
+static void do_event(struct far_work *w);
+
+static void record(struct sac_event *event, struct sac_device_stream *stream)
+{
+    if (!event->gathered || !event->timed)
+        queue(stream, &(struct far_work){.run = do_event, .state = event});
+    event->gathered = NULL;
+    event->line = line_of(stream);
+    event->after = event->line->count;
+    event->looks = 0;
+}
+
+/* The rest comes one by one. */
+static void queue_gathered(struct sac_device_stream *stream)
+{
+    const size_t count = stream->count;
+    stream->gathering = false;
+    stream->count = 0;
+    for (size_t i = 0; i < count; i++)
+        queue(stream, &stream->captured[i]);
+    for (size_t i = 0; i < stream->behind_count; i++)
+        record(stream->behind[i], stream);
+    stream->behind_count = 0;
+}
+
+static void part(struct sac_device_stream *stream)
+{
+    enter();
+    if (stream && stream->gathering) {
+        far_counts.launches += stream->graphs;
+        queue_gathered(stream);
+    }
+    leave();
+}
+
+static void gather_event(struct sac_device_stream *stream, struct sac_event *event)
+{
+    if (event->gathered)
+        return;
+    assert_true(sac_grow((void **)&stream->behind, &stream->behind_cap, stream->behind_count + 1,
+                         sizeof(*stream->behind)));
+    stream->behind[stream->behind_count++] = event;
+    event->gathered = stream;
+    if (event->timed)
+        queue(stream, &(struct far_work){.run = do_event, .state = event});
+}
+
+static void far_gather_begin(struct sac_device *dev, struct sac_device_stream *stream)
+{
+    (void)dev;
+    enter();
+    stream->gathering = true;
+    stream->count = 0;
+    stream->graphs = 0;
+    leave();
+}
+
+static sac_result far_gather_end(struct sac_device *dev, struct sac_device_stream *stream,
+                                 struct sac_device_graph **graph, bool *one)
+{
+    (void)dev;
+    enter();
+    *one = stream->gathering && graph && stream->count > 0;
+    struct sac_device_graph *g = *one ? *graph : NULL;
+    while (g && g->count != stream->count)
+        g = g->next;
+    if (*one && !g) {
+        g = sac_new(struct sac_device_graph);
+        *g = (struct sac_device_graph){.count = stream->count, .next = *graph};
+        *graph = g;
+        far_counts.united_made++;
+    }
+    if (*one)
+        queue_gathered(stream);
+    far_counts.united += *one;
+    far_counts.launches += *one;
+    part(stream);
+    leave();
+    return SAC_OK;
+}
+
 static void do_wait(struct far_work *w)
 {
     run_until(w->line, w->bytes);
@@ -200,8 +290,14 @@ static void do_wait(struct far_work *w)
 /* What is queued on the stream from now on begins after the first `end` of the line. */
 static void queue_wait(struct sac_device_stream *stream, struct line *line, size_t end)
 {
-    if (line && line != line_of(stream))
-        queue(stream, &(struct far_work){.run = do_wait, .line = line, .bytes = end});
+    const bool gathering = stream && stream->gathering;
+    if (!line || line == line_of(stream))
+        return;
+    if (gathering) /* it waits before all of that */
+        stream->gathering = false;
+    queue(stream, &(struct far_work){.run = do_wait, .line = line, .bytes = end});
+    if (gathering)
+        stream->gathering = true;
 }
 
 static sac_result far_stream_create(struct sac_device *dev, struct sac_device_stream **out)
@@ -223,6 +319,7 @@ static void far_stream_destroy(struct sac_device_stream **stream)
     sac_free(line->work);
     *line = (struct line){.count = line->count, .cap = line->count, .done = line->done};
     leave();
+    sac_free((*stream)->behind);
     sac_free((*stream)->captured);
     sac_free(*stream);
     *stream = NULL;
@@ -231,6 +328,7 @@ static void far_stream_destroy(struct sac_device_stream **stream)
 static sac_result far_stream_wait(struct sac_device_stream *stream)
 {
     assert_false(stream && stream->capturing);
+    part(stream);
     run_line(line_of(stream));
     return SAC_OK;
 }
@@ -239,6 +337,7 @@ static sac_result far_stream_after(struct sac_device *dev, struct sac_device_str
                                    struct sac_device_stream *other)
 {
     (void)dev;
+    part(other);
     enter();
     queue_wait(stream, line_of(other), line_of(other)->count);
     leave();
@@ -247,13 +346,15 @@ static sac_result far_stream_after(struct sac_device *dev, struct sac_device_str
 
 static sac_result far_event_create(struct sac_device *dev, bool timed, struct sac_event **out)
 {
-    (void)dev, (void)timed;
+    (void)dev;
     *out = sac_new(struct sac_event);
+    (*out)->timed = timed;
     return SAC_OK;
 }
 
 static void far_event_destroy(struct sac_event **event)
 {
+    part((*event)->gathered);
     run_all(); /* what is queued may still come to it */
     sac_free(*event);
     *event = NULL;
@@ -269,10 +370,10 @@ static void do_event(struct far_work *w)
 static sac_result far_event_record(struct sac_event *event, struct sac_device_stream *stream)
 {
     enter();
-    queue(stream, &(struct far_work){.run = do_event, .state = event});
-    event->line = line_of(stream);
-    event->after = event->line->count;
-    event->looks = 0;
+    if (stream && stream->gathering)
+        gather_event(stream, event);
+    else
+        record(event, stream);
     leave();
     return SAC_OK;
 }
@@ -285,6 +386,7 @@ static sac_result far_event_elapsed(struct sac_event *begin, struct sac_event *e
 
 static sac_result far_event_wait(struct sac_event *event)
 {
+    part(event->gathered);
     enter();
     if (event->line)
         run_until(event->line, event->after);
@@ -295,8 +397,8 @@ static sac_result far_event_wait(struct sac_event *event)
 static bool far_event_reached(struct sac_event *event)
 {
     enter();
-    bool reached = !event->line || event->line->done >= event->after;
-    if (!reached && far_counts.goes_on && ++event->looks > 3)
+    bool reached = !event->gathered && (!event->line || event->line->done >= event->after);
+    if (!reached && !event->gathered && far_counts.goes_on && ++event->looks > 3)
         far_event_wait(event);
     leave();
     return reached;
@@ -306,6 +408,9 @@ static sac_result far_stream_wait_event(struct sac_device *dev, struct sac_devic
                                         struct sac_event *event)
 {
     (void)dev;
+    if (event->gathered == stream && stream)
+        return SAC_OK;
+    part(event->gathered);
     enter();
     queue_wait(stream, event->line, event->after);
     leave();
@@ -327,6 +432,7 @@ static sac_result far_copy(struct sac_device *dev, struct sac_device_stream *str
     assert_false(stream && stream->capturing && kind != SAC_COPY_ON_DEVICE);
     assert_true(is_far(dst) == (kind != SAC_COPY_DEVICE_TO_HOST));
     assert_true(is_far(src) == (kind != SAC_COPY_HOST_TO_DEVICE));
+    part(stream);
     queue(stream, &(struct far_work){.run = do_copy, .dst = dst, .src = src, .bytes = bytes});
     /* Downloads hurry: what should have been waited for then still has the memory's old bytes. */
     if (!stream || (far_counts.goes_on && kind == SAC_COPY_DEVICE_TO_HOST))
@@ -346,6 +452,7 @@ static sac_result far_relayout(struct sac_device *dev, struct sac_device_stream 
                                int from)
 {
     (void)dev;
+    part(stream);
     queue(stream, &(struct far_work){
                       .run = do_relayout, .dst = dst, .src = src, .o = *o, .to = to, .from = from});
     return SAC_OK;
@@ -446,7 +553,10 @@ static sac_result far_graph_launch(struct sac_device *dev, struct sac_device_str
         queue_parts(stream, g);
     for (size_t i = 0; i < g->count && !g->parts; i++)
         queue(stream, &g->work[i]);
-    far_counts.launches++;
+    if (stream && stream->gathering)
+        stream->graphs++;
+    else
+        far_counts.launches++;
     return SAC_OK;
 }
 
@@ -454,12 +564,15 @@ static void far_graph_destroy(struct sac_device *dev, struct sac_device_graph **
 {
     (void)dev;
     run_all(); /* a real one waits for its last launch too */
-    for (size_t i = 0; i < (*g)->part_count; i++)
-        sac_free((*g)->parts[i].after);
-    sac_free((*g)->parts);
-    sac_free((*g)->work);
-    sac_free(*g);
-    *g = NULL;
+    while (*g) {
+        struct sac_device_graph *one = *g;
+        *g = one->next;
+        for (size_t i = 0; i < one->part_count; i++)
+            sac_free(one->parts[i].after);
+        sac_free(one->parts);
+        sac_free(one->work);
+        sac_free(one);
+    }
 }
 
 /* ---- kernels ---- */
@@ -693,6 +806,7 @@ static sac_result far_run(struct sac_device *dev, void *state, void *const *in, 
     struct far_work   w = {.run = do_kernel, .state = state};
     (void)dev;
     near(scratch);
+    part(stream);
     for (int i = 0; i < s->call.in_count; i++) {
         w.in[i] = in[i];
         assert_true(!s->constant[i] || !in[i]);
@@ -742,6 +856,7 @@ void far_queue(struct sac_device_stream *stream, far_run_fn *run, const void *st
                            .in_count = in_count,
                            .out_count = out_count,
                            .scratch = scratch};
+    part(stream);
     memcpy(c->in, in, (size_t)in_count * sizeof *in);
     memcpy(c->out, out, (size_t)out_count * sizeof *out);
     calls = c;
@@ -870,7 +985,9 @@ static struct sac_device_ops ops = {.name = "far",
                                     .capture_part = far_capture_part,
                                     .capture_end = far_capture_end,
                                     .graph_launch = far_graph_launch,
-                                    .graph_destroy = far_graph_destroy};
+                                    .graph_destroy = far_graph_destroy,
+                                    .gather_begin = far_gather_begin,
+                                    .gather_end = far_gather_end};
 
 const struct sac_device_ops *far_ops(const struct sac_vision_ops *pictures)
 {

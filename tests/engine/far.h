@@ -17,6 +17,8 @@ struct far_counts {
     int         lent;             /* or with one that was made for other shapes */
     int         foreseen; /* of those prepared: told of before the first, and as they came then */
     int         taken;    /* constants that kernels took */
+    int         united;   /* of the launches: those of what was gathered; graphs made for them */
+    int         united_made;
     bool        capture_fails; /* in: the next captures do */
     bool        full;          /* in: it has no memory left */
     bool        goes_on;       /* in: it also works while it is only asked how far it is */

@@ -498,6 +498,7 @@ static void composites_stay_on_the_gpu(void **state)
     params.job.device_params.zero_copy_strict = decodes;
     const struct sac_pipeline_stats stats = run(&params);
     assert_int_equal(count, FRAMES);
+    assert_int_equal(stats.batch.whole, FRAMES);
     check_ledger(&stats, (struct asked){0}, FRAMES, "composites");
 }
 

@@ -6,6 +6,8 @@
 #ifndef SAC_DEVICE_CUDA_COMMON_H
 #define SAC_DEVICE_CUDA_COMMON_H
 
+#include <stdatomic.h>
+
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -13,12 +15,30 @@
 #include "device/device.h"
 
 struct sac_device_stream {
+    struct sac_device  *dev;
+    cudaStream_t        handle;
+    cudaEvent_t         reached; /* recorded when another stream is to wait for this one */
+    struct cuda_parts  *parts;   /* of the capture under way; NULL: it has none */
+    struct cuda_gather *gather;  /* what is to be one launch; NULL: nothing was so far */
+    pthread_mutex_t     lock;    /* guards the rest */
+    struct sac_buffer  *scratch; /* between the kernels of one operation; NULL: none yet */
+};
+
+struct sac_event {
     struct sac_device *dev;
-    cudaStream_t       handle;
-    cudaEvent_t        reached; /* recorded when another stream is to wait for this one */
-    struct cuda_parts *parts;   /* of the capture under way; NULL: it has none */
-    pthread_mutex_t    lock;    /* guards the rest */
-    struct sac_buffer *scratch; /* between the kernels of one operation; NULL: none yet */
+    cudaEvent_t        handle;
+    bool               timed;
+    /* It is recorded when what is gathered there is launched; NULL: it is not waiting for that. */
+    _Atomic(struct sac_device_stream *) gathered;
+};
+
+/* Work captured, or gathered, and launched as one. */
+struct sac_device_graph {
+    uint64_t                 id; /* no two have the same */
+    cudaGraph_t              graph;
+    cudaGraphExec_t          exec;
+    struct cuda_pieces      *pieces; /* that it was gathered from */
+    struct sac_device_graph *next;   /* for other pieces */
 };
 
 /* A list for a kernel that is too long for its parameters: written in pinned memory, copied behind
@@ -70,9 +90,36 @@ static inline struct sac_device_stream *cuda_own_stream(struct sac_device       
     return stream ? stream : &state->stream;
 }
 
-static inline cudaStream_t cuda_stream_of(struct sac_device *dev, struct sac_device_stream *stream)
+/* gather.c. What this thread has gathered on the stream, if so, is queued one by one, and so is
+ * what follows. */
+void cuda_gather_part(struct sac_device_stream *stream);
+void cuda_gather_part_all(void);
+/* false: nothing is gathered on the stream; queue it there. */
+bool cuda_gather_graph(const struct sac_device_stream *stream, struct sac_device_graph *graph);
+bool cuda_gather_event(const struct sac_device_stream *stream, struct sac_event *event);
+/* Whether this thread gathers on the stream and the event is recorded behind that. */
+bool cuda_gather_has(const struct sac_device_stream *stream, const struct sac_event *event);
+/* Before it is waited for: it has been recorded then. */
+void       cuda_gather_settle(struct sac_event *event);
+void       cuda_gather_finish(struct sac_device_stream *stream);
+void       cuda_pieces_free(struct cuda_pieces **pieces);
+void       cuda_gather_begin(struct sac_device *dev, struct sac_device_stream *stream);
+sac_result cuda_gather_end(struct sac_device *dev, struct sac_device_stream *stream,
+                           struct sac_device_graph **graph, bool *one);
+
+/* For what CUDA_LAUNCH queues alone. */
+static inline cudaStream_t cuda_gathering_of(struct sac_device        *dev,
+                                             struct sac_device_stream *stream)
 {
     return cuda_own_stream(dev, stream)->handle;
+}
+
+/* For all else. */
+static inline cudaStream_t cuda_stream_of(struct sac_device *dev, struct sac_device_stream *stream)
+{
+    struct sac_device_stream *own = cuda_own_stream(dev, stream);
+    cuda_gather_part(own);
+    return own->handle;
 }
 
 /* Scratch of a stream, for the operation that is queued next. No other thread queues on the stream
@@ -150,6 +197,7 @@ sac_result cuda_capture_end(struct sac_device *dev, struct sac_device_stream *st
                             struct sac_device_graph **out);
 sac_result cuda_graph_launch(struct sac_device *dev, struct sac_device_stream *stream,
                              struct sac_device_graph *graph);
-void       cuda_graph_destroy(struct sac_device *dev, struct sac_device_graph **graph);
+void       cuda_graph_destroy(struct sac_device *dev, struct sac_device_graph **graph); /* a list */
+struct sac_device_graph *cuda_graph_new(void);
 
 #endif

@@ -2,17 +2,13 @@
 /* Points in the work of a stream: to wait for, and to measure between. */
 #include "device/cuda/common.h"
 
-struct sac_event {
-    struct sac_device *dev;
-    cudaEvent_t        handle;
-};
-
 sac_result cuda_event_create(struct sac_device *dev, bool timed, struct sac_event **out)
 {
     struct sac_event *event = sac_new(struct sac_event);
     if (!event)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for an event", dev->name);
     event->dev = dev;
+    event->timed = timed;
     /* A thread that waits sleeps: the default spins. */
     const unsigned flags = cudaEventBlockingSync | (timed ? 0 : cudaEventDisableTiming);
     sac_result res = CUDA_CALL(dev, cudaEventCreateWithFlags(&event->handle, flags), "an event");
@@ -29,6 +25,7 @@ void cuda_event_destroy(struct sac_event **event_at)
     if (!event)
         return;
     *event_at = NULL;
+    cuda_gather_settle(event);
     if (cuda_enter(event->dev) == SAC_OK) {
         cudaEventDestroy(event->handle);
         cuda_leave();
@@ -51,19 +48,26 @@ static cudaError_t record(cudaEvent_t event, cudaStream_t stream)
 
 sac_result cuda_event_record(struct sac_event *event, struct sac_device_stream *stream)
 {
-    return CUDA_CALL(event->dev, record(event->handle, cuda_stream_of(event->dev, stream)),
-                     "an event");
+    struct sac_device_stream *own = cuda_own_stream(event->dev, stream);
+    if (cuda_gather_event(own, event))
+        return SAC_OK;
+    return CUDA_CALL(event->dev, record(event->handle, own->handle), "an event");
 }
 
 sac_result cuda_event_wait(struct sac_event *event)
 {
+    cuda_gather_settle(event);
     return CUDA_CALL(event->dev, cudaEventSynchronize(event->handle), "queued work");
 }
 
 sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_device_stream *stream,
                                   struct sac_event *event)
 {
-    return CUDA_CALL(dev, cudaStreamWaitEvent(cuda_stream_of(dev, stream), event->handle, 0),
+    struct sac_device_stream *own = cuda_own_stream(dev, stream);
+    if (cuda_gather_has(own, event))
+        return SAC_OK; /* what is queued there runs in order */
+    cuda_gather_settle(event);
+    return CUDA_CALL(dev, cudaStreamWaitEvent(own->handle, event->handle, 0),
                      "a stream after an event");
 }
 
@@ -79,6 +83,8 @@ sac_result cuda_event_elapsed(struct sac_event *begin, struct sac_event *end, in
 
 bool cuda_event_reached(struct sac_event *event)
 {
+    if (atomic_load(&event->gathered))
+        return false;
     if (cuda_enter(event->dev) != SAC_OK)
         return true;
     const bool reached = cudaEventQuery(event->handle) != cudaErrorNotReady;

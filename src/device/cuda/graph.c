@@ -4,9 +4,14 @@
 
 #include "device/cuda/common.h"
 
-struct sac_device_graph {
-    cudaGraphExec_t exec;
-};
+struct sac_device_graph *cuda_graph_new(void)
+{
+    static atomic_uint_fast64_t last;
+    struct sac_device_graph    *g = sac_new(struct sac_device_graph);
+    if (g)
+        g->id = (uint64_t)atomic_fetch_add(&last, 1) + 1;
+    return g;
+}
 
 /* ---- parts ----
  *
@@ -141,7 +146,7 @@ static cudaError_t instantiate(cudaGraph_t graph, cudaStream_t stream, cudaGraph
 sac_result cuda_capture_end(struct sac_device *dev, struct sac_device_stream *stream,
                             struct sac_device_graph **out)
 {
-    struct sac_device_graph *g = sac_new(struct sac_device_graph);
+    struct sac_device_graph *g = cuda_graph_new();
     cudaGraph_t              graph = NULL;
     cudaStream_t             handle = cuda_stream_of(dev, stream);
     drop_parts(cuda_own_stream(dev, stream));
@@ -157,35 +162,42 @@ sac_result cuda_capture_end(struct sac_device *dev, struct sac_device_stream *st
     res = cuda_check(dev, done, "the end of a capture");
     if (res == SAC_OK && !g)
         res = SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for a graph's state", dev->name);
-    if (graph)
+    if (g)
+        g->graph = graph; /* for others that it becomes a part of */
+    else if (graph)
         cudaGraphDestroy(graph);
-    if (res != SAC_OK && g && g->exec)
-        cudaGraphExecDestroy(g->exec);
     cuda_leave();
     if (res == SAC_OK)
         *out = g;
     else
-        sac_free(g);
+        cuda_graph_destroy(dev, &g);
     return res;
 }
 
 sac_result cuda_graph_launch(struct sac_device *dev, struct sac_device_stream *stream,
                              struct sac_device_graph *graph)
 {
-    return CUDA_CALL(dev, cudaGraphLaunch(graph->exec, cuda_stream_of(dev, stream)),
-                     "a graph's launch");
+    struct sac_device_stream *own = cuda_own_stream(dev, stream);
+    if (cuda_gather_graph(own, graph))
+        return SAC_OK;
+    return CUDA_CALL(dev, cudaGraphLaunch(graph->exec, own->handle), "a graph's launch");
 }
 
 /* The driver frees a graph that still runs when it is done. */
 void cuda_graph_destroy(struct sac_device *dev, struct sac_device_graph **graph)
 {
-    struct sac_device_graph *g = graph ? *graph : NULL;
-    if (!g)
-        return;
-    *graph = NULL;
-    if (cuda_enter(dev) == SAC_OK) {
-        cudaGraphExecDestroy(g->exec);
-        cuda_leave();
+    cuda_gather_part_all(); /* it may be among what is gathered */
+    while (graph && *graph) {
+        struct sac_device_graph *g = *graph;
+        *graph = g->next;
+        if (cuda_enter(dev) == SAC_OK) {
+            if (g->exec)
+                cudaGraphExecDestroy(g->exec);
+            if (g->graph)
+                cudaGraphDestroy(g->graph);
+            cuda_leave();
+        }
+        cuda_pieces_free(&g->pieces);
+        sac_free(g);
     }
-    sac_free(g);
 }

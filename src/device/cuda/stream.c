@@ -22,6 +22,7 @@ void cuda_stream_finish(struct sac_device_stream *stream)
     if (stream->handle)
         cudaStreamSynchronize(stream->handle); /* after that its scratch and events are free */
     sac_buffer_unref(&stream->scratch);
+    cuda_gather_finish(stream);
     pthread_mutex_destroy(&stream->lock);
     if (stream->reached)
         cudaEventDestroy(stream->reached);
@@ -71,6 +72,7 @@ sac_result cuda_stream_create_patient(struct sac_device *dev, struct sac_device_
  * another thread records it anew meanwhile, this one waits a little longer. */
 cudaError_t cuda_wait(struct sac_device_stream *stream)
 {
+    cuda_gather_part(stream);
     cudaError_t res = cudaEventRecord(stream->reached, stream->handle);
     return res == cudaSuccess ? cudaEventSynchronize(stream->reached) : res;
 }
@@ -82,6 +84,7 @@ sac_result cuda_stream_wait(struct sac_device_stream *stream)
 
 static cudaError_t wait_for(cudaStream_t stream, struct sac_device_stream *before)
 {
+    cuda_gather_part(before);
     cudaError_t res = cudaEventRecord(before->reached, before->handle);
     return res == cudaSuccess ? cudaStreamWaitEvent(stream, before->reached, 0) : res;
 }
@@ -89,7 +92,8 @@ static cudaError_t wait_for(cudaStream_t stream, struct sac_device_stream *befor
 sac_result cuda_stream_after(struct sac_device *dev, struct sac_device_stream *stream,
                              struct sac_device_stream *other)
 {
-    return CUDA_CALL(dev, wait_for(cuda_stream_of(dev, stream), cuda_own_stream(dev, other)),
+    return CUDA_CALL(dev,
+                     wait_for(cuda_own_stream(dev, stream)->handle, cuda_own_stream(dev, other)),
                      "one stream after another");
 }
 
@@ -99,6 +103,7 @@ sac_result cuda_stream_after(struct sac_device *dev, struct sac_device_stream *s
 static sac_result scratch_grow(struct sac_device *dev, struct sac_device_stream *s, size_t bytes)
 {
     struct sac_buffer *larger = NULL;
+    cuda_gather_part(s); /* it may use the scratch that is given back */
     sac_result res = sac_buffer_create_own(dev, bytes, "scratch between kernels", false, &larger);
     if (res == SAC_OK && s != cuda_own_stream(dev, NULL)) /* work queued there may still use the
                                                              memory */

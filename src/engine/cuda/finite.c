@@ -5,7 +5,7 @@
 sac_result cuda_find_odd(struct sac_device *dev, struct sac_device_stream *stream,
                          const void *numbers, int64_t count, bool half, uint32_t *odd)
 {
-    return CUDA_CALL(dev,
-                     cuda_launch_find_odd(numbers, count, half, odd, cuda_stream_of(dev, stream)),
-                     "a look for what is not finite");
+    return CUDA_CALL(
+        dev, cuda_launch_find_odd(numbers, count, half, odd, cuda_gathering_of(dev, stream)),
+        "a look for what is not finite");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A look for what is not finite, as engine/model/finite.c has it. Host memory is written where
  * something is found, and only then. */
+#include "device/cuda/launch.h"
 #include "engine/cuda/finite.h"
 
 namespace
@@ -42,8 +43,8 @@ void launch(const void *numbers, int64_t count, struct odd_bits bits, uint32_t *
     const bool    fits = (uintptr_t)numbers % BYTES == 0;
     const int64_t whole = fits ? count * (int64_t)sizeof(NUMBER) / BYTES : 0;
     const int64_t blocks = ((fits ? whole : count) + THREADS) / THREADS;
-    find_odd<NUMBER><<<(unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX), THREADS, 0, stream>>>(
-        numbers, count, whole, bits, odd);
+    CUDA_LAUNCH(find_odd<NUMBER>, (unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX), THREADS,
+                stream, numbers, count, whole, bits, odd);
 }
 
 } // namespace

@@ -173,6 +173,8 @@ static sac_result warm_up(struct sac_segment_run *t, sac_segmenter *seg)
 {
     const struct sac_job *job = t->base.job;
     sac_result res = sac_buckets_pad(&seg->buckets, job->params.batch_padding, &job->books->padded);
+    if (res == SAC_OK && sac_job_is_prompt(job))
+        res = sac_buckets_unite(&seg->buckets, &job->books->united);
     if (res == SAC_OK)
         res = sac_segmenter_warm_up(seg);
     return res == SAC_OK && job->books->measures && job->dev->ops->async

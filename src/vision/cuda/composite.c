@@ -41,7 +41,7 @@ sac_result cuda_composite(struct sac_device *dev, struct sac_device_stream *stre
         res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
-    res = cuda_check(dev, cuda_launch_composite(&p, cuda_stream_of(dev, stream)), "composite");
+    res = cuda_check(dev, cuda_launch_composite(&p, cuda_gathering_of(dev, stream)), "composite");
     cuda_leave();
     return res;
 }

@@ -35,14 +35,13 @@ static sac_result convert(struct sac_device *dev, cudaStream_t stream, const sac
 sac_result cuda_convert(struct sac_device *dev, struct sac_device_stream *stream,
                         const sac_frame *src, enum sac_filter filter, sac_frame *dst)
 {
-    cudaStream_t handle = cuda_stream_of(dev, stream);
-    sac_result   res = cuda_enter(dev);
+    sac_result res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
     if (sac_is_plain_copy(src, dst))
-        res = cuda_check(dev, copy_planes(src, dst, handle), "convert");
+        res = cuda_check(dev, copy_planes(src, dst, cuda_stream_of(dev, stream)), "convert");
     else
-        res = convert(dev, handle, src, filter, dst);
+        res = convert(dev, cuda_gathering_of(dev, stream), src, filter, dst);
     cuda_leave();
     return res;
 }

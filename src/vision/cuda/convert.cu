@@ -81,12 +81,12 @@ extern "C" cudaError_t cuda_launch_convert(const struct cuda_convert_params *p, 
     const dim3 block(THREADS_X, THREADS_Y);
     const bool area = p->x.area || p->y.area;
     if (p->src.turned && area)
-        convert<area_axes, true><<<grid, block, 0, stream>>>(*p);
+        CUDA_LAUNCH((convert<area_axes, true>), grid, block, stream, *p);
     else if (p->src.turned)
-        convert<bilinear_axes, true><<<grid, block, 0, stream>>>(*p);
+        CUDA_LAUNCH((convert<bilinear_axes, true>), grid, block, stream, *p);
     else if (area)
-        convert<area_axes, false><<<grid, block, 0, stream>>>(*p);
+        CUDA_LAUNCH((convert<area_axes, false>), grid, block, stream, *p);
     else
-        convert<bilinear_axes, false><<<grid, block, 0, stream>>>(*p);
+        CUDA_LAUNCH((convert<bilinear_axes, false>), grid, block, stream, *p);
     return cudaGetLastError();
 }

@@ -29,7 +29,8 @@ sac_result cuda_facets(struct sac_device *dev, struct sac_device_stream *stream,
             p.width_max = SAC_MAX(p.width_max, p.facet[i].width);
             p.height_max = SAC_MAX(p.height_max, p.facet[i].height);
         }
-        res = cuda_check(dev, cuda_launch_facets(&p, count, cuda_stream_of(dev, stream)), "facets");
+        res = cuda_check(dev, cuda_launch_facets(&p, count, cuda_gathering_of(dev, stream)),
+                         "facets");
     }
     cuda_leave();
     return res;
@@ -45,7 +46,7 @@ sac_result cuda_facet_shares(struct sac_device *dev, struct sac_device_stream *s
     if (res != SAC_OK)
         return res;
     p.spec.value.tensor = 0;
-    res = cuda_check(dev, cuda_launch_facet_shares(&p, n, cuda_stream_of(dev, stream)),
+    res = cuda_check(dev, cuda_launch_facet_shares(&p, n, cuda_gathering_of(dev, stream)),
                      "facets' shares");
     cuda_leave();
     return res;
@@ -66,8 +67,8 @@ sac_result cuda_facet_maps(struct sac_device *dev, struct sac_device_stream *str
     sac_result                          res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
-    res =
-        cuda_check(dev, cuda_launch_facet_maps(&p, n, cuda_stream_of(dev, stream)), "facets' maps");
+    res = cuda_check(dev, cuda_launch_facet_maps(&p, n, cuda_gathering_of(dev, stream)),
+                     "facets' maps");
     cuda_leave();
     return res;
 }

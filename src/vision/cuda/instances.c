@@ -22,9 +22,10 @@ sac_result cuda_instances(struct sac_device *dev, struct sac_device_stream *stre
     sac_result res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
-    res = cuda_check(dev, cuda_launch_instances(&p, n, cuda_stream_of(dev, stream)), "instances");
+    res =
+        cuda_check(dev, cuda_launch_instances(&p, n, cuda_gathering_of(dev, stream)), "instances");
     if (res == SAC_OK && sums)
-        res = cuda_check(dev, cuda_launch_instance_sums(&p, n, cuda_stream_of(dev, stream)),
+        res = cuda_check(dev, cuda_launch_instance_sums(&p, n, cuda_gathering_of(dev, stream)),
                          "sums of instances");
     cuda_leave();
     return res;

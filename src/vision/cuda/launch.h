@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "device/cuda/launch.h"
 #include "vision/camera.h"
 #include "vision/composite.h"
 #include "vision/detect.h"
@@ -18,13 +19,6 @@
 #include "vision/paint.h"
 #include "vision/sample.h"
 #include "vision/scales.h"
-
-/* A launch of a kernel without shared memory of a size that is known only then. Tests without a GPU
- * have their own. */
-#ifndef CUDA_LAUNCH
-#define CUDA_LAUNCH(kernel, grid, block, stream, ...) \
-    kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
-#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -260,8 +260,8 @@ static sac_result run_round(struct matte_round *r, struct sac_device_stream *str
     if (res != SAC_OK)
         return res;
     lay_out(r, (uintptr_t)scratch);
-    res =
-        cuda_check(r->dev, cuda_launch_matte(&r->params, cuda_stream_of(r->dev, stream)), "mattes");
+    res = cuda_check(r->dev, cuda_launch_matte(&r->params, cuda_gathering_of(r->dev, stream)),
+                     "mattes");
     cuda_scratch_return(r->dev, stream);
     return res;
 }

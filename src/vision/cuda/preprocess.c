@@ -83,7 +83,7 @@ sac_result cuda_preprocess(struct sac_device *dev, struct sac_device_stream *str
             res = cuda_check(dev,
                              cuda_launch_preprocess(&params, crops, count,
                                                     (char *)dst + (size_t)at * image_bytes,
-                                                    cuda_stream_of(dev, stream)),
+                                                    cuda_gathering_of(dev, stream)),
                              "preprocess");
     }
     cuda_leave();

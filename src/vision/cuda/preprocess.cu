@@ -134,7 +134,8 @@ cudaError_t launch_list(const struct cuda_preprocess_params &p, const struct cud
     for (int i = 0; i < n; i++)
         list.crop[i] = crops[i];
     const dim3 grid((p.width + TILE_X - 1) / TILE_X, (p.height + TILE_Y - 1) / TILE_Y, n);
-    preprocess<T, AXES, TURNED, N><<<grid, dim3(THREADS_X, THREADS_Y), 0, stream>>>(p, list, dst);
+    CUDA_LAUNCH((preprocess<T, AXES, TURNED, N>), grid, dim3(THREADS_X, THREADS_Y), stream, p, list,
+                dst);
     return cudaGetLastError();
 }
 

@@ -22,7 +22,7 @@ sac_result cuda_scale_maps(struct sac_device *dev, struct sac_device_stream *str
             p.picture[i] = maps->pictures[at + i];
         p.shares = shares + (size_t)at * seen;
         p.out = out + (size_t)at * made;
-        res = cuda_check(dev, cuda_launch_scale_maps(&p, count, cuda_stream_of(dev, stream)),
+        res = cuda_check(dev, cuda_launch_scale_maps(&p, count, cuda_gathering_of(dev, stream)),
                          "scales' maps");
     }
     cuda_leave();

@@ -217,6 +217,11 @@ static inline int __any_sync(unsigned mask, int vote)
 {
     return __ballot_sync(mask, vote) != 0;
 }
+#else
+typedef struct dim3 {
+    unsigned x, y, z;
+} dim3;
+typedef struct emulated_graph *cudaGraph_t, *cudaGraphExec_t;
 #endif
 
 #endif

@@ -42,6 +42,11 @@ void cuda_leave(void)
 {
 }
 
+void cuda_gather_part(struct sac_device_stream *stream)
+{
+    (void)stream;
+}
+
 sac_result cuda_check(struct sac_device *dev, cudaError_t res, const char *doing)
 {
     (void)dev, (void)doing;
