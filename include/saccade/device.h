@@ -66,7 +66,8 @@ SAC_API sac_context *sac_device_context(const sac_device *dev);
  * A GPU runs queued work later, in order. Calls on frames and tensors return immediately unless
  * they say that they wait, and later calls see the results of earlier ones. Call this function
  * before your own code (a kernel on another stream) touches the memory of a tensor or frame, even
- * of a new one, and release the tensor or frame only when your code has finished with it. On the
+ * of a new one, and release the tensor or frame only when your code has finished with it; or let
+ * your stream wait and not your thread (sac_tensor_ready_on). On the
  * CPU every call finishes its work before it returns. Any thread.
  * Errors   SAC_ERR_DEVICE for a fault of the queued work; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_device_wait(sac_device *dev);

@@ -5,8 +5,8 @@
  * call, sac_session takes frames from the program. Their parts can be used alone: source.h gives
  * frames, head.h finds boxes and computes embeddings, track.h follows objects, image.h draws,
  * sink.h writes a video, eval.h scores tracks and masks. A network of your own: device.h, tensor.h
- * and model.h, with frame.h and image.h for its pixels. About a run: stats.h, timer.h, doctor.h.
- * What can fail returns a result (result.h).
+ * and model.h, with frame.h and image.h for its pixels, and dlpack.h for tensors of others. About a
+ * run: stats.h, timer.h, doctor.h. What can fail returns a result (result.h).
  *
  * A program that was built with these headers runs with later libraries of the same soname. Structs
  * that a program allocates end in `reserved`, and later fields take their place there, so sizes and
@@ -20,6 +20,7 @@
 #include <saccade/calibration.h>
 #include <saccade/context.h>
 #include <saccade/device.h>
+#include <saccade/dlpack.h>
 #include <saccade/doctor.h>
 #include <saccade/eval.h>
 #include <saccade/files.h>

@@ -66,7 +66,8 @@ typedef struct sac_tensor sac_tensor;
 SAC_API sac_result sac_tensor_create(sac_device *dev, const struct sac_tensor_desc *desc,
                                      const char *owner, sac_tensor **out);
 /* Wrap memory that is already on the device. Its contents must be complete: your own work that
- * writes them must be done. release(user) is called when the last reference is gone and the
+ * writes them must be done, unless sac_tensor_written_on or sac_tensor_written_at follows.
+ * release(user) is called when the last reference is gone and the
  * library's work with the memory is done; it may be NULL.
  * Threads  any; release may be called from any thread.
  * Errors   SAC_ERR_ARG for a bad shape or no address; SAC_ERR_MEMORY. release is not called
@@ -86,10 +87,33 @@ SAC_API const struct sac_tensor_desc *sac_tensor_describe(const sac_tensor *t);
 SAC_API void       *sac_tensor_data(const sac_tensor *t); /* device address; see sac_device_wait */
 SAC_API sac_device *sac_tensor_device(const sac_tensor *t);
 
+/* ---- streams of your own ----
+ *
+ * A GPU's work is queued, and so may yours be, on a stream of yours: a CUstream or cudaStream_t, in
+ * the GPU's primary context; NULL is CUDA's (legacy) default stream. These calls put your work and
+ * the library's in order on the GPU itself: no thread waits. Your stream must not be in the middle
+ * of a capture. On the CPU, where all work is done when a call returns, they do nothing.
+ * Any thread. Errors   SAC_ERR_DEVICE, SAC_ERR_MEMORY. */
+
+/* What you have queued on the stream by now writes the tensor: the library's work with it, and what
+ * else is queued on the device from now on, begins after that. Memory that was wrapped is from now
+ * on returned to its owner on this stream, too: when the last reference is gone, the stream waits
+ * for the library's work with it, and release is called without a wait of the host's. The stream
+ * must exist until then. */
+SAC_API sac_result sac_tensor_written_on(sac_tensor *t, void *stream);
+/* The same for work that ends with an event of yours (a CUevent or cudaEvent_t), which must have
+ * been recorded; it may be destroyed at once. */
+SAC_API sac_result sac_tensor_written_at(sac_tensor *t, void *event);
+/* What you queue on the stream from now on may read the tensor, or write it: the stream waits for
+ * the library's work on it so far. Once the tensor is released, its memory is used again only when
+ * what was queued on the stream by then is done. The stream must exist until then. */
+SAC_API sac_result sac_tensor_ready_on(sac_tensor *t, void *stream);
+
 /* Copy the whole tensor from or to host memory of sac_tensor_desc_bytes; done on return. Counted as
  * tensor-user, so it fails in strict mode; a device in host memory transfers nothing, so there it
  * is not counted and does not fail.
- * Errors   SAC_ERR_COPY in strict mode, SAC_ERR_DEVICE. */
+ * Errors   SAC_ERR_COPY in strict mode, SAC_ERR_DEVICE; SAC_ERR_ARG for an upload into memory that
+ *          may only be read (a frame's plane; what DLPack says so of). */
 SAC_API sac_result sac_tensor_upload(sac_tensor *t, const void *src);
 SAC_API sac_result sac_tensor_download(const sac_tensor *t, void *dst);
 

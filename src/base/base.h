@@ -70,6 +70,11 @@ sac_result sac_fail_prefix(sac_context *ctx, sac_result res, const char *fmt, ..
 /* Forget this thread's sentence, after a fault that the caller has handled. */
 void sac_error_clear(sac_context *ctx);
 
+/* For what the program may keep longer than the context: it stays until the last release. Any
+ * thread. */
+sac_context *sac_context_hold(sac_context *ctx);
+void         sac_context_release(sac_context *ctx);
+
 /* 1, 2, 3, ...: the ids of tracks, so that those of different streams never meet. Any thread. */
 int64_t sac_context_next_track_id(sac_context *ctx);
 

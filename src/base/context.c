@@ -20,6 +20,7 @@ static struct own_sentence *own_sentence(void)
 }
 
 struct sac_context {
+    sac_refcount              refs; /* its owner's, and of what others may keep longer */
     struct sac_context_params params;
     /* Of the library that created the context: a plug-in has a copy of this file, with its own
      * thread-local sentence that is never read. */
@@ -27,7 +28,8 @@ struct sac_context {
     atomic_int          level;
     atomic_int_fast64_t track_ids; /* handed out so far */
     uint64_t            serial;    /* tells contexts apart that reuse an address */
-    pthread_mutex_t     lock;      /* guards latest and calls of log_fn */
+    pthread_mutex_t     lock;      /* guards the rest, and calls of log_fn */
+    bool                ended;     /* destroyed by its owner: nothing is logged any more */
     char                latest[SENTENCE_MAX];
 };
 
@@ -50,17 +52,36 @@ sac_result sac_context_create(const struct sac_context_params *params, sac_conte
     atomic_init(&ctx->level, (int)ctx->params.log_level);
     atomic_init(&ctx->track_ids, 0);
     pthread_mutex_init(&ctx->lock, NULL);
+    sac_refcount_init(&ctx->refs);
     *out = ctx;
     return SAC_OK;
 }
 
-void sac_context_destroy(sac_context **ctx)
+sac_context *sac_context_hold(sac_context *ctx)
 {
-    if (!ctx || !*ctx)
+    sac_refcount_inc(&ctx->refs);
+    return ctx;
+}
+
+void sac_context_release(sac_context *ctx)
+{
+    if (!sac_refcount_dec(&ctx->refs))
         return;
-    pthread_mutex_destroy(&(*ctx)->lock);
-    sac_free(*ctx);
-    *ctx = NULL;
+    pthread_mutex_destroy(&ctx->lock);
+    sac_free(ctx);
+}
+
+void sac_context_destroy(sac_context **ctx_at)
+{
+    sac_context *ctx = ctx_at ? *ctx_at : NULL;
+    if (!ctx)
+        return;
+    *ctx_at = NULL;
+    atomic_store(&ctx->level, SAC_LOG_SILENT);
+    pthread_mutex_lock(&ctx->lock); /* what is behind the callback may be gone when this returns */
+    ctx->ended = true;
+    pthread_mutex_unlock(&ctx->lock);
+    sac_context_release(ctx);
 }
 
 size_t sac_context_last_error(const sac_context *ctx, char *buf, size_t size)
@@ -117,7 +138,8 @@ static void write_sentence(char *out, size_t size, const char *fmt, va_list ap)
 static void emit(sac_context *ctx, enum sac_log_level level, const char *message)
 {
     pthread_mutex_lock(&ctx->lock);
-    ctx->params.log_fn(ctx->params.log_user, level, message);
+    if (!ctx->ended)
+        ctx->params.log_fn(ctx->params.log_user, level, message);
     pthread_mutex_unlock(&ctx->lock);
 }
 

@@ -54,6 +54,10 @@ struct sac_device_ops {
     int detect_cells_max; /* of a detector's head; 0: any number */
     int warm_runs;        /* of a size until it is as fast as it gets; 0: its first run is */
     int tensor_align;     /* of what networks read and write, in bytes; 0: any */
+    /* DLPack's number for its memory, and a bit for each number whose memory it uses as its own
+     * (dlpack.h); 0: none. */
+    int      dlpack_type;
+    uint32_t dlpack_types;
     int pictures_lent; /* of its decoder's pictures this many may be in the stages, as the decoder
                           predicts from the others; 0: any number */
     bool               measures_kernels; /* which are then kept in plan files */
@@ -105,6 +109,15 @@ struct sac_device_ops {
     sac_result (*event_elapsed)(struct sac_event *begin, struct sac_event *end, int64_t *ns);
     /* Does not wait. True after a fault, as no work is in progress any more. */
     bool (*event_reached)(struct sac_event *event);
+
+    /* Streams and events of the program that calls us, as the device's own programming interface
+     * has them: a cudaStream_t (NULL: its default stream) and a cudaEvent_t. A borrowed stream is
+     * one for the entries above; stream_destroy forgets it, and leaves the handle alone. NULL,
+     * both: the caller's work is done when it calls us. */
+    sac_result (*stream_borrow)(struct sac_device *dev, void *handle,
+                                struct sac_device_stream **out);
+    sac_result (*stream_wait_handle)(struct sac_device *dev, struct sac_device_stream *stream,
+                                     void *event);
 
     /* Before close: release the device's own buffers, as the pool is destroyed next. NULL: it has
      * none. */
@@ -257,9 +270,11 @@ struct sac_device {
     struct {
         atomic_uint_fast64_t calls, bytes;
     } ledger[SAC_COPY_REASON_COUNT];
-    atomic_uint_fast64_t crossed; /* bytes between host and device, without weights */
-    atomic_int           strict;  /* zero-copy strict: frame and tensor copies fail */
-    atomic_uint_fast64_t frames;  /* processed so far: sac_device_count_frames */
+    atomic_uint_fast64_t       crossed;      /* bytes between host and device, without weights */
+    atomic_int                 strict;       /* zero-copy strict: frame and tensor copies fail */
+    atomic_uint_fast64_t       frames;       /* processed so far: sac_device_count_frames */
+    pthread_mutex_t            callers_lock; /* guards callers */
+    struct sac_callers_stream *callers;      /* callers.c */
     /* Kernels for networks, once one asked for them (engine/plan/providers.c, which guards both),
      * and how they end; NULL on the CPU, whose are the process's. */
     struct sac_kernels *kernels;
@@ -280,6 +295,13 @@ void sac_device_count_frames(sac_device *dev, int n);
  * the last handle stays valid, but is a leak and is named in the log. */
 void sac_device_hold(sac_device *dev);
 void sac_device_release(sac_device *dev);
+
+/* The caller's stream with that handle as one of the device's, borrowed until it closes: the same
+ * one for the same handle, so that uses.c knows it again. NULL where the caller's work is done when
+ * it calls us. Any thread. */
+sac_result sac_device_callers_stream(sac_device *dev, void *handle, struct sac_device_stream **out);
+/* When it closes. */
+void sac_device_callers_forget(sac_device *dev);
 
 /* Default number of CPU threads for decoders and encoders on the host: all with a GPU, when the
  * CPUs have little other work. */
@@ -354,6 +376,15 @@ const char *sac_buffer_owner(const struct sac_buffer *buf);
 /* For sentences: "float32 [1,3,4]"; "DOING 'OWNER', float32 [1,3,4]"; "DOING frame 7 of stream
  * 3". */
 void sac_tensor_desc_print(const struct sac_tensor_desc *desc, char *out, size_t size);
+/* Whether it may be written: the sentence "DOING: ...", where its memory is another's to write. */
+sac_result sac_tensor_check_writable(const sac_tensor *t, const char *doing);
+/* sac_tensor_wrap of a frame's plane: it holds the frame, and what uses it uses the frame. */
+sac_result sac_tensor_of_frame(sac_frame *frame, const struct sac_tensor_desc *desc, void *data,
+                               sac_tensor **out);
+/* sac_tensor_wrap of memory that may only be read. */
+sac_result sac_tensor_wrap_const(sac_device *dev, const struct sac_tensor_desc *desc, void *data,
+                                 void (*release)(void *user), void *user, sac_tensor **out);
+bool       sac_tensor_is_const(const sac_tensor *t);
 /* Does it begin where the device's networks take it? */
 bool sac_tensor_is_aligned(const sac_tensor *t);
 void sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t size);

@@ -268,12 +268,6 @@ sac_result sac_frame_wait(const sac_frame *frame)
 
 /* ---- planes as tensors ---- */
 
-static void release_frame(void *user)
-{
-    sac_frame *frame = user;
-    sac_frame_unref(&frame);
-}
-
 sac_result sac_frame_plane_tensor(sac_frame *frame, int plane, sac_tensor **out)
 {
     SAC_NEEDS(NULL, frame);
@@ -295,11 +289,7 @@ sac_result sac_frame_plane_tensor(sac_frame *frame, int plane, sac_tensor **out)
         .shape = {planes[plane].rows, (int64_t)(frame->pitch_bytes[plane] / size)},
     };
     sac_result res = sac_frame_await(frame, NULL);
-    if (res == SAC_OK)
-        res = sac_tensor_wrap(frame->device, &desc, frame->plane[plane], release_frame, frame, out);
-    if (res == SAC_OK)
-        sac_frame_ref(frame);
-    return res;
+    return res == SAC_OK ? sac_tensor_of_frame(frame, &desc, frame->plane[plane], out) : res;
 }
 
 /* ---- copies ---- */

@@ -147,12 +147,14 @@ static void device_destroy(sac_device *dev)
         dev->kernels_close(dev);
     if (dev->opened && dev->ops->rest)
         dev->ops->rest(dev);
+    sac_device_callers_forget(dev);
     sac_buffer_pool_destroy(&dev->pool);
     sac_buffer_pool_destroy(&dev->host_pool);
     if (dev->opened)
         dev->ops->close(dev);
     sac_worker_pool_destroy(&dev->workers);
     pthread_mutex_destroy(&dev->workers_lock);
+    pthread_mutex_destroy(&dev->callers_lock);
     opening_destroy(dev->opening);
     sac_free(dev);
 }
@@ -173,6 +175,7 @@ static sac_result device_begin(sac_context *ctx, const struct sac_device_ops *op
     sac_refcount_init(&dev->refs);
     sac_refcount_init(&dev->holds);
     pthread_mutex_init(&dev->workers_lock, NULL);
+    pthread_mutex_init(&dev->callers_lock, NULL);
     if (dev->params.threads <= 0)
         dev->params.threads = sac_threads_default();
     atomic_init(&dev->strict, dev->params.zero_copy_strict);

@@ -12,10 +12,17 @@ struct sac_tensor {
     /* What backs data: one of these, or memory that needs no release. */
     struct sac_buffer *buffer;
     sac_tensor        *base;
+    sac_frame         *frame;
     void (*release)(void *user);
     void           *user;
-    pthread_mutex_t lock; /* guards uses */
-    struct sac_uses uses; /* of wrapped memory */
+    bool            read_only; /* wrapped memory that others may read */
+    pthread_mutex_t lock;      /* guards the rest */
+    struct sac_uses uses;      /* of wrapped memory */
+    /* Streams of the caller's: where wrapped memory was written, and goes back to; and those that
+     * may read it, until it is released. */
+    struct sac_device_stream  *owner;
+    struct sac_device_stream **readers;
+    size_t                     reader_count, reader_capacity;
 };
 
 static sac_result check(sac_device *dev, const struct sac_tensor_desc *desc, const char *owner,
@@ -115,12 +122,41 @@ sac_result sac_tensor_view(sac_tensor *base, size_t offset_bytes,
     return SAC_OK;
 }
 
+sac_result sac_tensor_wrap_const(sac_device *dev, const struct sac_tensor_desc *desc, void *data,
+                                 void (*release)(void *user), void *user, sac_tensor **out)
+{
+    sac_result res = sac_tensor_wrap(dev, desc, data, release, user, out);
+    if (res == SAC_OK)
+        (*out)->read_only = true;
+    return res;
+}
+
+sac_result sac_tensor_of_frame(sac_frame *frame, const struct sac_tensor_desc *desc, void *data,
+                               sac_tensor **out)
+{
+    sac_result res = sac_tensor_wrap_const(frame->device, desc, data, NULL, NULL, out);
+    if (res == SAC_OK)
+        (*out)->frame = sac_frame_ref(frame);
+    return res;
+}
+
 sac_tensor *sac_tensor_ref(sac_tensor *t)
 {
     if (!t)
         return NULL;
     sac_refcount_inc(&t->refs);
     return t;
+}
+
+/* The owner of wrapped memory does not know our streams: the stream that it works on waits for
+ * them, else this thread. */
+static void give_back(sac_tensor *t)
+{
+    sac_result res = t->owner ? t->dev->ops->stream_after(t->dev, t->owner, NULL) : SAC_OK;
+    if (t->owner && res == SAC_OK)
+        res = sac_uses_precede(t->dev, &t->uses, t->owner);
+    if (!t->owner || res != SAC_OK)
+        sac_uses_wait(t->dev, &t->uses);
 }
 
 void sac_tensor_unref(sac_tensor **t_at)
@@ -132,28 +168,111 @@ void sac_tensor_unref(sac_tensor **t_at)
     if (!sac_refcount_dec(&t->refs))
         return;
     sac_device *dev = t->dev;
+    for (size_t i = 0; i < t->reader_count; i++)
+        sac_tensor_used(t, t->readers[i]);
+    sac_free(t->readers);
     sac_buffer_unref(&t->buffer);
     sac_tensor_unref(&t->base);
-    sac_uses_wait(dev, &t->uses); /* its owner does not know our streams */
-    sac_uses_finish(dev, &t->uses);
-    pthread_mutex_destroy(&t->lock);
+    sac_frame_unref(&t->frame);
+    give_back(t);
     if (t->release)
         t->release(t->user);
+    sac_uses_finish(dev, &t->uses);
+    pthread_mutex_destroy(&t->lock);
     sac_free(t);
     sac_device_release(dev);
 }
 
-void sac_tensor_used(sac_tensor *t, struct sac_device_stream *stream)
+static sac_tensor *root_of(const sac_tensor *t)
 {
     while (t->base)
         t = t->base;
+    return (sac_tensor *)t;
+}
+
+void sac_tensor_used(sac_tensor *t, struct sac_device_stream *stream)
+{
+    t = root_of(t);
     if (t->buffer) {
         sac_buffer_used(t->buffer, stream);
+        return;
+    }
+    if (t->frame) {
+        sac_frame_used(t->frame, stream);
         return;
     }
     pthread_mutex_lock(&t->lock);
     sac_uses_add(t->dev, &t->uses, stream);
     pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- the caller's streams ---- */
+
+sac_result sac_tensor_written_on(sac_tensor *t, void *stream)
+{
+    SAC_NEEDS(t ? t->dev->ctx : NULL, t);
+    struct sac_device_stream *theirs = NULL;
+    sac_tensor               *root = root_of(t);
+    sac_result                res = sac_device_callers_stream(t->dev, stream, &theirs);
+    if (res == SAC_OK && theirs)
+        res = t->dev->ops->stream_after(t->dev, NULL, theirs);
+    if (res != SAC_OK || !theirs)
+        return res;
+    pthread_mutex_lock(&root->lock);
+    root->owner = root->buffer || root->frame ? NULL : theirs;
+    pthread_mutex_unlock(&root->lock);
+    return SAC_OK;
+}
+
+sac_result sac_tensor_written_at(sac_tensor *t, void *event)
+{
+    SAC_NEEDS(t ? t->dev->ctx : NULL, t);
+    if (!t->dev->ops->stream_wait_handle)
+        return SAC_OK;
+    SAC_NEEDS(t->dev->ctx, event);
+    return t->dev->ops->stream_wait_handle(t->dev, NULL, event);
+}
+
+static sac_result add_reader(sac_tensor *t, struct sac_device_stream *stream)
+{
+    bool known = false;
+    pthread_mutex_lock(&t->lock);
+    for (size_t i = 0; i < t->reader_count; i++)
+        known |= t->readers[i] == stream;
+    const bool room = known || sac_grow((void **)&t->readers, &t->reader_capacity,
+                                        t->reader_count + 1, sizeof(*t->readers));
+    if (room && !known)
+        t->readers[t->reader_count++] = stream;
+    pthread_mutex_unlock(&t->lock);
+    return room ? SAC_OK
+                : SAC_FAIL(t->dev->ctx, SAC_ERR_MEMORY, "no memory for a tensor's readers");
+}
+
+sac_result sac_tensor_ready_on(sac_tensor *t, void *stream)
+{
+    SAC_NEEDS(t ? t->dev->ctx : NULL, t);
+    struct sac_device_stream *theirs = NULL;
+    sac_result                res = sac_device_callers_stream(t->dev, stream, &theirs);
+    if (res != SAC_OK || !theirs)
+        return res;
+    res = add_reader(root_of(t), theirs);
+    return res == SAC_OK ? t->dev->ops->stream_after(t->dev, theirs, NULL) : res;
+}
+
+/* ---- what it is ---- */
+
+bool sac_tensor_is_const(const sac_tensor *t)
+{
+    return root_of(t)->read_only;
+}
+
+sac_result sac_tensor_check_writable(const sac_tensor *t, const char *doing)
+{
+    if (!sac_tensor_is_const(t))
+        return SAC_OK;
+    return SAC_FAIL(t->dev->ctx, SAC_ERR_ARG,
+                    "%s: the tensor's memory may only be read, as its owner or its frame says",
+                    doing);
 }
 
 const struct sac_tensor_desc *sac_tensor_describe(const sac_tensor *t)
@@ -200,6 +319,9 @@ sac_result sac_tensor_upload(sac_tensor *t, const void *src)
     SAC_NEEDS_ARRAY(t ? t->dev->ctx : NULL, src, sac_tensor_desc_bytes(&t->desc));
     char what[200];
     sac_tensor_name(t, "upload of", what, sizeof what);
+    sac_result res = sac_tensor_check_writable(t, what);
+    if (res != SAC_OK)
+        return res;
     return sac_device_copy(t->dev, NULL, t->data, src, (size_t)sac_tensor_desc_bytes(&t->desc),
                            SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, what);
 }

@@ -63,6 +63,19 @@ void sac_uses_wait(struct sac_device *dev, struct sac_uses *uses)
         wait_for(dev, &uses->use[i]);
 }
 
+sac_result sac_uses_precede(struct sac_device *dev, struct sac_uses *uses,
+                            struct sac_device_stream *stream)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < SAC_USES_MAX && res == SAC_OK; i++) {
+        struct sac_use *use = &uses->use[i];
+        if (use->pending && use->stream != stream)
+            res = dev->ops->stream_wait_event(dev, stream, use->behind);
+        use->pending = use->pending && res != SAC_OK;
+    }
+    return res;
+}
+
 void sac_uses_finish(struct sac_device *dev, struct sac_uses *uses)
 {
     for (int i = 0; i < SAC_USES_MAX; i++)

@@ -19,6 +19,9 @@ struct sac_uses {
 void sac_uses_add(struct sac_device *dev, struct sac_uses *uses, struct sac_device_stream *stream);
 bool sac_uses_done(struct sac_device *dev, struct sac_uses *uses);
 void sac_uses_wait(struct sac_device *dev, struct sac_uses *uses);
-void sac_uses_finish(struct sac_device *dev, struct sac_uses *uses); /* does not wait */
+/* What is queued on the stream from now on begins after them; the host does not wait. */
+sac_result sac_uses_precede(struct sac_device *dev, struct sac_uses *uses,
+                            struct sac_device_stream *stream);
+void       sac_uses_finish(struct sac_device *dev, struct sac_uses *uses); /* does not wait */
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 
+#include "device/dlpack.h"
 #include "engine/cuda/cuda.h"
 #include "engine/cuda/products/libraries.h"
 #include "vision/cuda/cuda.h"
@@ -54,6 +55,8 @@ static const struct sac_device_ops cuda_ops = {
     .measures_kernels = true,
     .precision = SAC_PRECISION_FP16,
     .tensor_align = 64,
+    .dlpack_type = SAC_DLPACK_CUDA,
+    .dlpack_types = 1u << SAC_DLPACK_CUDA | 1u << SAC_DLPACK_CUDA_MANAGED,
     .detect_cells_max = 1 << 17, /* a bit of each is in shared memory */
     .async = true,
     .pictures_lent = 20, /* of 32 */
@@ -77,6 +80,8 @@ static const struct sac_device_ops cuda_ops = {
     .stream_wait_event = cuda_stream_wait_event,
     .event_elapsed = cuda_event_elapsed,
     .event_reached = cuda_event_reached,
+    .stream_borrow = cuda_stream_borrow,
+    .stream_wait_handle = cuda_stream_wait_handle,
     .rest = cuda_rest,
     .video_context = cuda_video_context,
     .copy = cuda_copy,

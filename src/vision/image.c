@@ -110,6 +110,7 @@ static sac_result check_jobs(sac_device *dev, const struct sac_preprocess *pre,
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG,
                         "preprocess: the tensor is not %d images of %dx%d, %s, on device %s", n,
                         pre->width, pre->height, sac_dtype_name(pre->dtype), dev->name);
+    res = sac_tensor_check_writable(dst, "preprocess");
     for (int i = 0; i < n && res == SAC_OK; i++)
         res = check_job(dev, &jobs[i], i);
     return res;

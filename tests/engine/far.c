@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "device/dlpack.h"
 #include "engine/kernel/layout.h"
 #include "engine/model/finite.h"
 #include "tests/engine/far.h"
@@ -117,7 +118,7 @@ struct line {
 
 struct sac_device_stream {
     struct sac_device *dev;
-    bool               capturing;
+    bool               capturing, borrowed;
     struct far_work   *captured;
     size_t             count, cap;
     struct far_part   *parts; /* of what is captured */
@@ -311,9 +312,24 @@ static sac_result far_stream_create(struct sac_device *dev, struct sac_device_st
     return SAC_OK;
 }
 
+/* The handle of a caller's stream is one of far_stream_create. */
+static sac_result far_stream_borrow(struct sac_device *dev, void *handle,
+                                    struct sac_device_stream **out)
+{
+    const struct sac_device_stream *theirs = handle;
+    *out = sac_new(struct sac_device_stream);
+    **out = (struct sac_device_stream){.dev = dev, .borrowed = true, .line = theirs->line};
+    return SAC_OK;
+}
+
 static void far_stream_destroy(struct sac_device_stream **stream)
 {
     struct line *line = (*stream)->line;
+    if ((*stream)->borrowed) {
+        sac_free(*stream);
+        *stream = NULL;
+        return;
+    }
     enter();
     run_line(line);
     sac_free(line->work);
@@ -415,6 +431,13 @@ static sac_result far_stream_wait_event(struct sac_device *dev, struct sac_devic
     queue_wait(stream, event->line, event->after);
     leave();
     return SAC_OK;
+}
+
+/* So is that of a caller's event. */
+static sac_result far_stream_wait_handle(struct sac_device *dev, struct sac_device_stream *stream,
+                                         void *event)
+{
+    return far_stream_wait_event(dev, stream, event);
 }
 
 /* ---- copies and layouts ---- */
@@ -958,6 +981,8 @@ static struct sac_device_ops ops = {.name = "far",
                                     .measures_kernels = true,
                                     .precision = SAC_PRECISION_FP16,
                                     .tensor_align = 64,
+                                    .dlpack_type = SAC_DLPACK_EXTENSION,
+                                    .dlpack_types = 1u << SAC_DLPACK_EXTENSION,
                                     .open = far_device_open,
                                     .close = far_device_close,
                                     .memory_alloc = far_alloc,
@@ -976,6 +1001,8 @@ static struct sac_device_ops ops = {.name = "far",
                                     .event_elapsed = far_event_elapsed,
                                     .event_reached = far_event_reached,
                                     .stream_wait_event = far_stream_wait_event,
+                                    .stream_borrow = far_stream_borrow,
+                                    .stream_wait_handle = far_stream_wait_handle,
                                     .copy = far_copy,
                                     .vision = &no_pictures,
                                     .providers = providers,

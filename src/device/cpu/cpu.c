@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu.h"
+#include "device/dlpack.h"
 
 /* vision/cpu; here it is an address only */
 extern const struct sac_vision_ops sac_vision_cpu;
@@ -180,6 +181,9 @@ const struct sac_device_ops sac_device_cpu = {
     /* A plan takes a millisecond, but has memory of its own: not every size has one. */
     .batch_step = 2,
     .precision = SAC_PRECISION_FP32,
+    .dlpack_type = SAC_DLPACK_CPU,
+    .dlpack_types = 1u << SAC_DLPACK_CPU | 1u << SAC_DLPACK_CUDA_HOST |
+                    1u << SAC_DLPACK_CUDA_MANAGED | 1u << SAC_DLPACK_ROCM_HOST,
     .open = cpu_open,
     .close = cpu_close,
     .memory_alloc = cpu_memory_alloc,

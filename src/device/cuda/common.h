@@ -17,11 +17,12 @@
 struct sac_device_stream {
     struct sac_device  *dev;
     cudaStream_t        handle;
-    cudaEvent_t         reached; /* recorded when another stream is to wait for this one */
-    struct cuda_parts  *parts;   /* of the capture under way; NULL: it has none */
-    struct cuda_gather *gather;  /* what is to be one launch; NULL: nothing was so far */
-    pthread_mutex_t     lock;    /* guards the rest */
-    struct sac_buffer  *scratch; /* between the kernels of one operation; NULL: none yet */
+    bool                borrowed; /* the caller's */
+    cudaEvent_t         reached;  /* recorded when another stream is to wait for this one */
+    struct cuda_parts  *parts;    /* of the capture under way; NULL: it has none */
+    struct cuda_gather *gather;   /* what is to be one launch; NULL: nothing was so far */
+    pthread_mutex_t     lock;     /* guards the rest */
+    struct sac_buffer  *scratch;  /* between the kernels of one operation; NULL: none yet */
 };
 
 struct sac_event {
@@ -157,10 +158,12 @@ cudaError_t cuda_stream_init(struct sac_device_stream *stream, struct sac_device
 void        cuda_stream_finish(struct sac_device_stream *stream);
 sac_result  cuda_stream_create(struct sac_device *dev, struct sac_device_stream **out);
 sac_result  cuda_stream_create_patient(struct sac_device *dev, struct sac_device_stream **out);
-void        cuda_stream_destroy(struct sac_device_stream **stream);
-sac_result  cuda_stream_wait(struct sac_device_stream *stream);
-sac_result  cuda_stream_after(struct sac_device *dev, struct sac_device_stream *stream,
-                              struct sac_device_stream *other);
+/* The caller's stream; NULL: the legacy default one. */
+sac_result cuda_stream_borrow(struct sac_device *dev, void *handle, struct sac_device_stream **out);
+void       cuda_stream_destroy(struct sac_device_stream **stream);
+sac_result cuda_stream_wait(struct sac_device_stream *stream);
+sac_result cuda_stream_after(struct sac_device *dev, struct sac_device_stream *stream,
+                             struct sac_device_stream *other);
 /* Until all work of a stream is done; the thread sleeps. */
 cudaError_t cuda_wait(struct sac_device_stream *stream);
 
@@ -182,6 +185,8 @@ sac_result cuda_event_record(struct sac_event *event, struct sac_device_stream *
 sac_result cuda_event_wait(struct sac_event *event);
 sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_device_stream *stream,
                                   struct sac_event *event);
+sac_result cuda_stream_wait_handle(struct sac_device *dev, struct sac_device_stream *stream,
+                                   void *event);
 sac_result cuda_event_elapsed(struct sac_event *begin, struct sac_event *end, int64_t *ns);
 bool       cuda_event_reached(struct sac_event *event);
 

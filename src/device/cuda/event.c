@@ -71,6 +71,13 @@ sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_device_stre
                      "a stream after an event");
 }
 
+sac_result cuda_stream_wait_handle(struct sac_device *dev, struct sac_device_stream *stream,
+                                   void *event)
+{
+    return CUDA_CALL(dev, cudaStreamWaitEvent(cuda_stream_of(dev, stream), event, 0),
+                     "a stream after the caller's event");
+}
+
 sac_result cuda_event_elapsed(struct sac_event *begin, struct sac_event *end, int64_t *ns)
 {
     float      ms = 0;

@@ -19,14 +19,14 @@ cudaError_t cuda_stream_init(struct sac_device_stream *stream, struct sac_device
 
 void cuda_stream_finish(struct sac_device_stream *stream)
 {
-    if (stream->handle)
+    if (stream->handle && !stream->borrowed)
         cudaStreamSynchronize(stream->handle); /* after that its scratch and events are free */
     sac_buffer_unref(&stream->scratch);
     cuda_gather_finish(stream);
     pthread_mutex_destroy(&stream->lock);
     if (stream->reached)
         cudaEventDestroy(stream->reached);
-    if (stream->handle)
+    if (stream->handle && !stream->borrowed)
         cudaStreamDestroy(stream->handle);
 }
 
@@ -66,6 +66,25 @@ sac_result cuda_stream_create(struct sac_device *dev, struct sac_device_stream *
 sac_result cuda_stream_create_patient(struct sac_device *dev, struct sac_device_stream **out)
 {
     return create_stream(dev, true, out);
+}
+
+sac_result cuda_stream_borrow(struct sac_device *dev, void *handle, struct sac_device_stream **out)
+{
+    const unsigned            flags = cudaEventDisableTiming | cudaEventBlockingSync;
+    struct sac_device_stream *stream = sac_new(struct sac_device_stream);
+    if (!stream)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for a stream", dev->name);
+    stream->dev = dev;
+    stream->handle = handle;
+    stream->borrowed = true;
+    pthread_mutex_init(&stream->lock, NULL);
+    sac_result res =
+        CUDA_CALL(dev, cudaEventCreateWithFlags(&stream->reached, flags), "the caller's stream");
+    if (res == SAC_OK)
+        *out = stream;
+    else
+        cuda_stream_destroy(&stream);
+    return res;
 }
 
 /* cudaStreamSynchronize spins, which costs a core; an event made for it lets the thread sleep. When
