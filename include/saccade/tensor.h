@@ -39,6 +39,7 @@ enum sac_dtype {
     SAC_I64,
     SAC_U64,
     SAC_BOOL, /* one byte, 0 or 1 */
+    SAC_F8,   /* float8e4m3fn of ONNX: up to 448, no infinity; of quantised networks */
     SAC_DTYPE_COUNT
 };
 SAC_API size_t      sac_dtype_bytes(enum sac_dtype dtype); /* 0 for SAC_DTYPE_NONE */

@@ -12,7 +12,7 @@ static const struct {
     [SAC_F64] = {"float64", 8},     [SAC_BF16] = {"bfloat16", 2}, [SAC_I8] = {"int8", 1},
     [SAC_U8] = {"uint8", 1},        [SAC_I16] = {"int16", 2},     [SAC_U16] = {"uint16", 2},
     [SAC_I32] = {"int32", 4},       [SAC_U32] = {"uint32", 4},    [SAC_I64] = {"int64", 8},
-    [SAC_U64] = {"uint64", 8},      [SAC_BOOL] = {"bool", 1},
+    [SAC_U64] = {"uint64", 8},      [SAC_BOOL] = {"bool", 1},     [SAC_F8] = {"float8e4m3fn", 1},
 };
 
 size_t sac_dtype_bytes(enum sac_dtype dtype)

@@ -21,6 +21,7 @@ struct maker {
     uint32_t     seed;
     int          values; /* v0 .. v<values-1>, all [1,C,H,W]; v0 is the input */
     int          extras; /* names of what is in between */
+    bool         bytes;  /* quantised, and nothing else that rounds */
 };
 
 static uint32_t pick(struct maker *m, uint32_t n)
@@ -46,10 +47,12 @@ static void add_unary(struct maker *m)
 {
     static const char *const ops[] = {"Relu",      "Neg",      "Sigmoid",  "Tanh",     "Abs",
                                       "HardSwish", "Softplus", "Identity", "LeakyRelu"};
+    static const char *const exact[] = {"Relu", "Neg", "Abs", "Identity"};
     char                     in[16], out[16];
     snprintf(in, sizeof in, "v%d", any_value(m));
     snprintf(out, sizeof out, "v%d", m->values++);
-    add(m, ops[pick(m, SAC_COUNT(ops))], in, out, NULL);
+    add(m, m->bytes ? exact[pick(m, SAC_COUNT(exact))] : ops[pick(m, SAC_COUNT(ops))], in, out,
+        NULL);
 }
 
 static void add_binary(struct maker *m)
@@ -58,7 +61,7 @@ static void add_binary(struct maker *m)
     char                     in[32], out[16];
     snprintf(in, sizeof in, "v%d v%d", any_value(m), any_value(m));
     snprintf(out, sizeof out, "v%d", m->values++);
-    add(m, ops[pick(m, 5)], in, out, NULL);
+    add(m, ops[m->bytes ? pick(m, 2) : pick(m, 5)], in, out, NULL);
 }
 
 static void add_weights(struct maker *m, const char *name, const char *dims, size_t count)
@@ -70,6 +73,50 @@ static void add_weights(struct maker *m, const char *name, const char *dims, siz
     free(w);
 }
 
+/* ---- quantised: all scales are powers of two, so that float32 has every sum exactly ---- */
+
+/* A value to 8 bits and back, by one of a few scalings. */
+static void add_rounding(struct maker *m, const char *from, const char *to)
+{
+    char      words[48], bytes[16];
+    const int kind = (int)pick(m, 3);
+    snprintf(bytes, sizeof bytes, "t%d", m->extras++);
+    snprintf(words, sizeof words, "%s scale%d zero%d", from, kind, kind);
+    add(m, "QuantizeLinear", words, bytes, NULL);
+    snprintf(words, sizeof words, "%s scale%d zero%d", bytes, kind, kind);
+    add(m, "DequantizeLinear", words, to, NULL);
+}
+
+static void add_rounded(struct maker *m)
+{
+    char in[16], out[16];
+    snprintf(in, sizeof in, "v%d", any_value(m));
+    snprintf(out, sizeof out, "v%d", m->values++);
+    add_rounding(m, in, out);
+}
+
+/* int8 with a scale for each channel, or uint8 with one scale and a zero point. */
+static void add_byte_weights(struct maker *m, const char *name, const char *dims, size_t count)
+{
+    struct proto axis = {0};
+    uint8_t     *w = malloc(count);
+    float        scale[C];
+    char         words[48], bytes[16], scales[16];
+    const bool   plain = pick(m, 2);
+    for (size_t i = 0; i < count; i++)
+        w[i] = (uint8_t)pick(m, 256);
+    for (int c = 0; c < C; c++)
+        scale[c] = pick(m, 2) ? 0x1p-10f : 0x1p-11f;
+    snprintf(bytes, sizeof bytes, "b%d", m->extras++);
+    snprintf(scales, sizeof scales, "s%d", m->extras++);
+    proto_initializer(&m->graph, bytes, plain ? 2 : 3, dims, w, count);
+    proto_initializer(&m->graph, scales, 1, "8", scale, sizeof scale);
+    proto_attr_int(&axis, "axis", 0);
+    snprintf(words, sizeof words, plain ? "%s scale2 zero1" : "%s %s", bytes, scales);
+    add(m, "DequantizeLinear", words, name, &axis);
+    free(w);
+}
+
 /* from channels to C channels, 1x1, 3x3 or depthwise; its result is the next value. */
 static void add_conv(struct maker *m, const char *input, int from)
 {
@@ -78,10 +125,16 @@ static void add_conv(struct maker *m, const char *input, int from)
     int          kernel = pick(m, 2) ? 3 : 1, group = from == C && pick(m, 3) == 0 ? C : 1;
     snprintf(name, sizeof name, "w%d", m->extras++);
     snprintf(dims, sizeof dims, "%d %d %d %d", C, from / group, kernel, kernel);
-    add_weights(m, name, dims, (size_t)(C * (from / group) * kernel * kernel));
+    (m->bytes ? add_byte_weights : add_weights)(m, name, dims,
+                                                (size_t)(C * (from / group) * kernel * kernel));
+    if (m->bytes && pick(m, 3)) {
+        snprintf(out, sizeof out, "t%d", m->extras++);
+        add_rounding(m, input, out);
+        snprintf(in, sizeof in, "%s %s", out, name);
+    } else
+        snprintf(in, sizeof in, "%s %s", input, name);
     proto_attr_ints(&attrs, "pads", kernel == 3 ? "1 1 1 1" : "0 0 0 0");
     proto_attr_int(&attrs, "group", group);
-    snprintf(in, sizeof in, "%s %s", input, name);
     snprintf(out, sizeof out, "v%d", m->values++);
     add(m, "Conv", in, out, &attrs);
 }
@@ -171,14 +224,14 @@ static void add_pool(struct maker *m)
     snprintf(out, sizeof out, "v%d", m->values++);
     proto_attr_ints(&attrs, "kernel_shape", "3 3");
     proto_attr_ints(&attrs, "pads", "1 1 1 1");
-    add(m, pick(m, 2) ? "MaxPool" : "AveragePool", in, out, &attrs);
+    add(m, m->bytes || pick(m, 2) ? "MaxPool" : "AveragePool", in, out, &attrs);
 }
 
 static void add_resize(struct maker *m, const char *in, const char *scales, const char *out)
 {
     struct proto attrs = {0};
     char         words[32];
-    if (pick(m, 2)) {
+    if (!m->bytes && pick(m, 2)) {
         struct proto a = {0};
         proto_string(&a, 1, "mode");
         proto_string(&a, 4, "linear");
@@ -219,7 +272,11 @@ static void add_gate(struct maker *m)
 
 static void add_something(struct maker *m)
 {
-    switch (pick(m, 12)) {
+    if (m->bytes && pick(m, 4) == 0) {
+        add_rounded(m);
+        return;
+    }
+    switch (m->bytes && pick(m, 3) == 0 ? 12 : pick(m, 12)) {
     case 0:
     case 1: add_unary(m); break;
     case 2:
@@ -228,10 +285,23 @@ static void add_something(struct maker *m)
     case 5: add_split(m); break;
     case 6: add_detour(m, pick(m, 2) ? "Transpose" : "Reshape"); break;
     case 7: add_pool(m); break;
-    case 8: add_gate(m); break;
+    case 8: m->bytes ? add_rounded(m) : add_gate(m); break;
     case 9: add_resizes(m); break;
     case 10: add_halves(m); break;
     default: add_plain_conv(m);
+    }
+}
+
+static void add_scalings(struct maker *m)
+{
+    static const float   scales[3] = {0x1p-5f, 0x1p-5f, 0x1p-9f};
+    static const uint8_t zeros[3] = {0, 128, 255}; /* the second's type is uint8 */
+    char                 name[16];
+    for (int i = 0; m->bytes && i < 3; i++) {
+        snprintf(name, sizeof name, "scale%d", i);
+        proto_initializer(&m->graph, name, 1, "", &scales[i], sizeof scales[i]);
+        snprintf(name, sizeof name, "zero%d", i);
+        proto_initializer(&m->graph, name, i == 1 ? 2 : 3, "", &zeros[i], sizeof zeros[i]);
     }
 }
 
@@ -252,6 +322,7 @@ static void make_network(struct maker *m, struct proto *model)
     proto_initializer(&m->graph, "middle", 7, "1", &middle, sizeof middle);
     proto_initializer(&m->graph, "all", 7, "1", &all, sizeof all);
     proto_initializer(&m->graph, "one", 7, "1", &one, sizeof one);
+    add_scalings(m);
     m->values = 1;
     for (int n = 2 + (int)pick(m, NODES_MAX); n > 0; n--)
         add_something(m);
@@ -287,7 +358,7 @@ static void run(const struct proto *model, sac_device *dev, bool plain, int64_t 
     assert_sac_ok(sac_tensor_create(dev, &desc, "test", &in));
     float x[2 * C * H * W];
     for (int64_t i = 0; i < batch * C * H * W; i++)
-        x[i] = sinf((float)i * 0.7f) * 2;
+        x[i] = rintf(sinf((float)i * 0.7f) * 128) / 64;
     assert_sac_ok(sac_tensor_upload(in, x));
     assert_sac_ok(sac_model_run(m, &in, out));
     fetch(out);
@@ -319,20 +390,26 @@ static void release(sac_tensor **t)
         sac_tensor_unref(&t[i]);
 }
 
+static void check_planned(uint32_t network, bool bytes)
+{
+    struct maker m = {.seed = network * 7919 + 1, .bytes = bytes};
+    struct proto model = {0};
+    sac_tensor  *have[OUTPUTS] = {NULL}, *want[OUTPUTS] = {NULL};
+    int64_t      batch = network % 4 == 0 ? 2 : 1; /* freed where that works */
+    make_network(&m, &model);
+    run(&model, device(), true, batch, want);
+    run(&model, device(), false, batch, have);
+    compare(have, want, network, bytes ? " of bytes" : "");
+    release(want);
+    proto_free(&model);
+}
+
 static void planned_equals_node_by_node(void **state)
 {
     (void)state;
     for (uint32_t network = 0; network < NETWORKS; network++) {
-        struct maker m = {.seed = network * 7919 + 1};
-        struct proto model = {0};
-        sac_tensor  *have[OUTPUTS] = {NULL}, *want[OUTPUTS] = {NULL};
-        int64_t      batch = network % 4 == 0 ? 2 : 1; /* freed where that works */
-        make_network(&m, &model);
-        run(&model, device(), true, batch, want);
-        run(&model, device(), false, batch, have);
-        compare(have, want, network, "");
-        release(want);
-        proto_free(&model);
+        check_planned(network, false);
+        check_planned(network, true);
     }
 }
 
@@ -344,7 +421,7 @@ static void each_optimisation_can_be_left_out(void **state)
     (void)state;
     assert_sac_ok(far_open(test_context(), NULL, &far));
     for (uint32_t network = 0; network < NETWORKS_WITHOUT; network++) {
-        struct maker m = {.seed = network * 104729 + 1};
+        struct maker m = {.seed = network * 104729 + 1, .bytes = network % 3 == 2};
         struct proto model = {0};
         sac_tensor  *have[OUTPUTS] = {NULL}, *want[OUTPUTS] = {NULL};
         int64_t      batch = network % 4 == 0 ? 2 : 1;

@@ -3,7 +3,7 @@
  *
  * inputs   one word each:
  *            [1,3,9,9]       float32 of that shape, random
- *            u8[4,4]         another dtype: f16 bf16 f64 i8 u8 i16 u16 i32 u32 i64 u64 bool
+ *            u8[4,4]         another dtype: f16 bf16 f64 i8 u8 i16 u16 i32 u32 i64 u64 bool f8
  *            i64[2,3]%5      random numbers from 0 to 4
  *            f32[4]+         random, not under 0.1 (scales, variances)
  *            i64(1,-1,2)     these numbers

@@ -71,10 +71,10 @@ static enum sac_dtype read_dtype(const char **text)
     static const struct {
         const char    *name;
         enum sac_dtype dtype;
-    } names[] = {{"f32", SAC_F32},  {"f16", SAC_F16}, {"f64", SAC_F64}, {"bf16", SAC_BF16},
-                 {"i8", SAC_I8},    {"u8", SAC_U8},   {"i16", SAC_I16}, {"u16", SAC_U16},
-                 {"i32", SAC_I32},  {"u32", SAC_U32}, {"i64", SAC_I64}, {"u64", SAC_U64},
-                 {"bool", SAC_BOOL}};
+    } names[] = {{"f32", SAC_F32},   {"f16", SAC_F16}, {"f64", SAC_F64}, {"bf16", SAC_BF16},
+                 {"i8", SAC_I8},     {"u8", SAC_U8},   {"i16", SAC_I16}, {"u16", SAC_U16},
+                 {"i32", SAC_I32},   {"u32", SAC_U32}, {"i64", SAC_I64}, {"u64", SAC_U64},
+                 {"bool", SAC_BOOL}, {"f8", SAC_F8}};
     size_t length = strcspn(*text, "[(=");
     for (size_t i = 0; i < SAC_COUNT(names); i++)
         if (length == strlen(names[i].name) && strncmp(*text, names[i].name, length) == 0) {
@@ -242,4 +242,17 @@ double subject_largest(const struct sac_operand *o)
         most = isfinite(v) ? fmax(most, v) : most;
     }
     return most;
+}
+
+double subject_most(const struct sac_op *op, const struct sac_operand *out)
+{
+    return op->flags & SAC_OP_ELEMENTWISE ? 1 : fmax(1, subject_largest(out));
+}
+
+/* float8 has three bits of mantissa, and nothing between multiples of 2^-9. */
+double subject_bound(const struct sac_op *op, enum sac_dtype t, double most, double want)
+{
+    if (op->flags & SAC_OP_QUANTISES && sac_dtype_bytes(t) == 1)
+        return t == SAC_F8 ? fmax(0x1p-9, fabs(want) / 8) : 1;
+    return op->tolerance_abs * most + op->tolerance_rel * fabs(want);
 }

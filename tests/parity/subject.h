@@ -34,5 +34,9 @@ void       subject_finish(struct subject *s);
 
 /* The largest finite magnitude. */
 double subject_largest(const struct sac_operand *o);
+/* What the row's tolerances are of, beside each number itself: for what adds up the largest one. */
+double subject_most(const struct sac_op *op, const struct sac_operand *out);
+/* How far the number `want` of an output of dtype t may be off. */
+double subject_bound(const struct sac_op *op, enum sac_dtype t, double most, double want);
 
 #endif

@@ -19,21 +19,18 @@ static sac_device *device;
 
 /* ---- comparing ---- */
 
-/* Within the row's tolerance: of each number, and, for what adds up, of the largest one. */
 static void compare(const struct subject *s, int output, const void *got, const char *what)
 {
     const struct sac_op *op = s->node.op;
     struct sac_operand   want = s->call->out[output], have = want;
     want.data = s->want[output];
     have.data = (void *)got;
-    double bound = op->tolerance_abs;
-    if (!(op->flags & SAC_OP_ELEMENTWISE))
-        bound *= fmax(1, subject_largest(&want));
+    const double  most = subject_most(op, &want);
     const int64_t elements = sac_operand_elements(&want);
     for (int64_t i = 0; i < elements; i++) {
         double a = sac_operand_get(&have, i), b = sac_operand_get(&want, i);
         bool   same = a == b || (isnan(a) && isnan(b));
-        if (!same && !(fabs(a - b) <= bound + op->tolerance_rel * fabs(b)))
+        if (!same && !(fabs(a - b) <= subject_bound(op, want.dtype, most, b)))
             fail_msg("%s of %s: output %d, element %lld is %.9g, the reference has %.9g", what,
                      op->name, output, (long long)i, a, b);
     }

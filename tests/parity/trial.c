@@ -61,9 +61,9 @@ static void compare(struct attempt *a, int output, const void *got)
     struct sac_operand   want = a->s->call->out[output], have = want;
     want.data = a->s->want[output];
     have.data = (void *)got;
-    const double most = op->flags & SAC_OP_ELEMENTWISE ? 1 : fmax(1, subject_largest(&want));
+    const double most = subject_most(op, &want);
     const bool   reads_half = a->plan.precision == SAC_PRECISION_FP16 && want.dtype == SAC_F32;
-    double       bound = op->tolerance_abs * most, relative = op->tolerance_rel;
+    double       bound = 0, relative = 0; /* beside the row's */
     if (half || reads_half) {
         bound += 0x1p-11 * (op->flags & SAC_OP_ELEMENTWISE ? 0x1p-12 : most);
         relative += 0x1p-10;
@@ -73,7 +73,8 @@ static void compare(struct attempt *a, int output, const void *got)
         const double x = sac_operand_get(&have, i), y = sac_operand_get(&want, i);
         const bool   over = half && isinf(x) && fabs(y) >= 65500 && (x > 0) == (y > 0);
         const bool   same = x == y || (isnan(x) && isnan(y)) || over;
-        if (!same && !(fabs(x - y) <= bound + relative * fabs(y)))
+        const double may = subject_bound(op, want.dtype, most, y) + bound + relative * fabs(y);
+        if (!same && !(fabs(x - y) <= may))
             complain(a, "output %d, element %lld is %.9g, the reference has %.9g", output,
                      (long long)i, x, y);
     }

@@ -145,7 +145,7 @@ static sac_result prepare(sac_model *m)
     if (res == SAC_OK)
         res = check_supported(m);
     if (res == SAC_OK && !m->partial)
-        res = sac_graph_fold(m->graph, m->params.memory_limit_bytes);
+        res = sac_graph_fold(m->graph, m->params.memory_limit_bytes, false);
     if (res == SAC_OK)
         res = sac_model_measure(m);
     if (res == SAC_OK)

@@ -26,7 +26,7 @@ static const struct {
     {"complex64", SAC_DTYPE_NONE},
     {"complex128", SAC_DTYPE_NONE},
     {"bfloat16", SAC_BF16},
-    {"float8e4m3fn", SAC_DTYPE_NONE},
+    {"float8e4m3fn", SAC_F8},
     {"float8e4m3fnuz", SAC_DTYPE_NONE},
     {"float8e5m2", SAC_DTYPE_NONE},
     {"float8e5m2fnuz", SAC_DTYPE_NONE},

@@ -5,9 +5,9 @@
 enum sac_dtype sac_dtype_from_onnx(int64_t type)
 {
     static const enum sac_dtype of[] = {
-        [1] = SAC_F32,  [2] = SAC_U8,   [3] = SAC_I8,   [4] = SAC_U16,  [5] = SAC_I16,
-        [6] = SAC_I32,  [7] = SAC_I64,  [9] = SAC_BOOL, [10] = SAC_F16, [11] = SAC_F64,
-        [12] = SAC_U32, [13] = SAC_U64, [16] = SAC_BF16};
+        [1] = SAC_F32,  [2] = SAC_U8,   [3] = SAC_I8,    [4] = SAC_U16,  [5] = SAC_I16,
+        [6] = SAC_I32,  [7] = SAC_I64,  [9] = SAC_BOOL,  [10] = SAC_F16, [11] = SAC_F64,
+        [12] = SAC_U32, [13] = SAC_U64, [16] = SAC_BF16, [17] = SAC_F8};
     return type >= 0 && type < (int64_t)SAC_COUNT(of) ? of[type] : SAC_DTYPE_NONE;
 }
 

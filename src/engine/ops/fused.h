@@ -9,6 +9,8 @@
  *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
  *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
  *                             shape: activation, alpha, beta; residual as FusedConv
+ *   QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h
+ *   QuantMatMul(X, W, B?, R?, S) FusedMatMul of them, likewise
  *   Rearrange(X, R?)          X's numbers in another order, or some of them, or with zeros between
  *                             (below); plus R of the output's shape
  *   SampleNorm(X, scale?, B?) every sample to mean 0 and variance 1 over all its numbers, then

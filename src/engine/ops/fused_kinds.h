@@ -30,6 +30,15 @@ enum sac_residual {
     SAC_RESIDUAL_COUNT
 };
 
+/* The attribute "y_type" of QuantConv and QuantMatMul: what the output's numbers are, as
+ * TensorProto.DataType has it. */
+enum sac_quant_type {
+    SAC_QUANT_FLOAT = 0,
+    SAC_QUANT_UINT8 = 2,
+    SAC_QUANT_INT8 = 3,
+    SAC_QUANT_FLOAT8 = 17
+};
+
 /* The most channels (C, K) and numbers between the layers (H) of an Excitation. */
 enum { SAC_EXCITATION_CHANNELS_MAX = 8192, SAC_EXCITATION_HIDDEN_MAX = 4096 };
 

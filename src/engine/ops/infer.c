@@ -354,6 +354,14 @@ static bool reads_constants_only(const struct sac_node *n)
     return !sac_node_has_subgraph(n) && sac_node_supported(n, why, sizeof why);
 }
 
+/* A scalar is no weights. */
+static bool makes_weights(const struct sac_node *n)
+{
+    const struct sac_value *v = n->input_count > 0 ? n->inputs[0] : NULL;
+    return n->op && n->op->id == SAC_OP_DequantizeLinear && v && v->rank > 0 &&
+           sac_dtype_bytes(v->dtype) == 1;
+}
+
 static sac_result fold_node(struct sac_infer *inf, struct sac_node *n)
 {
     struct sac_op_call *c = inf->call;
@@ -373,7 +381,7 @@ static sac_result fold_node(struct sac_infer *inf, struct sac_node *n)
     return res;
 }
 
-sac_result sac_graph_fold(struct sac_graph *g, uint64_t memory_limit)
+sac_result sac_graph_fold(struct sac_graph *g, uint64_t memory_limit, bool weights)
 {
     struct sac_infer inf;
     sac_result       res = sac_infer_init(&inf, g, memory_limit);
@@ -383,7 +391,7 @@ sac_result sac_graph_fold(struct sac_graph *g, uint64_t memory_limit)
     take_constants(&inf, g);
     for (size_t i = 0; i < g->node_count; i++) {
         struct sac_node *n = g->nodes[i];
-        if (res == SAC_OK && reads_constants_only(n))
+        if (res == SAC_OK && reads_constants_only(n) && (weights || !makes_weights(n)))
             res = fold_node(&inf, n);
         bool gone = true;
         for (int k = 0; k < n->output_count; k++)

@@ -62,7 +62,8 @@ sac_result sac_call_check_outputs(const struct sac_op_call *c, uint64_t memory_l
  * not fit is an error when no dim is open, unless tolerant. */
 sac_result sac_graph_probe(struct sac_graph *g, uint64_t memory_limit, bool tolerant);
 
-/* Computes the nodes of g that read only constants, once, and removes them. */
-sac_result sac_graph_fold(struct sac_graph *g, uint64_t memory_limit);
+/* Computes the nodes of g that read only constants, once, and removes them. Without weights, what
+ * makes float32 of 8-bit constants stays, for passes/quantised.c. */
+sac_result sac_graph_fold(struct sac_graph *g, uint64_t memory_limit, bool weights);
 
 #endif

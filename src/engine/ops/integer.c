@@ -121,8 +121,9 @@ static sac_result conv_ref(struct sac_op_call *c)
 
 const struct sac_op sac_row_ConvInteger = {SAC_ROW(ConvInteger, 10, 2, 4, 1), .shape = conv_shape,
                                            .ref = conv_ref};
-const struct sac_op sac_row_QLinearConv = {SAC_ROW(QLinearConv, 10, 8, 9, 1), SAC_TOLERANCE(1, 0),
-                                           .shape = conv_shape, .ref = conv_ref};
+const struct sac_op sac_row_QLinearConv = {SAC_ROW(QLinearConv, 10, 8, 9, 1), SAC_TOLERANCE(0, 0),
+                                           .flags = SAC_OP_QUANTISES, .shape = conv_shape,
+                                           .ref = conv_ref};
 
 /* ---- matrix products: a's parameters go by row, b's by column ---- */
 
@@ -185,5 +186,5 @@ static sac_result matmul_ref(struct sac_op_call *c)
 const struct sac_op sac_row_MatMulInteger = {SAC_ROW(MatMulInteger, 10, 2, 4, 1),
                                              .shape = matmul_shape, .ref = matmul_ref};
 const struct sac_op sac_row_QLinearMatMul = {SAC_ROW(QLinearMatMul, 10, 8, 8, 1),
-                                             SAC_TOLERANCE(1, 0), .shape = matmul_shape,
-                                             .ref = matmul_ref};
+                                             SAC_TOLERANCE(0, 0), .flags = SAC_OP_QUANTISES,
+                                             .shape = matmul_shape, .ref = matmul_ref};

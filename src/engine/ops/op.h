@@ -58,7 +58,8 @@ enum sac_op_flags {
     /* reads only the inputs' shapes; their data may be NULL: Shape, Size */
     SAC_OP_OF_SHAPE = 1 << 3,
     SAC_OP_CONTROL = 1 << 4, /* If, Loop, Scan: the executor runs its subgraphs, ref is NULL */
-    SAC_OP_BATCH_ANYWHERE = 1 << 5 /* the batch may enter through any input */
+    SAC_OP_BATCH_ANYWHERE = 1 << 5, /* the batch may enter through any input */
+    SAC_OP_QUANTISES = 1 << 6       /* a number of 8 bits may be rounded the other way: a step */
 };
 
 /* Follows the batch axis through a node (ops/batch.h): sets *out to the batch axis of its outputs.
@@ -138,5 +139,7 @@ float          sac_half_to_float(uint16_t h);
 uint16_t       sac_float_to_half(float f);
 float          sac_bf16_to_float(uint16_t h);
 uint16_t       sac_float_to_bf16(float f);
+float          sac_f8_to_float(uint8_t v);
+uint8_t        sac_float_to_f8(float f); /* rounded to even; NaN stays, the rest saturates */
 
 #endif

@@ -2,6 +2,8 @@
 /* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear. */
 #include <math.h>
 
+#include "engine/ops/batch.h"
+#include "engine/ops/quant.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -57,6 +59,20 @@ static double zero_point(const struct sac_op_call *c, int64_t i)
     return sac_op_has(c, 2) ? sac_operand_get(&c->in[2], i) : 0;
 }
 
+/* A scale and a zero point for all, or along an axis that is not the batch. */
+static bool scaled_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    for (int i = 1; i < n->input_count; i++)
+        if (sac_batch_axis(w, n->inputs[i]) >= 0)
+            return sac_batch_refuse(w, "a scale or zero point depends on the input");
+    const struct sac_value *scale = n->inputs[1];
+    int64_t                 axis = sac_attr_int(n, "axis", 1);
+    axis += axis < 0 ? n->inputs[0]->rank : 0;
+    *out = k;
+    return scale->rank == 0 || (scale->rank == 1 && (scale->dims[0] == 1 || axis != k)) ||
+           sac_batch_refuse(w, "its scales go by the batch");
+}
+
 /* ---- QuantizeLinear ---- */
 
 static sac_result quantize_shape(struct sac_op_call *c)
@@ -66,8 +82,9 @@ static sac_result quantize_shape(struct sac_op_call *c)
     enum sac_dtype     t = sac_op_has(c, 2) ? c->in[2].dtype
                            : type           ? sac_dtype_from_onnx(type)
                                             : SAC_U8;
-    if (!sac_dtype_is_integer(t) || sac_dtype_bytes(t) > 4)
-        return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "to dtype %s; have 8 and 16 bit integers",
+    if (t != SAC_F8 && (!sac_dtype_is_integer(t) || sac_dtype_bytes(t) > 4))
+        return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED,
+                           "to dtype %s; have 8 and 16 bit integers, and float8e4m3fn",
                            sac_dtype_name(t));
     SAC_TRY(sac_read_scaling(c, &s));
     return sac_shape_out(c, 0, t, c->in[0].rank, c->in[0].dims);
@@ -84,6 +101,7 @@ static sac_result quantize_ref(struct sac_op_call *c)
     struct sac_scaling s;
     SAC_TRY(sac_read_scaling(c, &s));
     int64_t n = sac_operand_elements(&c->in[0]), run = SAC_MAX(scale_run(&s, n), 1);
+    bool    exact = c->out[0].dtype == SAC_F8; /* rounds by itself */
     for (int64_t start = 0; start < n; start += run) {
         int64_t k = scale_index(&s, start);
         float   scale = (float)sac_operand_get(&c->in[1], k);
@@ -92,15 +110,18 @@ static sac_result quantize_ref(struct sac_op_call *c)
             /* The quotient is computed in float, as other implementations do, because its rounding
              * decides ties. */
             float q = (float)sac_operand_get(&c->in[0], i) / scale;
-            sac_operand_set(&c->out[0], i, rint((double)q) + zero);
+            sac_operand_set(&c->out[0], i, exact ? (double)q : rint((double)q) + zero);
         }
     }
     return SAC_OK;
 }
 
 const struct sac_op sac_row_QuantizeLinear = {SAC_ROW(QuantizeLinear, 10, 2, 3, 1),
-                                              SAC_TOLERANCE(1, 0), .shape = quantize_shape,
-                                              .ref = quantize_ref};
+                                              SAC_TOLERANCE(0, 0),
+                                              .flags = SAC_OP_QUANTISES,
+                                              .shape = quantize_shape,
+                                              .ref = quantize_ref,
+                                              .batch = scaled_batch};
 
 /* ---- DequantizeLinear ---- */
 
@@ -109,10 +130,28 @@ static sac_result dequantize_shape(struct sac_op_call *c)
     struct sac_scaling s;
     int64_t            type = sac_attr_int(c->node, "output_dtype", 0);
     enum sac_dtype     t = type ? sac_dtype_from_onnx(type) : c->in[1].dtype;
-    SAC_CHECK(c, sac_dtype_is_integer(c->in[0].dtype), "from dtype %s", sac_in_dtype(c, 0));
+    SAC_CHECK(c, sac_dtype_is_integer(c->in[0].dtype) || c->in[0].dtype == SAC_F8, "from dtype %s",
+              sac_in_dtype(c, 0));
     SAC_CHECK(c, sac_dtype_is_float(t), "to dtype %s", sac_dtype_name(t));
     SAC_TRY(sac_read_scaling(c, &s));
     return sac_shape_out(c, 0, t, c->in[0].rank, c->in[0].dims);
+}
+
+/* Weights are many: float32 of 8-bit integers, one scale for n of them. */
+static bool dequantize_bytes(const struct sac_op_call *c, int64_t start, int64_t n, float scale,
+                             float zero)
+{
+    const struct sac_operand *in = &c->in[0];
+    float                    *y = (float *)c->out[0].data + start;
+    if (c->out[0].dtype != SAC_F32 || (in->dtype != SAC_I8 && in->dtype != SAC_U8))
+        return false;
+    if (in->dtype == SAC_I8)
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (((const int8_t *)in->data)[start + i] - zero) * scale;
+    else
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (((const uint8_t *)in->data)[start + i] - zero) * scale;
+    return true;
 }
 
 static sac_result dequantize_ref(struct sac_op_call *c)
@@ -123,15 +162,17 @@ static sac_result dequantize_ref(struct sac_op_call *c)
     for (int64_t start = 0; start < n; start += run) {
         int64_t k = scale_index(&s, start);
         double  scale = sac_operand_get(&c->in[1], k), zero = zero_point(c, k);
+        if (dequantize_bytes(c, start, run, (float)scale, (float)zero))
+            continue;
         for (int64_t i = start; i < start + run; i++)
             sac_operand_set(&c->out[0], i, (sac_operand_get(&c->in[0], i) - zero) * scale);
     }
     return SAC_OK;
 }
 
-const struct sac_op sac_row_DequantizeLinear = {SAC_ROW(DequantizeLinear, 10, 2, 3, 1),
-                                                SAC_TOLERANCE(1e-6f, 1e-6f),
-                                                .shape = dequantize_shape, .ref = dequantize_ref};
+const struct sac_op sac_row_DequantizeLinear = {
+    SAC_ROW(DequantizeLinear, 10, 2, 3, 1), SAC_TOLERANCE(1e-6f, 1e-6f), .shape = dequantize_shape,
+    .ref = dequantize_ref, .batch = scaled_batch};
 
 /* ---- DynamicQuantizeLinear: the scale comes from the values ---- */
 
@@ -163,6 +204,6 @@ static sac_result dynamic_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-const struct sac_op sac_row_DynamicQuantizeLinear = {SAC_ROW(DynamicQuantizeLinear, 11, 1, 1, 3),
-                                                     SAC_TOLERANCE(1, 0), .shape = dynamic_shape,
-                                                     .ref = dynamic_ref};
+const struct sac_op sac_row_DynamicQuantizeLinear = {
+    SAC_ROW(DynamicQuantizeLinear, 11, 1, 1, 3), SAC_TOLERANCE(1e-6f, 1e-6f),
+    .flags = SAC_OP_QUANTISES, .shape = dynamic_shape, .ref = dynamic_ref};

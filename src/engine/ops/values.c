@@ -30,7 +30,7 @@ enum sac_class sac_dtype_class(enum sac_dtype t)
         return SAC_CLASS_F64;
     if (t == SAC_U64)
         return SAC_CLASS_U64;
-    return sac_dtype_is_float(t) ? SAC_CLASS_F32 : SAC_CLASS_I64;
+    return sac_dtype_is_float(t) || t == SAC_F8 ? SAC_CLASS_F32 : SAC_CLASS_I64;
 }
 
 float sac_half_to_float(uint16_t h)
@@ -80,12 +80,38 @@ uint16_t sac_float_to_bf16(float f)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+float sac_f8_to_float(uint8_t v)
+{
+    const int   exponent = v >> 3 & 15, mantissa = v & 7;
+    const float f = (v & 0x7f) == 0x7f ? NAN
+                    : exponent == 0    ? (float)mantissa * 0x1p-9f
+                                       : ldexpf((float)(8 + mantissa), exponent - 10);
+    return v & 0x80 ? -f : f;
+}
+
+uint8_t sac_float_to_f8(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    const uint8_t sign = bits >> 24 & 0x80;
+    uint32_t      magnitude = bits & 0x7fffffff;
+    if (magnitude > 0x7f800000)
+        return sign | 0x7f;
+    if (magnitude >= 0x43e00000) /* 448, and what would round to more */
+        return sign | 0x7e;
+    if (magnitude < 0x3c800000) /* under 2^-6: subnormal, a multiple of 2^-9 */
+        return sign | (uint8_t)lrintf(fabsf(f) * 0x1p9f);
+    magnitude += 0x7ffff + (magnitude >> 20 & 1); /* to nearest, ties to even */
+    return sign | (uint8_t)((magnitude >> 20) - (120 << 3));
+}
+
 /* X(dtype, type in memory, class's type, to class, from class) */
 #define EXACT(v) (v)
 #define EACH_DTYPE(X)                                                  \
     X(SAC_F32, float, float, EXACT, EXACT)                             \
     X(SAC_F16, uint16_t, float, sac_half_to_float, sac_float_to_half)  \
     X(SAC_BF16, uint16_t, float, sac_bf16_to_float, sac_float_to_bf16) \
+    X(SAC_F8, uint8_t, float, sac_f8_to_float, sac_float_to_f8)        \
     X(SAC_F64, double, double, EXACT, EXACT)                           \
     X(SAC_I8, int8_t, int64_t, EXACT, (int8_t))                        \
     X(SAC_U8, uint8_t, int64_t, EXACT, (uint8_t))                      \

@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Merges neighbours into a convolution: a following batch normalisation or per-channel constants
  * into the weights, also for some of the channels, one before it where it pads nothing, a preceding
- * constant Pad into its pads, and an activation and a residual sum into the fused node. */
+ * constant Pad into its pads, and an activation and a residual sum into the fused node. Of a
+ * quantised one the weights stay: what would scale them goes into its scales. */
 #include <math.h>
 #include <string.h>
 
+#include "engine/ops/quant.h"
 #include "engine/passes/pass.h"
+
+/* Its result is float32 still, its weights are 8-bit numbers and have a scale for each channel. */
+static bool is_quantised(const struct sac_node *n)
+{
+    return sac_is_fused(n, "QuantConv");
+}
 
 static bool is_conv(const struct sac_node *n)
 {
-    return (sac_is(n, "Conv") || sac_is_fused(n, "FusedConv")) && n->outputs[0] &&
-           n->outputs[0]->dtype == SAC_F32 && sac_constant_floats(n->inputs[1]) &&
+    const bool plain = sac_is(n, "Conv") || sac_is_fused(n, "FusedConv");
+    return (plain || is_quantised(n)) && n->outputs[0] && n->outputs[0]->dtype == SAC_F32 &&
+           (plain ? sac_constant_floats(n->inputs[1]) != NULL
+                  : n->inputs[1]->data && sac_constant_floats(n->inputs[SAC_QUANT_SCALE])) &&
            sac_value_elements(n->inputs[1]) > 0 &&
            (!sac_node_input(n, 2) || sac_constant_floats(n->inputs[2]));
 }
@@ -20,15 +30,17 @@ static bool is_bare(const struct sac_node *n)
     return sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE && !sac_node_input(n, 3);
 }
 
-/* A FusedConv like n, whose output replaces that of `last`. */
+/* A FusedConv like n, or a QuantConv like it, whose output replaces that of `last`. */
 static struct sac_node *fused_conv(struct sac_graph *g, const struct sac_node *n,
                                    struct sac_node *last)
 {
-    struct sac_node *made = sac_op_node(g, "saccade", "FusedConv", 4, 1, n);
-    sac_result       res = made ? SAC_OK : SAC_ERR_MEMORY;
+    const int        inputs = is_quantised(n) ? SAC_QUANT_SCALE + 1 : 4;
+    struct sac_node *made =
+        sac_op_node(g, "saccade", is_quantised(n) ? "QuantConv" : "FusedConv", inputs, 1, n);
+    sac_result res = made ? SAC_OK : SAC_ERR_MEMORY;
     if (res == SAC_OK)
         res = sac_copy_attrs(g, made, n);
-    for (int i = 0; res == SAC_OK && i < 4; i++)
+    for (int i = 0; res == SAC_OK && i < inputs; i++)
         made->inputs[i] = sac_node_input(n, i);
     if (res == SAC_OK)
         res = sac_take_over(g, made, last);
@@ -40,7 +52,8 @@ static struct sac_node *fused_conv(struct sac_graph *g, const struct sac_node *n
 static sac_result fold_affine(struct sac_graph *g, struct sac_node *n, struct sac_node *last,
                               const float *scale, const float *shift)
 {
-    const struct sac_value *w = n->inputs[1];
+    const int               scaled = is_quantised(n) ? SAC_QUANT_SCALE : 1;
+    const struct sac_value *w = n->inputs[scaled];
     const int64_t           channels = w->dims[0], each = sac_value_elements(w) / channels;
     const float            *old = w->data, *old_bias = sac_constant_floats(sac_node_input(n, 2));
     float                  *weights, *bias;
@@ -56,7 +69,7 @@ static sac_result fold_affine(struct sac_graph *g, struct sac_node *n, struct sa
     struct sac_node *made = fused_conv(g, n, last);
     if (!made)
         return SAC_ERR_MEMORY;
-    made->inputs[1] = new_w;
+    made->inputs[scaled] = new_w;
     made->inputs[2] = new_b;
     return SAC_OK;
 }
@@ -397,8 +410,8 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     if (!is_conv(n))
         return SAC_OK;
-    sac_result res = absorb_pad(g, n, changed);
-    if (res == SAC_OK && !*changed)
+    sac_result res = is_quantised(n) ? SAC_OK : absorb_pad(g, n, changed);
+    if (res == SAC_OK && !*changed && !is_quantised(n))
         res = absorb_norm_before(g, n, changed);
     struct sac_node *reader = sac_only_reader(g, n, NULL);
     const bool       read = reader && reader->output_count > 0 && reader->outputs[0];

@@ -2,19 +2,22 @@
 #include "engine/ops/infer.h"
 #include "engine/passes/pass.h"
 
-/* The first stands before constants are folded. Attention is found in the Transposes and Reshapes
- * of its exporter, once rows turn beside it. Then the Transposes go first, as the patterns after
- * them match only channels first; but GELU before them, since they would move into its spelling,
- * and again after norms, which may stand between two. What still only moves numbers when products
- * and convolutions have taken their sums becomes one step at the end. */
+/* The first stand before weights are folded: of quantised ones these would make float32. Attention
+ * is found in the Transposes and Reshapes of its exporter, once rows turn beside it. Then the
+ * Transposes go first, as the patterns after them match only channels first; but GELU before them,
+ * since they would move into its spelling, and again after norms, which may stand between two. When
+ * products and convolutions have taken their sums and activations, what follows in 8 bits is theirs
+ * too, and what still only moves numbers becomes one step at the end. */
 static const struct sac_pass *const passes[] = {
-    &sac_pass_known_dims,  &sac_pass_identity,  &sac_pass_rows,      &sac_pass_attention,
-    &sac_pass_expectation, &sac_pass_gelu,      &sac_pass_transpose, &sac_pass_activation,
-    &sac_pass_focus,       &sac_pass_norm,      &sac_pass_transpose, &sac_pass_norm,
-    &sac_pass_channels,    &sac_pass_gate,      &sac_pass_pool,      &sac_pass_conv,
-    &sac_pass_excitation,  &sac_pass_parts,     &sac_pass_identity,  &sac_pass_product,
-    &sac_pass_wide,        &sac_pass_rearrange, &sac_pass_identity,
+    &sac_pass_known_dims, &sac_pass_quantised,   &sac_pass_identity, &sac_pass_rows,
+    &sac_pass_attention,  &sac_pass_expectation, &sac_pass_gelu,     &sac_pass_transpose,
+    &sac_pass_activation, &sac_pass_focus,       &sac_pass_norm,     &sac_pass_transpose,
+    &sac_pass_norm,       &sac_pass_channels,    &sac_pass_gate,     &sac_pass_pool,
+    &sac_pass_conv,       &sac_pass_excitation,  &sac_pass_parts,    &sac_pass_identity,
+    &sac_pass_product,    &sac_pass_quantised,   &sac_pass_wide,     &sac_pass_rearrange,
+    &sac_pass_identity,
 };
+enum { BEFORE_FOLDING = 2 };
 
 /* Did the shape functions of a node, and so of all before it, succeed? */
 static bool is_sound(const struct sac_node *n)
@@ -79,13 +82,13 @@ sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit, uint32_t w
         forget_declared(g);
         res = sac_graph_probe(g, memory_limit, true);
     }
+    for (size_t i = 0; res == SAC_OK && i < BEFORE_FOLDING; i++)
+        res = run_row(g, memory_limit, without, i);
     if (res == SAC_OK)
-        res = run_row(g, memory_limit, without, 0);
-    if (res == SAC_OK)
-        res = sac_graph_fold(g, memory_limit);
+        res = sac_graph_fold(g, memory_limit, true);
     if (res == SAC_OK)
         res = sac_graph_probe(g, memory_limit, true);
-    for (size_t i = 1; res == SAC_OK && i < SAC_COUNT(passes); i++)
+    for (size_t i = BEFORE_FOLDING; res == SAC_OK && i < SAC_COUNT(passes); i++)
         res = run_row(g, memory_limit, without, i);
     return res;
 }

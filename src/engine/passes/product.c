@@ -5,12 +5,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/ops/quant.h"
 #include "engine/passes/pass.h"
 
 /* X W + B, as the nodes that compute it say it. */
 struct product {
     struct sac_node  *node;
     struct sac_value *x, *w, *b, *r; /* b, r: NULL when there is none */
+    struct sac_value *s;             /* a QuantMatMul's scales; NULL: it is of float32 */
     bool              turned;        /* w is [n, k] */
     float             alpha, beta;   /* of X W and of b */
     int64_t           k, n;
@@ -24,7 +26,8 @@ struct follower {
 
 static bool read_product(struct sac_node *n, struct product *p)
 {
-    const bool gemm = sac_is(n, "Gemm"), fused = sac_is_fused(n, "FusedMatMul");
+    const bool gemm = sac_is(n, "Gemm"), quantised = sac_is_fused(n, "QuantMatMul");
+    const bool fused = quantised || sac_is_fused(n, "FusedMatMul");
     if ((!gemm && !fused && !sac_is(n, "MatMul")) || !n->outputs[0] ||
         n->outputs[0]->dtype != SAC_F32)
         return false;
@@ -33,8 +36,10 @@ static bool read_product(struct sac_node *n, struct product *p)
     p->w = n->inputs[1];
     p->b = sac_node_input(n, 2);
     p->r = fused ? sac_node_input(n, 3) : NULL;
-    if (!sac_constant_floats(p->w) || p->w->rank != 2 || sac_value_elements(p->w) <= 0 ||
-        p->x->rank < 2 || p->x->data)
+    p->s = quantised ? sac_node_input(n, SAC_QUANT_SCALE) : NULL;
+    if (quantised ? !p->w->data || !sac_constant_floats(p->s) : !sac_constant_floats(p->w))
+        return false;
+    if (p->w->rank != 2 || sac_value_elements(p->w) <= 0 || p->x->rank < 2 || p->x->data)
         return false;
     if (gemm) {
         p->turned = sac_attr_int(n, "transB", 0) != 0;
@@ -53,7 +58,7 @@ static bool read_product(struct sac_node *n, struct product *p)
 
 static int64_t attr_of(const struct product *p, const char *name)
 {
-    return sac_is_fused(p->node, "FusedMatMul") ? sac_attr_int(p->node, name, 0) : 0;
+    return p->s || sac_is_fused(p->node, "FusedMatMul") ? sac_attr_int(p->node, name, 0) : 0;
 }
 
 /* Nothing was applied to the sums yet that a further sum must come before. */
@@ -137,16 +142,38 @@ static sac_result move_behind(struct sac_graph *g, struct sac_node *made, const 
     return res == SAC_OK ? sac_take_over(g, copy, f->node) : res;
 }
 
-/* A FusedMatMul of what p computes, times scale plus shift per column (NULL: none), whose output
- * replaces that of the follower. */
+static struct sac_value *new_scales(struct sac_graph *g, const struct product *p,
+                                    const float *scale)
+{
+    const float      *from = p->s->data;
+    float            *to;
+    struct sac_value *made = sac_new_floats(g, p->s->name, 1, &p->n, &to);
+    for (int64_t j = 0; made && j < p->n; j++)
+        to[j] = from[j] * scale[j];
+    return made;
+}
+
+/* Weights and scales, times a number for each column (NULL: none). False: no memory. */
+static bool set_weights(struct sac_graph *g, struct sac_node *made, const struct product *p,
+                        const float *scale)
+{
+    made->inputs[1] =
+        !p->s && (p->turned || p->alpha != 1 || scale) ? new_weights(g, p, scale) : p->w;
+    if (p->s)
+        made->inputs[SAC_QUANT_SCALE] = scale ? new_scales(g, p, scale) : p->s;
+    return made->inputs[1] && (!p->s || made->inputs[SAC_QUANT_SCALE]);
+}
+
+/* A FusedMatMul (or a QuantMatMul) of what p computes, times scale plus shift per column (NULL:
+ * none), whose output replaces that of the follower. */
 static struct sac_node *fuse(struct sac_graph *g, const struct product *p, const struct follower *f,
                              const float *scale, const float *shift)
 {
-    struct sac_node *made = sac_op_node(g, "saccade", "FusedMatMul", 4, 1, p->node);
-    if (!made)
+    struct sac_node *made = sac_op_node(g, "saccade", p->s ? "QuantMatMul" : "FusedMatMul",
+                                        p->s ? SAC_QUANT_SCALE + 1 : 4, 1, p->node);
+    if (!made || !set_weights(g, made, p, scale))
         return NULL;
     made->inputs[0] = p->x;
-    made->inputs[1] = p->turned || p->alpha != 1 || scale ? new_weights(g, p, scale) : p->w;
     made->inputs[3] = p->r;
     if (p->b || shift) {
         const bool as_it_is = p->b && p->b->rank == 1 && p->b->dims[0] == p->n && p->beta == 1;
@@ -154,8 +181,8 @@ static struct sac_node *fuse(struct sac_graph *g, const struct product *p, const
         if (!made->inputs[2])
             return NULL;
     }
-    sac_result res = made->inputs[1] ? SAC_OK : SAC_ERR_MEMORY;
-    if (res == SAC_OK && sac_is_fused(p->node, "FusedMatMul"))
+    sac_result res = SAC_OK;
+    if (p->s || sac_is_fused(p->node, "FusedMatMul"))
         res = sac_copy_attrs(g, made, p->node);
     if (res == SAC_OK)
         res = f->between ? move_behind(g, made, p, f) : sac_take_over(g, made, f->node);
@@ -215,7 +242,8 @@ static sac_result absorb_affine(struct sac_graph *g, const struct product *p,
         return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a product's constants");
     sac_result res = SAC_OK;
     if (is_open(p) && affine(p, f, numbers, &scales) &&
-        (!scales || (!p->r && p->w->uses == 1 && keeps_digits(g, f, numbers, p->n)))) {
+        (!scales || (p->s && !p->r) ||
+         (!p->r && p->w->uses == 1 && keeps_digits(g, f, numbers, p->n)))) {
         *changed = true;
         res = fuse(g, p, f, scales ? numbers : NULL, scales ? NULL : numbers) ? SAC_OK
                                                                               : SAC_ERR_MEMORY;
@@ -246,7 +274,8 @@ static struct sac_value *in_channels_last(struct sac_graph *g, const struct prod
     int64_t                perm[SAC_RANK_MAX] = {0};
     if (from && sac_turns_first(from))
         return from->inputs[0];
-    if (!from || (!sac_is(from, "Conv") && !sac_is_fused(from, "FusedConv")))
+    if (!from || (!sac_is(from, "Conv") && !sac_is_fused(from, "FusedConv") &&
+                  !sac_is_fused(from, "QuantConv")))
         return NULL;
     for (int i = 1; i < r->rank; i++)
         perm[i] = i == r->rank - 1 ? 1 : i + 1;

@@ -202,6 +202,14 @@ static sac_result mel_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- quantisation ---- */
 
+static bool quantize_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+{
+    if (q->call->in[0].dtype == SAC_F8 || q->call->out[0].dtype == SAC_F8)
+        return ops_refuse(offer, "float8");
+    ops_want_plain(q, offer);
+    return true;
+}
+
 static sac_result quantize_fill(struct sac_kernel_plan *plan, void *params)
 {
     const struct sac_op_call *c = plan->call;
@@ -246,7 +254,7 @@ OPS_ROW(MelWeightMatrix, mel_layouts, mel_fill, ops_launch_mel, ops_mel)
 OPS_ROW(OneHot, one_hot_layouts, one_hot_fill, ops_launch_one_hot, ops_one_hot)
 OPS_ROW(Trilu, trilu_layouts, trilu_fill, ops_launch_trilu, ops_trilu)
 OPS_ROW(ReverseSequence, ops_moved_layouts, reverse_fill, ops_launch_reverse, ops_reverse)
-OPS_ROW(QuantizeLinear, NULL, quantize_fill, ops_launch_quantize, ops_quantize)
-OPS_ROW(DequantizeLinear, NULL, quantize_fill, ops_launch_quantize, ops_quantize)
+OPS_ROW(QuantizeLinear, quantize_layouts, quantize_fill, ops_launch_quantize, ops_quantize)
+OPS_ROW(DequantizeLinear, quantize_layouts, quantize_fill, ops_launch_quantize, ops_quantize)
 OPS_ROW(DynamicQuantizeLinear, ops_exact_layouts, dynamic_fill, ops_launch_dynamic_quantize,
         ops_dynamic_quantize)
