@@ -2,6 +2,7 @@
 """The parts about mattes: frames a second, a headset's latency, what each technique gives, and the fused post-processing
 beside PyTorch's."""
 import json
+import os
 import pathlib
 import sys
 import time
@@ -101,6 +102,9 @@ def vr(bench):
         eyes = ["--stereo", "sbs"] if "sbs" in name else []
         for what, paced in (("vr, 90 frames/s", ["--realtime"]), ("vr, as fast as it goes", [])):
             yield one_vr(bench, what, name, bar, eyes, paced)
+            os.environ["SACCADE_WITHOUT"] = "one-launch"
+            yield one_vr(bench, what + ", launched one by one", name, bar, eyes, paced)
+            del os.environ["SACCADE_WITHOUT"]
 
 
 def one_vr(bench, what, name, bar, eyes, paced):
@@ -122,7 +126,7 @@ def one_vr(bench, what, name, bar, eyes, paced):
         return row | {"fault": str(failed)}
     took, missing = stats["composite_latency"], stats["frames_total"] - stats["frames"]
     row |= {"composite_ms": {key: took[f"{key}_ms"] for key in ("p50", "p95", "p99", "max")}, "seconds": round(stats["elapsed_s"], 1),
-            "strict": strict, "stages": times(stats)}
+            "strict": strict, "one_launch": stats["batches"]["whole"], "stages": times(stats)}
     if paced:
         row |= {"bar_ms": bar, "late": stats["composites_late"], "missing": missing,
                 "met": took["p99_ms"] < bar and stats["composites_late"] == 0 and missing == 0}
