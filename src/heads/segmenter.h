@@ -13,6 +13,7 @@
 #include <saccade/segment.h>
 
 #include "heads/detector.h"
+#include "vision/composite.h"
 #include "vision/facets.h"
 #include "vision/instances.h"
 #include "vision/matte.h"
@@ -34,6 +35,8 @@ struct sac_segmenter_ask {
                                eyes, as whole pixels; the matte is 0 elsewhere. Empty, and with
                                facets: all. Where it is another than the frame before had, the
                                stream begins anew */
+    /* NULL, or what frame and matte become behind the matte, without these two. */
+    const struct sac_composite_job *composite;
 };
 
 /* What a frame came to, see struct sac_matte_summary. All 0 of maps of classes. */

@@ -237,6 +237,23 @@ static int count_eyes(const struct sac_segmenter *seg, const struct sac_batch_pa
     return part ? (part->first + part->n) / seg->looks - part->first / seg->looks : 0;
 }
 
+/* Of the frames whose last eye is one of the jobs. */
+static sac_result queue_composites(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot,
+                                   int first, int n)
+{
+    sac_result res = SAC_OK;
+    for (int i = first / seg->eyes; i < (first + n) / seg->eyes && res == SAC_OK; i++) {
+        const struct sac_segmenter_ask *ask = &slot->asks[i];
+        if (!ask->composite)
+            continue;
+        struct sac_composite_job job = *ask->composite;
+        job.frame = ask->frame;
+        job.matte = slot->mattes[i];
+        res = sac_composite_run_on(seg->dev, seg->buckets.behind, &job);
+    }
+    return res;
+}
+
 /* Those that a run makes possible; part: NULL for none. */
 static sac_result queue_mattes(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
                                const struct sac_batch_part *part)
@@ -260,6 +277,8 @@ static sac_result queue_mattes(struct sac_segmenter *seg, struct sac_segmenter_s
     if (res == SAC_OK)
         res = sac_matte_run_on(seg->dev, seg->buckets.behind, &seg->spec, &seg->style, tensors,
                                slot->jobs + first, n);
+    if (res == SAC_OK)
+        res = queue_composites(seg, slot, first, n);
     slot->queued += n;
     return res;
 }

@@ -186,7 +186,11 @@ static sac_result put_together(struct mattes *v, const struct sac_item *item, sa
 /* *out: what is encoded, borrowed. A GPU's is queued; its encoder waits for it. */
 static sac_result compose(struct mattes *v, const struct sac_item *item, sac_frame **out)
 {
-    sac_frame  desc, *own = NULL;
+    sac_frame desc, *own = sac_segment_composed(item);
+    if (own) {
+        *out = own;
+        return SAC_OK;
+    }
     sac_result res = describe(v, item->frame, &desc);
     if (res == SAC_OK)
         res = sac_canvas_take(&v->canvas, item->frame->device, &desc, &own);
@@ -209,17 +213,11 @@ static sac_result encode(struct mattes *v, struct sac_item *item, sac_frame *com
     }
 }
 
-bool sac_segment_composes(enum sac_segment_as as)
-{
-    return as == SAC_SEGMENT_OVERLAY || as == SAC_SEGMENT_CUTOUT || as == SAC_SEGMENT_CLASSES ||
-           as == SAC_SEGMENT_ALPHA_PACKED;
-}
-
 /* Several sink threads call it, one at a time. */
 static sac_result give(struct mattes *v, const struct sac_item *item, const sac_frame *composed)
 {
     const struct sac_segment_params *p = v->job->segment;
-    sac_result                       res = sac_frame_wait(composed);
+    sac_result res = composed == sac_segment_composed(item) ? SAC_OK : sac_frame_wait(composed);
     if (res != SAC_OK)
         return res;
     sac_books_count_composite(v->job->books, item);
@@ -297,25 +295,6 @@ static const struct sac_output_ops mattes_ops = {
 
 /* ---- creation ---- */
 
-static void choose_composite(struct mattes *v)
-{
-    static const enum sac_composite_kind kinds[SAC_SEGMENT_AS_COUNT] = {
-        [SAC_SEGMENT_OVERLAY] = SAC_COMPOSITE_TINT,
-        [SAC_SEGMENT_CUTOUT] = SAC_COMPOSITE_BACKGROUND,
-        [SAC_SEGMENT_CLASSES] = SAC_COMPOSITE_CLASSES};
-    const struct sac_segment_params *p = v->job->segment;
-    struct sac_composite_job        *c = &v->composite;
-    c->kind = kinds[p->as];
-    c->strength = p->strength;
-    c->colour[0] = p->colour;
-    c->colours = 1;
-    if (p->as != SAC_SEGMENT_CLASSES)
-        return;
-    c->colours = SAC_COMPOSITE_COLOURS_MAX;
-    for (int i = 0; i < c->colours; i++)
-        c->colour[i] = sac_colour_of_id(i);
-}
-
 /* Before the first frame, where its size is known: whether it can be packed, and a GPU's memory. */
 static sac_result prepare(struct mattes *v, sac_source *src)
 {
@@ -353,7 +332,9 @@ static sac_result create_video(const struct sac_output_setup *setup, struct sac_
     v->job = setup->job;
     v->call_lock = setup->call_lock;
     v->base.empty = !setup->params->video_out;
-    choose_composite(v);
+    v->composite = sac_segment_composite_of(p);
+    if (v->base.empty)
+        sac_segment_compose_early(setup->job);
     sink.alpha = p->as == SAC_SEGMENT_ALPHA;
     if (sac_segment_composes(p->as))
         res = prepare(v, setup->src);

@@ -78,8 +78,6 @@ sac_result sac_mot_create(const struct sac_output_setup *setup, struct sac_outpu
 sac_result sac_csv_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_kitti_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_coco_create(const struct sac_output_setup *setup, struct sac_output **out);
-/* Whether this kind shows a picture that is composed. */
-bool sac_segment_composes(enum sac_segment_as as);
 /* What job->segment->as says. Without params->video_out, for on_composite alone. */
 sac_result sac_mattes_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_matte_pictures_create(const struct sac_output_setup *setup, struct sac_output **out);

@@ -327,6 +327,58 @@ static void masks_arrive_with_their_batch(void **state)
     sac_device_unref(&cpu);
 }
 
+/* The network is a launch of its own, and a part of the other one where all is gathered; the
+ * composite too. */
+static void a_composite_is_in_the_one_launch(void **state)
+{
+    (void)state;
+    const struct sac_segmenter_params p = sac_segmenter_params_default();
+    const struct sac_composite_job    tint = {
+           .kind = SAC_COMPOSITE_TINT, .strength = 0.5f, .colour = {{0, 200, 90}}, .colours = 1};
+    sac_device              *cpu = test_device(), *dev = open_far();
+    sac_frame               *frames[FRAMES], *want[FRAMES] = {NULL}, *got[FRAMES] = {NULL};
+    struct sac_segmenter_ask asks[FRAMES];
+    struct sac_batch_times   times;
+    atomic_uint_fast64_t     united = 0;
+    make_frames(cpu, dev, frames);
+    ask(frames, asks);
+    sac_segmenter *one = test_segmenter(dev, "maps_torchvision", &p);
+    sac_segmenter *seg = test_segmenter(dev, "maps_torchvision", &p);
+    assert_sac_ok(sac_buckets_unite(&seg->buckets, &united));
+    assert_sac_ok(sac_segmenter_warm_up(seg));
+    for (int i = 0; i < FRAMES; i++) {
+        struct sac_composite_job job = tint;
+        sac_frame               *matte = test_matte_of(one, frames[i]);
+        assert_sac_ok(sac_frame_create(dev, frames[i], &want[i]));
+        assert_sac_ok(sac_frame_create(dev, frames[i], &got[i]));
+        job.frame = frames[i];
+        job.matte = matte;
+        job.out = want[i];
+        assert_sac_ok(sac_composite_run_on(dev, NULL, &job));
+        assert_sac_ok(sac_device_wait(dev));
+        sac_frame_unref(&matte);
+        job = tint;
+        job.out = got[i];
+        asks[i].composite = &job;
+        const int launches = far_counts.launches, gathered = far_counts.united;
+        assert_sac_ok(sac_segmenter_begin(seg, i % 2, &asks[i], 1));
+        assert_int_equal(far_counts.launches - launches, 1);
+        assert_int_equal(far_counts.united - gathered, 1);
+        assert_sac_ok(sac_segmenter_end(seg, i % 2, &matte, NULL, NULL, &times));
+        sac_frame_unref(&matte);
+    }
+    expect_same(cpu, want, got, FRAMES);
+    assert_int_equal(atomic_load(&united), FRAMES);
+    assert_in_range(far_counts.united_made, 1, 2); /* with motion to look for, and without */
+    unref_all(want);
+    unref_all(got);
+    unref_all(frames);
+    sac_segmenter_destroy(&one);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+    sac_device_unref(&cpu);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +389,7 @@ int main(void)
         cmocka_unit_test(scales_wait_for_what_they_need_alone),
         cmocka_unit_test(what_was_just_queued_is_seen),
         cmocka_unit_test(masks_arrive_with_their_batch),
+        cmocka_unit_test(a_composite_is_in_the_one_launch),
     };
     test_without_onednn();
     return cmocka_run_group_tests_name("heads/segmenter_far", tests, NULL, NULL);

@@ -502,6 +502,54 @@ static void composites_stay_on_the_gpu(void **state)
     check_ledger(&stats, (struct asked){0}, FRAMES, "composites");
 }
 
+static void add_composite(void *user, const sac_frame *frame, const sac_frame *composite)
+{
+    uint64_t  *sum = user;
+    sac_frame *near = NULL;
+    assert_true(composite->number == frame->number && composite->pts_us == frame->pts_us);
+    assert_sac_ok(sac_frame_create(cpu, composite, &near));
+    assert_sac_ok(sac_frame_copy(composite, near));
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    const int               n = sac_frame_planes(near->format, near->width, near->height, planes);
+    for (int p = 0; p < n; p++)
+        for (int y = 0; y < planes[p].rows; y++)
+            for (size_t x = 0; x < planes[p].row_bytes; x++)
+                *sum = *sum * 31 + near->plane[p][(size_t)y * near->pitch_bytes[p] + x];
+    sac_frame_unref(&near);
+}
+
+/* They are made with their mattes there, but over a background. */
+static void a_headsets_composites_are_the_others(void **state)
+{
+    (void)state;
+    need_gpu();
+    static const struct {
+        enum sac_segment_as as;
+        float               blur;
+    } kinds[] = {{SAC_SEGMENT_OVERLAY, 0},
+                 {SAC_SEGMENT_CUTOUT, 0},
+                 {SAC_SEGMENT_CUTOUT, 3},
+                 {SAC_SEGMENT_CLASSES, 0},
+                 {SAC_SEGMENT_ALPHA_PACKED, 0}};
+    const char *clip = write_clip("clip.mp4");
+    for (size_t i = 0; i < SAC_COUNT(kinds); i++) {
+        uint64_t sum[2] = {0};
+        for (int vr = 0; vr < 2; vr++) {
+            struct sac_segment_params segment = bright(kinds[i].as);
+            segment.blur = kinds[i].blur;
+            segment.on_composite = add_composite;
+            segment.on_composite_user = &sum[vr];
+            segment.mode = vr ? SAC_SEGMENT_VR : SAC_SEGMENT_THROUGHPUT;
+            struct sac_pipeline_params      params = params_of("cuda", clip, &segment);
+            const struct sac_pipeline_stats stats = run(&params);
+            assert_int_equal(stats.frames, FRAMES);
+            assert_int_equal(stats.batch.whole, vr ? FRAMES : 0);
+        }
+        if (sum[0] != sum[1] || sum[0] == 0)
+            fail_msg("%s differs", sac_segment_as_name(kinds[i].as));
+    }
+}
+
 static void the_mattes_are_the_cpus(void **state)
 {
     (void)state;
@@ -635,6 +683,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(turned_frames_come_out_upright, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_crosses_without_an_output, set_up, tear_down),
         cmocka_unit_test_setup_teardown(composites_stay_on_the_gpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_headsets_composites_are_the_others, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_mattes_are_the_cpus, set_up, tear_down),
         cmocka_unit_test_setup_teardown(strict_mode_refuses_outputs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stream_changes_its_size, set_up, tear_down),

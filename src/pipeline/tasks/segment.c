@@ -224,6 +224,7 @@ static void release(struct sac_task_run *run)
     for (size_t i = 0; t->found && i < t->room; i++)
         sac_segmenter_found_finish(&t->found[i]);
     sac_free(t->found);
+    sac_free(t->composites);
     sac_free(t->ended);
     if (t->ended_ready)
         pthread_mutex_destroy(&t->ended_lock);
@@ -262,6 +263,58 @@ static void forget_ended(struct sac_segment_run *t)
     pthread_mutex_unlock(&t->ended_lock);
 }
 
+/* ---- composites with the mattes ---- */
+
+struct sac_composite_job sac_segment_composite_of(const struct sac_segment_params *p)
+{
+    static const enum sac_composite_kind kinds[SAC_SEGMENT_AS_COUNT] = {
+        [SAC_SEGMENT_OVERLAY] = SAC_COMPOSITE_TINT,
+        [SAC_SEGMENT_CUTOUT] = SAC_COMPOSITE_BACKGROUND,
+        [SAC_SEGMENT_CLASSES] = SAC_COMPOSITE_CLASSES};
+    struct sac_composite_job c = {
+        .kind = kinds[p->as], .strength = p->strength, .colour = {p->colour}, .colours = 1};
+    if (p->as != SAC_SEGMENT_CLASSES)
+        return c;
+    c.colours = SAC_COMPOSITE_COLOURS_MAX;
+    for (int i = 0; i < c.colours; i++)
+        c.colour[i] = sac_colour_of_id(i);
+    return c;
+}
+
+void sac_segment_compose_early(struct sac_job *job)
+{
+    const struct sac_segment_params *p = job->segment;
+    const bool ground = p->as == SAC_SEGMENT_CUTOUT && (p->blur > 0 || p->background);
+    if (sac_segment_composes(p->as) && p->as != SAC_SEGMENT_ALPHA_PACKED && !ground)
+        atomic_store(&of(job->run)->composes, true);
+}
+
+/* A small network's mattes may not be the last ones. */
+static bool composes(const struct sac_segment_run *t)
+{
+    return t->seg->buckets.unites && !t->small && atomic_load(&t->composes);
+}
+
+static sac_result ask_composite(struct sac_segment_run *t, struct sac_item *item, int i)
+{
+    struct sac_segment_own *own = item->own;
+    sac_result              res = SAC_OK;
+    if (!t->composites)
+        t->composites = sac_calloc(t->room, sizeof *t->composites);
+    if (!t->composites)
+        return SAC_FAIL(t->base.job->ctx, SAC_ERR_MEMORY, "no memory for composites");
+    const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_DRAW);
+    if (!own->composed)
+        res = sac_frame_create(t->base.job->dev, item->frame, &own->composed);
+    sac_memory_use_set(before);
+    if (res != SAC_OK)
+        return res;
+    t->composites[i] = sac_segment_composite_of(t->base.job->segment);
+    t->composites[i].out = own->composed;
+    t->asks[i].composite = &t->composites[i];
+    return SAC_OK;
+}
+
 /* ---- a batch ---- */
 
 static sac_result own_of(struct sac_segment_run *t, struct sac_item *item,
@@ -294,6 +347,8 @@ static sac_result ask(struct sac_segment_run *t, struct sac_item *const *items, 
         if (res == SAC_OK)
             t->asks[i] = (struct sac_segmenter_ask){
                 .frame = items[i]->frame, .keep = items[i]->still, .region = own->region};
+        if (res == SAC_OK && composes(t))
+            res = ask_composite(t, items[i], i);
     }
     return res;
 }
@@ -410,6 +465,7 @@ static void own_clear(void *own)
 {
     struct sac_segment_own *o = own;
     sac_frame_unref(&o->matte);
+    sac_frame_unref(&o->composed);
     sac_segmenter_found_clear(&o->found);
     *o = (struct sac_segment_own){.found = o->found};
 }
