@@ -42,6 +42,23 @@ sac_result sac_thread_start(sac_context *ctx, pthread_t *out, const char *name, 
     return SAC_FAIL(ctx, SAC_ERR_MEMORY, "cannot start thread '%s': %s", name, strerror(err));
 }
 
+void sac_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+bool sac_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t end_ns)
+{
+    const struct timespec ts = {end_ns / 1000000000, end_ns % 1000000000};
+    if (end_ns < 0)
+        return pthread_cond_wait(cond, lock) == 0;
+    return pthread_cond_timedwait(cond, lock, &ts) == 0;
+}
+
 int sac_cpu_count(void)
 {
     cpu_set_t set;
@@ -66,15 +83,6 @@ struct sac_queue {
     struct sac_queue_stats stats; /* length and capacity live here */
 };
 
-static void cond_init_monotonic(pthread_cond_t *cond)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
 sac_result sac_queue_create(sac_context *ctx, size_t capacity, struct sac_queue **out)
 {
     struct sac_queue *q = sac_new(struct sac_queue);
@@ -85,8 +93,8 @@ sac_result sac_queue_create(sac_context *ctx, size_t capacity, struct sac_queue 
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a queue of %zu", capacity);
     }
     pthread_mutex_init(&q->lock, NULL);
-    cond_init_monotonic(&q->not_full);
-    cond_init_monotonic(&q->not_empty);
+    sac_cond_init(&q->not_full);
+    sac_cond_init(&q->not_empty);
     q->stats.capacity = SAC_MAX(capacity, 1);
     *out = q;
     return SAC_OK;
@@ -146,14 +154,10 @@ sac_result sac_queue_push_wait(struct sac_queue *q, void *item)
 /* Wait for an item under the lock; false on time-out. */
 static bool wait_item(struct sac_queue *q, int64_t timeout_ns)
 {
-    int64_t         end = sac_time_ns() + timeout_ns;
-    struct timespec ts = {end / 1000000000, end % 1000000000};
-    while (q->stats.length == 0 && !q->closed && !q->aborted) {
-        if (timeout_ns < 0)
-            pthread_cond_wait(&q->not_empty, &q->lock);
-        else if (pthread_cond_timedwait(&q->not_empty, &q->lock, &ts) != 0)
+    const int64_t end_ns = timeout_ns < 0 ? -1 : sac_time_ns() + timeout_ns;
+    while (q->stats.length == 0 && !q->closed && !q->aborted)
+        if (!sac_cond_wait_until(&q->not_empty, &q->lock, end_ns))
             return q->stats.length > 0 || q->closed || q->aborted;
-    }
     return true;
 }
 

@@ -10,6 +10,11 @@
 sac_result sac_thread_start(sac_context *ctx, pthread_t *out, const char *name, void *(*fn)(void *),
                             void *arg);
 
+/* A condition that is waited for by sac_time_ns. Under the lock; end_ns < 0: for ever. false: the
+ * time is over. It may wake for nothing. */
+void sac_cond_init(pthread_cond_t *cond);
+bool sac_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t end_ns);
+
 int sac_cpu_count(void);       /* CPUs this process may run on (affinity, not the machine's) */
 int sac_threads_default(void); /* half of them, at least 1 */
 

@@ -7,7 +7,6 @@
 #include "vision/fit.h"
 #include "vision/vision.h"
 
-enum { LEFT_MAX = 1024 };
 /* Outputs larger than these have no second place: the network waits until they are read. */
 static const size_t TWIN_BYTES = (size_t)128 << 20;
 
@@ -62,30 +61,11 @@ static sac_result choose_input(struct sac_buckets *b, int batch_max)
     return SAC_OK;
 }
 
-/* The size below one that has a plan. */
-static int smaller(const struct sac_buckets *b, int size)
-{
-    const int step = SAC_MAX(b->dev->ops->batch_step, 2);
-    int       power = 1;
-    switch (b->padding) {
-    case SAC_BATCH_PADDING_NONE: return size - 1;
-    case SAC_BATCH_PADDING_FULL: return 0;
-    case SAC_BATCH_PADDING_POWER:
-        while (2 * power < size)
-            power *= 2;
-        return size > 1 ? power : 0;
-    default: return size == 1 ? 0 : size / step < step ? 1 : size / step;
-    }
-}
-
 static void list_sizes(struct sac_buckets *b)
 {
-    int sizes[SAC_BUCKETS_MAX], count = 0;
-    for (int size = b->batch_max; size > 0 && count < SAC_BUCKETS_MAX; size = smaller(b, size))
-        sizes[count++] = size;
-    b->count = count;
-    for (int i = 0; i < count; i++)
-        b->list[i].size = b->twins[i].size = sizes[count - 1 - i];
+    sac_sizes_list(&b->sizes, b->dev, b->padding, b->batch_max);
+    for (int i = 0; i < b->sizes.count; i++)
+        b->list[i].size = b->twins[i].size = b->sizes.size[i];
 }
 
 sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *model,
@@ -180,7 +160,7 @@ static void bucket_finish(struct sac_buckets *b, struct sac_bucket *bucket)
 
 static void release_all(struct sac_buckets *b)
 {
-    for (int i = 0; i < b->count; i++) {
+    for (int i = 0; i < b->sizes.count; i++) {
         bucket_finish(b, &b->list[i]);
         bucket_finish(b, &b->twins[i]);
     }
@@ -285,37 +265,6 @@ sac_result sac_buckets_time(struct sac_buckets *b, bool on)
     return res;
 }
 
-/* The smallest one that holds all of them. */
-static int one_for(const struct sac_buckets *b, int left)
-{
-    int i = 0;
-    while (i < b->count - 1 && b->list[i].size < left)
-        i++;
-    return i;
-}
-
-/* The cheapest way to cut `left` images, where a run costs its bucket's size and the device's
- * run_cost: a bucket that is not full costs as much as a full one. */
-static int cheapest_for(const struct sac_buckets *b, int left)
-{
-    int cost[LEFT_MAX + 1], first[LEFT_MAX + 1];
-    if (left > LEFT_MAX || left >= b->list[b->count - 1].size)
-        return b->count - 1;
-    cost[0] = 0;
-    for (int m = 1; m <= left; m++) {
-        cost[m] = INT32_MAX;
-        for (int i = 0; i < b->count; i++) {
-            const int size = b->list[i].size;
-            const int own = size + b->dev->ops->run_cost + cost[SAC_MAX(m - size, 0)];
-            if (own <= cost[m]) {
-                cost[m] = own;
-                first[m] = i;
-            }
-        }
-    }
-    return first[left];
-}
-
 /* How large outputs are is known once they were made. */
 static bool has_twin(const struct sac_buckets *b, int i)
 {
@@ -329,7 +278,7 @@ static bool has_twin(const struct sac_buckets *b, int i)
 
 struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
 {
-    const int i = b->padding == SAC_BATCH_PADDING_AUTO ? cheapest_for(b, left) : one_for(b, left);
+    const int          i = sac_sizes_next(&b->sizes, left);
     struct sac_bucket *bucket = &b->list[i];
     *n = SAC_MIN(bucket->size, left);
     bucket->twins_turn = !bucket->twins_turn && has_twin(b, i);
@@ -457,7 +406,7 @@ static sac_result warm_up(struct sac_buckets *b, struct sac_bucket *bucket)
 
 bool sac_buckets_shrink(struct sac_buckets *b, sac_result res)
 {
-    const int last = b->count - 1;
+    const int last = b->sizes.count - 1;
     if (res == SAC_OK || last == 0 || !sac_is_out_of_memory(res))
         return false;
     sac_log(b->dev->ctx, SAC_LOG_WARN, "%s: %s has no memory for batches of %d: they have up to %d",
@@ -466,7 +415,7 @@ bool sac_buckets_shrink(struct sac_buckets *b, sac_result res)
     bucket_finish(b, &b->list[last]);
     bucket_finish(b, &b->twins[last]);
     sac_device_pool_trim(b->dev);
-    b->count = last;
+    b->sizes.count = last;
     return true;
 }
 
@@ -482,7 +431,7 @@ static bool do_without_twins(struct sac_buckets *b, bool paired, sac_result res)
 
 static sac_result warm_up_all(struct sac_buckets *b)
 {
-    for (int i = b->count - 1; i >= 0;) {
+    for (int i = b->sizes.count - 1; i >= 0;) {
         const bool paired = b->paired;
         sac_result res = warm_up(b, &b->list[i]);
         if (res == SAC_OK && has_twin(b, i))
@@ -490,7 +439,7 @@ static sac_result warm_up_all(struct sac_buckets *b)
         if (res == SAC_OK)
             i--;
         else if (do_without_twins(b, paired, res) || sac_buckets_shrink(b, res))
-            i = b->count - 1; /* the run that failed released those that were ready too */
+            i = b->sizes.count - 1; /* the run that failed released those that were ready too */
         else
             return res;
     }

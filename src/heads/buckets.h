@@ -21,8 +21,9 @@
 #include "device/device.h"
 #include "engine/model/finite.h"
 #include "heads/heads.h"
+#include "heads/sizes.h"
 
-enum { SAC_BUCKETS_MAX = 64 };
+enum { SAC_BUCKETS_MAX = SAC_SIZES_MAX };
 
 struct sac_bucket {
     int         size;
@@ -67,8 +68,8 @@ struct sac_buckets {
     enum sac_batch_padding    padding;
     atomic_uint_fast64_t     *padded; /* counts images that runs are filled up with; NULL: nobody
                                          asks */
-    int                      count;
-    struct sac_bucket        list[SAC_BUCKETS_MAX]; /* from the smallest */
+    struct sac_sizes         sizes;
+    struct sac_bucket        list[SAC_BUCKETS_MAX]; /* [sizes.count], from the smallest */
     struct sac_finite        finite;
     bool                     paired; /* each has a twin, and the two take turns */
     struct sac_bucket        twins[SAC_BUCKETS_MAX];

@@ -268,7 +268,7 @@ sac_result sac_detector_warm_up_boxes(struct sac_detector *det)
     if (det->on_host || det->spec.cells == 0)
         return SAC_OK;
     do {
-        const struct sac_bucket *largest = &b->list[b->count - 1];
+        const struct sac_bucket *largest = &b->list[b->sizes.count - 1];
         for (int i = 0; i < largest->size; i++)
             slot->maps[i] = sac_fit_map_of(pre, &whole);
         res = run_head(det, &det->spec, largest, slot->maps, largest->size,

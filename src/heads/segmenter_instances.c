@@ -134,7 +134,7 @@ sac_result sac_segmenter_warm_up_instances(struct sac_segmenter *seg)
     struct sac_buckets *b = &seg->buckets;
     sac_result          res;
     do {
-        const struct sac_bucket *largest = &b->list[b->count - 1];
+        const struct sac_bucket *largest = &b->list[b->sizes.count - 1];
         const void              *tensors[SAC_HEAD_OUTPUTS_MAX] = {NULL};
         for (int i = 0; i < seg->view.output_count; i++)
             tensors[i] = sac_tensor_data(largest->out[i]);

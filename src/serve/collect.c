@@ -113,8 +113,8 @@ static bool collect(struct sac_collector *c, struct sac_batch *b)
         const int  room = b->size ? c->limit - b->size : INT_MAX;
         sac_result res = c->calls->next_wait(c->user, room, patience(c, b, until_ns), &got);
         if (res == SAC_OK) {
-            if (b->size == 0)
-                until_ns = got.since_ns + c->timeout_ns;
+            const int64_t own_ns = got.since_ns + c->timeout_ns;
+            until_ns = b->size ? SAC_MIN(until_ns, own_ns) : own_ns;
             take(c, b, &got);
             marked |= got.size == 0 && b->size;
         } else if (res == SAC_ERR_LIMIT) {

@@ -367,7 +367,7 @@ static void check_cuts(sac_device *dev, enum sac_batch_padding padding, int buck
     struct sac_buckets    b;
     assert_sac_ok(sac_buckets_init(&b, dev, NULL, &pre, NULL, 32, true, "test", SAC_MEMORY_OTHER));
     assert_sac_ok(sac_buckets_pad(&b, padding, NULL));
-    assert_int_equal(b.count, buckets);
+    assert_int_equal(b.sizes.count, buckets);
     for (size_t i = 0; i < count; i++) {
         int                n = 0;
         struct sac_bucket *bucket = sac_buckets_next(&b, cuts[i].left, &n);
@@ -448,12 +448,12 @@ static void every_batch_left_is_ready(void **state)
     ops.stream_after = refuse_smallest;
     dev->ops = &ops;
     sac_detector *det = open_detector(dev, "yolov8", NULL);
-    const int     count = det->buckets.count;
+    const int     count = det->buckets.sizes.count;
     smallest = &det->buckets.list[0];
     assert_sac_ok(sac_detector_warm_up(det));
     assert_true(refusals > 0);
-    assert_int_equal(det->buckets.count, count - 1);
-    for (int i = 0; i < det->buckets.count; i++)
+    assert_int_equal(det->buckets.sizes.count, count - 1);
+    for (int i = 0; i < det->buckets.sizes.count; i++)
         assert_non_null(det->buckets.list[i].out[0]);
     smallest = NULL;
     sac_detector_destroy(&det);

@@ -83,11 +83,11 @@ static void runs_wait_for_what_they_need_alone(void **state)
             want[i] = test_matte_of(one, frames[i]);
         assert_sac_ok(sac_segmenter_warm_up(seg));
         struct sac_buckets *b = &seg->buckets;
-        const int           count = b->count;
+        const int           count = b->sizes.count;
         assert_true(b->before != b->stream && b->stream != b->behind);
         assert_int_equal(b->list[0].size, 1);
         assert_ptr_not_equal(b->list[0].out[0], b->twins[0].out[0]);
-        b->count = 1;
+        b->sizes.count = 1;
         const int launches = far_counts.launches;
         assert_sac_ok(sac_segmenter_begin(seg, 0, asks, PARTS));
         assert_int_equal(seg->slots[0].batch.part_count, PARTS);
@@ -98,7 +98,7 @@ static void runs_wait_for_what_they_need_alone(void **state)
         /* Each of a pair has its graph; a network of one step has none. */
         assert_int_equal(far_counts.launches - launches, m == 0 ? 0 : FRAMES);
         expect_same(cpu, want, got, FRAMES);
-        b->count = count;
+        b->sizes.count = count;
         unref_all(want);
         unref_all(got);
         sac_segmenter_destroy(&one);
@@ -151,12 +151,12 @@ static void check_looks(const struct sac_segmenter_params *p, int looks)
     ask(frames, asks);
     sac_segmenter *one = test_segmenter(dev, "maps_torchvision", p);
     sac_segmenter *seg = test_segmenter(dev, "maps_torchvision", p);
-    one->buckets.count = 1;
+    one->buckets.sizes.count = 1;
     for (int i = 0; i < FRAMES; i++)
         want[i] = test_matte_of(one, frames[i]);
     assert_sac_ok(sac_segmenter_warm_up(seg));
-    const int sizes = seg->buckets.count;
-    seg->buckets.count = 1;
+    const int sizes = seg->buckets.sizes.count;
+    seg->buckets.sizes.count = 1;
     assert_sac_ok(sac_segmenter_begin(seg, 0, asks, PARTS));
     assert_int_equal(seg->slots[0].batch.part_count, PARTS * looks);
     assert_sac_ok(sac_segmenter_begin(seg, 1, asks + PARTS, FRAMES - PARTS));
@@ -167,7 +167,7 @@ static void check_looks(const struct sac_segmenter_params *p, int looks)
     unref_all(want);
     unref_all(got);
     unref_all(frames);
-    seg->buckets.count = sizes; /* they are released too */
+    seg->buckets.sizes.count = sizes; /* they are released too */
     sac_segmenter_destroy(&one);
     sac_segmenter_destroy(&seg);
     sac_device_unref(&dev);
@@ -295,8 +295,8 @@ static void masks_arrive_with_their_batch(void **state)
     assert_sac_ok(sac_segmenter_show_instances(seg));
     assert_sac_ok(sac_segmenter_warm_up(seg));
     sac_device_ledger(dev, &before);
-    const int sizes = seg->buckets.count;
-    seg->buckets.count = 1;
+    const int sizes = seg->buckets.sizes.count;
+    seg->buckets.sizes.count = 1;
     assert_sac_ok(sac_segmenter_begin(seg, 0, asks, PARTS));
     assert_sac_ok(sac_segmenter_begin(seg, 1, asks + PARTS, FRAMES - PARTS));
     assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, found, &times));
@@ -319,7 +319,7 @@ static void masks_arrive_with_their_batch(void **state)
     assert_int_equal(after.reason[SAC_COPY_MASK].bytes - before.reason[SAC_COPY_MASK].bytes, bytes);
     assert_int_equal(after.reason[SAC_COPY_MASK].calls - before.reason[SAC_COPY_MASK].calls, 4);
     assert_int_equal(after.reason[SAC_COPY_OVERLAY].calls, 0);
-    seg->buckets.count = sizes; /* they are released too */
+    seg->buckets.sizes.count = sizes; /* they are released too */
     unref_all(got);
     unref_all(frames);
     sac_segmenter_destroy(&seg);

@@ -200,7 +200,7 @@ static void frames_without_two_halves_are_refused(void **state)
         p.stereo = cases[i].stereo;
         p.batch_max = 1;
         sac_segmenter *seg = test_segmenter(dev, "maps_matte", &p);
-        assert_true(seg->batch == 1 && seg->buckets.list[seg->buckets.count - 1].size == 2);
+        assert_true(seg->batch == 1 && seg->buckets.list[seg->buckets.sizes.count - 1].size == 2);
         sac_frame *frame = test_frame(dev, cases[i].format, cases[i].width, cases[i].height);
         sac_frame *matte = NULL;
         test_fill(frame, 60, 200, 120, 136);
