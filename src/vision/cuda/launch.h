@@ -258,11 +258,13 @@ struct cuda_matte_job {
     uint8_t              *out;  /* the frame's pixel 0, 0 */
     size_t                out_pitch;
     int32_t               image;
-    int32_t               before; /* which job was the frame before; -1: one of an earlier batch */
-    int32_t               depth;  /* how many such there are one behind the other */
-    bool                  moves;  /* shares are taken over from the frame before */
-    bool                  few;    /* four pixels side by side lie between three cells */
-    bool                  words;  /* rows of the frame are read four bytes at a time */
+    int32_t               before;  /* which job was the frame before; -1: one of an earlier batch */
+    int32_t               after;   /* whose shares are made with this one's; -1: none */
+    int32_t               depth;   /* jobs before it that take over shares, one behind the other */
+    bool                  follows; /* its shares are made with those of one of these */
+    bool                  moves;   /* shares are taken over from the frame before */
+    bool                  few;     /* four pixels side by side lie between three cells */
+    bool                  words;   /* rows of the frame are read four bytes at a time */
     bool                  wide_out;    /* those of the matte are written so */
     int16_t              *raw, *share; /* shares before and after smoothing; may be one plane */
     const int16_t        *share_before;
@@ -286,7 +288,6 @@ enum {
     CUDA_MATTE_JOBS_MAX = 8, /* as many as fit into the 4 KB of parameters that any launch may have;
                                 with more the thread that launches stood still until the GPU had
                                 done what was queued before */
-    CUDA_MATTE_CHAIN = 4,    /* frames of one stream in one launch */
     CUDA_MATTE_TILE_X = 32,  /* cells of a block */
     CUDA_MATTE_TILE_Y = 8,
     CUDA_MATTE_QUADS = 16,   /* the same where a thread has four side by side, and rows */
@@ -306,10 +307,10 @@ struct cuda_matte_params {
     struct sac_matte_stretch stretch;
     int                      cells_x_max, cells_y_max;   /* of a job */
     int                      pixels_x_max, pixels_y_max; /* across from a multiple of four on */
-    int                      depth_max;                  /* -1: no shares are taken over */
-    bool                     kept;                       /* something is copied in the end */
-    bool                     summaries;                  /* some are asked for */
-    struct cuda_matte_job    jobs[CUDA_MATTE_JOBS_MAX];  /* [n] */
+    int  chain_max; /* the most jobs that take over shares one behind the other; 0: none does */
+    bool kept;      /* something is copied in the end */
+    bool summaries; /* some are asked for */
+    struct cuda_matte_job jobs[CUDA_MATTE_JOBS_MAX]; /* [n] */
 };
 cudaError_t cuda_launch_matte(const struct cuda_matte_params *params, cudaStream_t stream);
 

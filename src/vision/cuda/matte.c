@@ -50,6 +50,7 @@ static sac_result job_init(struct matte_round *r, int i)
         .out_pitch = job->out->pitch_bytes[0],
         .image = job->image,
         .before = -1,
+        .after = -1,
         .moves =
             !r->style->classes && job->state.has_before && (r->style->smooth > 0 || job->image < 0),
         .wide_out = ((uintptr_t)job->out->plane[0] | job->out->pitch_bytes[0]) % 4 == 0,
@@ -120,10 +121,13 @@ static void find_chain(struct matte_round *r, int i)
 {
     struct cuda_matte_job *m = &r->params.jobs[i];
     m->before = job_before(r, i);
-    m->depth =
-        m->before >= 0 && r->params.jobs[m->before].moves ? r->params.jobs[m->before].depth + 1 : 0;
+    struct cuda_matte_job *b = m->before < 0 ? NULL : &r->params.jobs[m->before];
+    m->depth = b && b->moves ? b->depth + 1 : 0;
+    m->follows = m->moves && m->depth > 0 && b->after < 0;
+    if (m->follows)
+        b->after = i;
     if (m->moves)
-        r->params.depth_max = SAC_MAX(r->params.depth_max, m->depth);
+        r->params.chain_max = SAC_MAX(r->params.chain_max, m->depth + 1);
 }
 
 /* ---- scratch ---- */
@@ -235,8 +239,7 @@ static struct cuda_matte_params params_of(const struct sac_matte_spec  *spec,
                                   .n = n,
                                   .luma_pitch = sac_matte_luma_pitch(spec->width),
                                   .half_pitch = (spec->width / 2 + SAC_MATTE_MARGIN + 4) & -4,
-                                  .classes = style->classes,
-                                  .depth_max = -1};
+                                  .classes = style->classes};
     if (style->classes)
         return p;
     p.guide = style->guide;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mattes of a batch of frames. All that does not depend on the frame before is done for all frames
  * at once: the shares and luma of cells, the search for where blocks were. Frames of one stream
- * follow each other in the batch; a cell of the last one traces its way back through the others, so
- * that a few of them need one launch. Where pixels lie among cells each block computes for its rows
+ * follow each other in the batch: a thread goes through all of them with the cells that stay where
+ * they are, and from one that moved it goes back through those before, so that they need one
+ * launch. Where pixels lie among cells each block computes for its rows
  * and columns, in double, as the host does. */
 #include "vision/cuda/matte_motion.cuh"
 #include "vision/cuda/matte_pixels.cuh"
@@ -11,7 +12,7 @@
 namespace
 {
 
-static_assert(sizeof(cuda_matte_params) + sizeof(int) <= 4096, "a launch's parameters");
+static_assert(sizeof(cuda_matte_params) <= 4096, "a launch's parameters");
 
 /* ---- summaries ---- */
 
@@ -81,8 +82,12 @@ void launch_motion(const cuda_matte_params &p, cudaStream_t stream)
     const dim3 block(QUADS, QUADS);
     CUDA_LAUNCH(search_blocks, blocks, THREADS, stream, p);
     CUDA_LAUNCH(find_cells, quads(p), block, stream, p);
-    for (int first = 0; first <= p.depth_max; first += CUDA_MATTE_CHAIN)
-        CUDA_LAUNCH(take_over, quads(p), block, stream, p, first);
+    if (p.chain_max > 2)
+        CUDA_LAUNCH(take_over<CUDA_MATTE_JOBS_MAX>, quads(p), block, stream, p);
+    else if (p.chain_max == 2)
+        CUDA_LAUNCH(take_over<2>, quads(p), block, stream, p);
+    else
+        CUDA_LAUNCH(take_over<1>, quads(p), block, stream, p);
 }
 
 template <typename T, reading READING>
@@ -90,7 +95,7 @@ void launch_read(const cuda_matte_params &p, cudaStream_t stream)
 {
     const dim3 block(TILE_X, TILE_Y), pixels = areas(p, CUDA_MATTE_AREA_Y), threads(ACROSS, DOWN);
     CUDA_LAUNCH((fill_cells<T, READING>), quads(p), dim3(QUADS, QUADS), stream, p);
-    if (p.depth_max >= 0)
+    if (p.chain_max > 0)
         launch_motion(p, stream);
     if (p.hole > 0)
         CUDA_LAUNCH(close_holes, tiles(p, 0, CLOSE_X - 2 * p.hole, CLOSE_Y - 2 * p.hole), block,

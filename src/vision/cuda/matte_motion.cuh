@@ -314,15 +314,20 @@ __device__ void read_traced(const traced_cells &c, const T *plane, uint32_t pitc
             out[k] = read_only(plane + ((uint32_t)c.y[k] * pitch + (uint32_t)c.x[k]));
 }
 
-__device__ void move_traced(traced_cells *c, const cuda_matte_job &job,
-                            const uint32_t former[PIXELS])
+__device__ bool all_stay(const uint32_t former[PIXELS])
 {
     const uint32_t stay = pack_former(sac_matte_move{0, 0}, 0);
     uint32_t       moved = 0;
 #pragma unroll
     for (int k = 0; k < PIXELS; k++)
         moved |= former[k] ^ stay;
-    if (c->together && !(moved & 0xffff))
+    return !(moved & 0xffff);
+}
+
+__device__ void move_traced(traced_cells *c, const cuda_matte_job &job,
+                            const uint32_t former[PIXELS])
+{
+    if (c->together && all_stay(former))
         return;
     c->together = false;
 #pragma unroll
@@ -341,74 +346,111 @@ __device__ uint32_t trace_step(bool alone, int16_t share, uint32_t former, int s
     return (uint32_t)(uint16_t)share | (uint32_t)kept << 16;
 }
 
-/* Back through the frames of one launch, up to where former shares do not matter; then forth.
- * share: of job `number` and of these cells, before and after. */
-__device__ void trace_shares(const cuda_matte_params &p, int number, int first, traced_cells *c,
-                             int16_t share[PIXELS])
+/* What a frame has for four cells that were found in it. */
+struct traced_numbers {
+    uint32_t former[PIXELS];
+    int16_t  share[PIXELS];
+};
+
+__device__ void read_job(const cuda_matte_params &p, const cuda_matte_job &job,
+                         const traced_cells &c, traced_numbers *out)
 {
-    uint32_t       step[CUDA_MATTE_CHAIN][PIXELS], former[PIXELS];
-    const uint32_t pitch = (uint32_t)p.spec.width;
-    int            count = 0;
-    int16_t        value[PIXELS] = {};
+    read_traced(c, job.former, (uint32_t)p.spec.width, out->former);
+    if (job.image >= 0)
+        read_traced(c, job.raw, (uint32_t)p.spec.width, out->share);
+}
+
+__device__ void steps_of(const cuda_matte_job &job, const traced_numbers &n, int smooth,
+                         uint32_t out[PIXELS])
+{
+    const bool alone = job.image < 0;
 #pragma unroll
     for (int k = 0; k < PIXELS; k++)
-        former[k] = pack_former(sac_matte_move{0, 0}, 0);
+        out[k] = trace_step(alone, alone ? (int16_t)0 : n.share[k], n.former[k], smooth);
+}
+
+__device__ void blend_step(const uint32_t step[PIXELS], int16_t value[PIXELS])
+{
 #pragma unroll
-    for (int i = 0; i < CUDA_MATTE_CHAIN; i++) {
+    for (int k = 0; k < PIXELS; k++)
+        value[k] = sac_matte_blend((int16_t)step[k], value[k], (int)(step[k] >> 16));
+}
+
+/* Back through the frames of the batch, up to where former shares do not matter; then forth.
+ * n: of job `number` and of these cells. */
+template <int CHAIN>
+__device__ void trace_shares(const cuda_matte_params &p, int number, traced_cells c,
+                             traced_numbers n, int16_t value[PIXELS])
+{
+    uint32_t step[CHAIN][PIXELS];
+    int      count = 0;
+#pragma unroll
+    for (int k = 0; k < PIXELS; k++)
+        value[k] = 0;
+#pragma unroll
+    for (int i = 0; i < CHAIN; i++) {
         const cuda_matte_job &job = p.jobs[number];
-        const bool            alone = job.image < 0;
         uint32_t              kept = 0;
-        read_traced(*c, job.former, pitch, former);
-        if (!alone)
-            read_traced(*c, job.raw, pitch, share);
+        steps_of(job, n, p.smooth, step[i]);
 #pragma unroll
-        for (int k = 0; k < PIXELS; k++) {
-            step[i][k] = trace_step(alone, alone ? (int16_t)0 : share[k], former[k], p.smooth);
+        for (int k = 0; k < PIXELS; k++)
             kept |= step[i][k] >> 16;
-        }
         count = i + 1;
         if (kept == 0)
             break;
-        move_traced(c, job, former);
-        if (job.depth == first) {
-            read_traced(*c, job.share_before, pitch, value);
+        move_traced(&c, job, n.former);
+        if (i == CHAIN - 1 || job.depth == 0) {
+            read_traced(c, job.share_before, (uint32_t)p.spec.width, value);
             break;
         }
         number = job.before;
+        read_job(p, p.jobs[number], c, &n);
     }
 #pragma unroll
-    for (int i = CUDA_MATTE_CHAIN - 1; i >= 0; i--)
+    for (int i = CHAIN - 1; i >= 0; i--)
         if (i < count)
-#pragma unroll
-            for (int k = 0; k < PIXELS; k++)
-                value[k] = sac_matte_blend((int16_t)step[i][k], value[k], (int)(step[i][k] >> 16));
-#pragma unroll
-    for (int k = 0; k < PIXELS; k++)
-        share[k] = value[k];
+            blend_step(step[i], value);
 }
 
-/* Frames that have from `first` to first + CUDA_MATTE_CHAIN - 1 others before them. */
-__global__ void __launch_bounds__(THREADS)
-    take_over(const __grid_constant__ cuda_matte_params p, int first)
+/* A frame and those that follow it, CHAIN at most. Where all four cells of a thread stay where they
+ * were, what they had then is at hand. */
+template <int CHAIN>
+__global__ void __launch_bounds__(THREADS) take_over(const __grid_constant__ cuda_matte_params p)
 {
-    const cuda_matte_job &job = p.jobs[blockIdx.z];
-    const int             width = job.x.cells, height = job.y.cells;
-    if (!job.moves || job.depth < first || job.depth >= first + CUDA_MATTE_CHAIN)
+    const cuda_matte_job &head = p.jobs[blockIdx.z];
+    const int             width = head.x.cells, height = head.y.cells;
+    const tile            t = tile_of(QUAD_TILE, QUADS);
+    if (!head.moves || head.follows || t.x >= width || t.y >= height)
         return;
-    const tile t = tile_of(QUAD_TILE, QUADS);
-    if (t.x >= width || t.y >= height)
-        return;
-    const int      x = t.x + threadIdx.x * PIXELS, y = t.y + threadIdx.y;
-    const int      count = y < height ? clamp_to(width - x, 0, PIXELS) : 0;
-    const uint32_t at = (uint32_t)y * (uint32_t)p.spec.width + (uint32_t)x;
-    int16_t        share[PIXELS] = {};
-    if (count > 0) {
-        traced_cells c = {{x, x + 1, x + 2, x + 3}, {y, y, y, y}, count, true, at};
-        trace_shares(p, blockIdx.z, first, &c, share);
+    const int          x = t.x + threadIdx.x * PIXELS, y = t.y + threadIdx.y;
+    const int          count = y < height ? clamp_to(width - x, 0, PIXELS) : 0;
+    const uint32_t     at = (uint32_t)y * (uint32_t)p.spec.width + (uint32_t)x;
+    const traced_cells cells = {{x, x + 1, x + 2, x + 3}, {y, y, y, y}, count, true, at};
+    traced_numbers     next = {};
+    int16_t            share[PIXELS] = {};
+#pragma unroll
+    for (int k = 0; k < PIXELS; k++) /* those that are not there */
+        next.former[k] = pack_former(sac_matte_move{0, 0}, 0);
+    if (count > 0)
+        read_job(p, head, cells, &next);
+#pragma unroll 1
+    for (int number = (int)blockIdx.z; number >= 0;) {
+        const cuda_matte_job &job = p.jobs[number];
+        const traced_numbers  now = next;
+        if (job.after >= 0 && count > 0) /* on its way meanwhile */
+            read_job(p, p.jobs[job.after], cells, &next);
+        if (job.follows && all_stay(now.former)) {
+            uint32_t step[PIXELS];
+            steps_of(job, now, p.smooth, step);
+            blend_step(step, share);
+        } else if (count > 0) {
+            trace_shares<CHAIN>(p, number, cells, now, share);
+        }
+        store_four(job.share + at, count, share);
+        if (job.summary && job.image < 0)
+            add_to_summary(job, count, share, x, y);
+        number = job.after;
     }
-    store_four(job.share + at, count, share);
-    if (job.summary && job.image < 0)
-        add_to_summary(job, count, share, x, y);
 }
 
 } // namespace
