@@ -94,6 +94,21 @@ SAC_API void sac_device_pool_stats(const sac_device *dev, struct sac_pool_stats 
 /* The same for page-locked host memory; all 0 on a device that needs none. */
 SAC_API void sac_device_host_pool_stats(const sac_device *dev, struct sac_pool_stats *out);
 
+/* What a device holds, and what there is. */
+struct sac_device_memory {
+    struct sac_pool_stats pool, host_pool;               /* as the two functions above give them */
+    uint64_t              bytes_limit, host_bytes_limit; /* their budgets; 0: none */
+    uint64_t bytes_free, bytes_total; /* of a GPU's memory, for all programs; 0 on the CPU */
+    uint64_t reserved[8];             /* 0 */
+};
+/* Any thread.
+ * Errors   SAC_ERR_DEVICE; *out is then untouched. */
+SAC_API sac_result sac_device_get_memory(const sac_device *dev, struct sac_device_memory *out);
+/* Give what waits in the pools back to the system, once the work with it is done: the thread waits
+ * for that, and a GPU for all its work. Returns how many bytes that were. What is in use stays;
+ * what a run needs again it takes from the system, which is slow. Any thread. */
+SAC_API uint64_t sac_device_trim(sac_device *dev);
+
 /* Why bytes were copied: a complete list, printed with every report. */
 enum sac_copy_reason {
     SAC_COPY_WEIGHTS,        /* model weights to the device, once */

@@ -105,6 +105,22 @@ SAC_API void       sac_detector_destroy(sac_detector **det);
  *          limit; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
                                     struct sac_detections *found);
+/* Detect objects in pictures that are tensors on the detector's device, such as another program's
+ * (saccade/dlpack.h): as sac_frame_from_tensor makes frames of them, without a copy where they lie
+ * as one. For segmenters and embedders, call that.
+ *
+ * With params.prepared the numbers are the network's input already, [N,3,H,W] or as its contract
+ * says (sac_detector_contract): nothing is preprocessed, and boxes are in pixels of that input.
+ * A network that reads its input as it is gets the tensor itself; else it is brought into the
+ * network's layout on the device, which the ledger counts as tensor-layout.
+ *
+ * found    [N] as sac_picture_count has it; with `prepared` the first dimension.
+ * Threads  one call at a time.
+ * Errors   those of sac_detector_run and sac_frame_from_tensor; SAC_ERR_ARG for a prepared tensor
+ *          of another shape or type than the network's input. */
+SAC_API sac_result sac_detector_run_tensor(sac_detector *det, sac_tensor *t,
+                                           const struct sac_picture_params *params,
+                                           struct sac_detections           *found);
 /* How long the parts of the latest run took, wall clock, for all its frames together. Call it from
  * the thread that called run. */
 struct sac_run_times {
@@ -172,6 +188,14 @@ SAC_API int        sac_embedder_dim(const sac_embedder *emb); /* numbers in a ro
  * Errors   SAC_ERR_ARG for a frame of another device; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
                                     const struct sac_detection *boxes, size_t n, float *out);
+/* The same, and the rows stay on the embedder's device: *out is a new tensor, [n,dim] float32, for
+ * sac_tracker_update_tensor or another program (saccade/dlpack.h). Nothing is copied to the host
+ * and no thread waits: the rows are complete behind what is queued on the device by then. The frame
+ * may be released at once. Errors   as above; SAC_ERR_LIMIT past the memory limit. *out is then
+ * untouched. */
+SAC_API sac_result sac_embedder_run_tensor(sac_embedder *emb, const sac_frame *frame,
+                                           const struct sac_detection *boxes, size_t n,
+                                           sac_tensor **out);
 /* As sac_detector_get_times. */
 SAC_API void sac_embedder_get_times(const sac_embedder *emb, struct sac_run_times *out);
 /* How crops become its model's input; borrowed. */

@@ -78,6 +78,48 @@ SAC_API sac_result sac_preprocess_run(sac_device *dev, const struct sac_preproce
  *          SAC_ERR_MEMORY. */
 SAC_API sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst);
 
+/* ---- tensors as frames ---- */
+
+/* Where a picture's channels are among the dimensions of a tensor. */
+enum sac_channel_place {
+    SAC_CHANNELS_AUTO = 0, /* last where the last dimension is 1, 3 or 4, else first */
+    SAC_CHANNELS_LAST,     /* [H,W,C] */
+    SAC_CHANNELS_FIRST     /* [C,H,W] */
+};
+/* How a tensor's numbers are a picture, and what the frame is told. */
+struct sac_picture_params {
+    enum sac_channel_place channels;
+    enum sac_channel_order order; /* of three and of four channels */
+    float white;  /* the number of full brightness, 0 being black; 0 (default): 255 for uint8, 1
+                     for floats */
+    int prepared; /* 1: the numbers are a network's input, as its contract says. Only for
+                     sac_detector_run_tensor (saccade/head.h) */
+    int64_t  pts_us, number; /* the frame's, as stream_id */
+    int      stream_id;
+    uint64_t reserved[8]; /* 0 */
+};
+SAC_API struct sac_picture_params sac_picture_params_default(void);
+/* How many pictures a tensor has: N of a shape of four dimensions, else 1; 0: it is none. NULL: the
+ * defaults. Any thread. */
+SAC_API int64_t sac_picture_count(const sac_tensor *t, const struct sac_picture_params *params);
+/* A tensor as a frame of its device, which keeps the tensor alive: what takes frames takes tensors
+ * of any program (saccade/dlpack.h).
+ *
+ * t        [H,W], [H,W,C], [C,H,W], or [N,...] of these, C 1 (grey), 3 or 4 (alpha is ignored) of
+ *          uint8, float32, float16 or bfloat16. uint8 with the channels last, and grey, is the
+ *          frame as it lies (SAC_PIXEL_RGB24, BGR24, RGBA, BGRA, GRAY8): nothing is copied, and
+ *          such a frame is not writable. All else is converted to RGB24 in one pass on the device,
+ *          rounded to 8 bits; the ledger counts it as frame-convert, and it fails in strict mode.
+ * image    which of the N.
+ * params   NULL: the defaults.
+ * out      one reference, released by sac_frame_unref. What is queued on the device begins after
+ *          what sac_tensor_written_on or sac_tensor_written_at named; nothing waits here.
+ * Threads  any.
+ * Errors   SAC_ERR_ARG for a tensor that is no picture, or has none of that number; SAC_ERR_COPY in
+ *          strict mode; SAC_ERR_LIMIT, SAC_ERR_MEMORY. */
+SAC_API sac_result sac_frame_from_tensor(sac_tensor *t, int64_t image,
+                                         const struct sac_picture_params *params, sac_frame **out);
+
 /* A colour to draw with. */
 struct sac_colour {
     uint8_t r, g, b;

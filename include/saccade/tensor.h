@@ -131,6 +131,28 @@ struct sac_tensor_spec {
 SAC_API sac_result sac_tensor_check(sac_context *ctx, const char *what, const sac_tensor *t,
                                     const struct sac_tensor_spec *spec);
 
+/* What may be done with a tensor that does not meet a spec. */
+struct sac_tensor_policy {
+    /* Types that will do as well as the spec's: a bit of 1u << SAC_F16, and so on, for each. */
+    uint32_t dtypes;
+    /* 1: a tensor on another device (of the two one is the CPU), or at an address that is not a
+     * multiple of align_bytes, is copied; the ledger counts that as tensor-user, or on one device
+     * as tensor-layout, and it fails in strict mode. 0 (default): such a tensor is refused. */
+    int      copy;
+    uint64_t reserved[4]; /* 0 */
+};
+/* A tensor that meets a spec, as far as a policy goes: t itself, or a copy of it where the spec
+ * says. Its numbers are as they were: their type is never changed.
+ *
+ * policy   NULL: none, as sac_tensor_check.
+ * out      a reference of the caller's, released by sac_tensor_unref.
+ * Threads  any. From one device to another the copy is done on return, on one device it is queued.
+ * Errors   SAC_ERR_ARG and the sentence of sac_tensor_check; those of a copy: SAC_ERR_COPY in
+ * strict mode, SAC_ERR_DEVICE, SAC_ERR_LIMIT, SAC_ERR_MEMORY. */
+SAC_API sac_result sac_tensor_admit(sac_context *ctx, const char *what, sac_tensor *t,
+                                    const struct sac_tensor_spec   *spec,
+                                    const struct sac_tensor_policy *policy, sac_tensor **out);
+
 /* NumPy's .npy format, versions 1 to 3, C order.
  * Errors   SAC_ERR_IO, SAC_ERR_FORMAT (truncated, not npy), SAC_ERR_UNSUPPORTED (Fortran order,
  *          dtype). */

@@ -428,6 +428,10 @@ sac_result sac_frame_create_in(sac_device *dev, const sac_frame *desc, struct sa
                                sac_frame **out);
 void       sac_frame_place(sac_frame *frame, uint8_t *at);
 
+/* sac_frame_wrap of upright planes in a tensor's memory: it holds the tensor, and what uses it uses
+ * the tensor. */
+sac_result sac_frame_of_tensor(sac_tensor *t, const sac_frame *desc, sac_frame **out);
+
 /* The frame's planes are complete once the event's stream has reached it; it must be recorded. With
  * `own` the event belongs to the frame, else it must outlive the frame. The CPU's frames have
  * none. */

@@ -10,7 +10,8 @@ enum { FRAME_SIDE_MAX = 32768, PITCH_ALIGN = 64 };
 /* What stands behind a frame; the frame itself is in here, so that both are one allocation. */
 struct sac_frame_owner {
     sac_refcount       refs;
-    struct sac_buffer *buffer; /* of a frame of our own, else release(user) */
+    struct sac_buffer *buffer; /* of a frame of our own, */
+    sac_tensor        *tensor; /* or what its planes lie in, else release(user) */
     void (*release)(void *user);
     void             *user;
     pthread_mutex_t   lock;  /* guards uses */
@@ -181,6 +182,17 @@ sac_result sac_frame_wrap(sac_device *dev, const sac_frame *desc, void (*release
     return SAC_OK;
 }
 
+/* The tensor's numbers are complete behind the device's own stream, so the planes are. */
+sac_result sac_frame_of_tensor(sac_tensor *t, const sac_frame *desc, sac_frame **out)
+{
+    sac_result res = sac_frame_wrap(sac_tensor_device(t), desc, NULL, NULL, out);
+    if (res != SAC_OK)
+        return res;
+    (*out)->owner->tensor = sac_tensor_ref(t);
+    sac_frame_written(*out, NULL);
+    return SAC_OK;
+}
+
 sac_frame *sac_frame_ref(sac_frame *frame)
 {
     if (!frame || !frame->owner)
@@ -202,6 +214,7 @@ void sac_frame_unref(sac_frame **frame_at)
     if (owner->ready_own)
         dev->ops->event_destroy(&owner->ready);
     sac_buffer_unref(&owner->buffer);
+    sac_tensor_unref(&owner->tensor);
     sac_uses_wait(dev, &owner->uses); /* its owner does not know our streams */
     sac_uses_finish(dev, &owner->uses);
     pthread_mutex_destroy(&owner->lock);
@@ -216,6 +229,10 @@ void sac_frame_used(const sac_frame *frame, struct sac_device_stream *stream)
     struct sac_frame_owner *owner = frame->owner;
     if (owner->buffer) {
         sac_buffer_used(owner->buffer, stream);
+        return;
+    }
+    if (owner->tensor) {
+        sac_tensor_used(owner->tensor, stream);
         return;
     }
     pthread_mutex_lock(&owner->lock);
@@ -263,7 +280,9 @@ sac_result sac_frame_wait(const sac_frame *frame)
     SAC_NEEDS(NULL, frame);
     const struct sac_frame_owner *owner = frame->owner;
     sac_result res = owner && owner->ready ? frame->device->ops->event_wait(owner->ready) : SAC_OK;
-    return res == SAC_OK && owner && owner->buffer ? sac_device_wait(frame->device) : res;
+    return res == SAC_OK && owner && (owner->buffer || owner->tensor)
+               ? sac_device_wait(frame->device)
+               : res;
 }
 
 /* ---- planes as tensors ---- */

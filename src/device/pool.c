@@ -172,6 +172,40 @@ void sac_device_pool_trim(sac_device *dev)
     for_each_pool(dev, trim);
 }
 
+uint64_t sac_device_trim(sac_device *dev)
+{
+    uint64_t bytes = 0;
+    if (!dev)
+        return 0;
+    struct sac_buffer_pool *pools[] = {dev->pool, dev->host_pool};
+    for (size_t i = 0; i < SAC_COUNT(pools); i++) {
+        if (!pools[i])
+            continue;
+        pthread_mutex_lock(&pools[i]->lock);
+        bytes += pools[i]->stats.bytes_idle;
+        trim(pools[i]);
+        pthread_mutex_unlock(&pools[i]->lock);
+    }
+    return bytes;
+}
+
+sac_result sac_device_get_memory(const sac_device *dev, struct sac_device_memory *out)
+{
+    SAC_NEEDS(NULL, dev);
+    SAC_NEEDS(dev->ctx, out);
+    struct sac_device_memory m = {.bytes_limit = dev->pool->limit_bytes};
+    sac_device_pool_stats(dev, &m.pool);
+    sac_device_host_pool_stats(dev, &m.host_pool);
+    if (dev->host_pool)
+        m.host_bytes_limit = dev->host_pool->limit_bytes;
+    sac_result res = SAC_OK;
+    if (dev->ops->memory_info)
+        res = dev->ops->memory_info((sac_device *)dev, &m.bytes_free, &m.bytes_total);
+    if (res == SAC_OK)
+        *out = m;
+    return res;
+}
+
 void sac_device_count_frames(sac_device *dev, int n)
 {
     const uint64_t every = (uint64_t)SAC_MAX(dev->params.trim_frames, 0);

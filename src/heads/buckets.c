@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heads/buckets.h"
 
+#include <string.h>
+
 #include "base/range.h"
 #include "base/start.h"
-#include "engine/engine.h"
 #include "vision/fit.h"
 #include "vision/vision.h"
 
@@ -54,6 +55,7 @@ static sac_result choose_input(struct sac_buckets *b, int batch_max)
     sac_result res = sac_model_take_native(b->model, &desc, &layout);
     if (res != SAC_OK)
         return res;
+    b->layout = layout;
     if (sac_layout_is_half(layout))
         b->pre.dtype = SAC_F16;
     if (sac_layout_is_last(layout))
@@ -328,9 +330,70 @@ static sac_result mark(const struct sac_buckets *b, const struct sac_marks *mark
     return marks ? b->dev->ops->event_record(marks->at[which], stream) : SAC_OK;
 }
 
+/* ---- images that somebody has prepared ---- */
+
+sac_result sac_buckets_give(struct sac_buckets *b, sac_tensor *given, int64_t first)
+{
+    b->given = given;
+    b->given_at = first;
+    return given ? b->dev->ops->stream_after(b->dev, b->before, NULL) : SAC_OK;
+}
+
+/* The next n images of the tensor in place of the bucket's own input. */
+static sac_result lend_given(struct sac_buckets *b, struct sac_bucket *bucket, int n,
+                             sac_tensor **out)
+{
+    const struct sac_tensor_desc *desc = sac_tensor_describe(bucket->inputs[b->feed.image]);
+    const size_t                  bytes = (size_t)sac_tensor_desc_bytes(desc);
+    sac_tensor                   *view = NULL;
+    *out = NULL;
+    if (b->layout != SAC_LAYOUT_PLAIN || n != bucket->size)
+        return SAC_OK;
+    sac_result res =
+        sac_tensor_view(b->given, (size_t)b->given_at * (bytes / (size_t)n), desc, &view);
+    if (res == SAC_OK && sac_tensor_is_aligned(view))
+        *out = view;
+    else
+        sac_tensor_unref(&view);
+    return res;
+}
+
+/* Into the bucket's own input, in its layout. */
+static sac_result bring_given(struct sac_buckets *b, struct sac_bucket *bucket, int n)
+{
+    const struct sac_tensor_desc *d = sac_tensor_describe(b->given);
+    const size_t                  image = (size_t)(sac_tensor_desc_bytes(d) / d->shape[0]);
+    struct sac_operand            o = {.dtype = d->dtype, .rank = 4, .present = true};
+    const char *from = (const char *)sac_tensor_data(b->given) + (size_t)b->given_at * image;
+    void       *to = sac_tensor_data(bucket->in);
+    char        what[200];
+    sac_tensor_name(b->given, "images of", what, sizeof what);
+    if (b->layout == SAC_LAYOUT_PLAIN)
+        return sac_device_copy(b->dev, b->before, to, from, (size_t)n * image, SAC_COPY_ON_DEVICE,
+                               SAC_COPY_TENSOR_LAYOUT, what);
+    memcpy(o.dims, d->shape, sizeof o.dims);
+    o.dims[0] = n;
+    sac_result res = sac_device_count_copy(b->dev, (size_t)n * image, SAC_COPY_TENSOR_LAYOUT, what);
+    return res == SAC_OK ? b->dev->ops->relayout(b->dev, b->before, &o, to, (int)b->layout, from,
+                                                 SAC_LAYOUT_PLAIN)
+                         : res;
+}
+
+/* lent: what the network is to read in place of the bucket's own input, or NULL. */
+static sac_result take_given(struct sac_buckets *b, struct sac_bucket *bucket, int n,
+                             sac_tensor **lent)
+{
+    sac_result res = lend_given(b, bucket, n, lent);
+    if (res == SAC_OK && !*lent)
+        res = bring_given(b, bucket, n);
+    sac_tensor_used(b->given, b->before);
+    b->given_at += n;
+    return res;
+}
+
 static sac_result make_input(struct sac_buckets *b, struct sac_bucket *bucket,
                              const struct sac_preprocess_job *jobs, int n,
-                             const struct sac_marks *marks)
+                             const struct sac_marks *marks, sac_tensor **lent)
 {
     sac_result res = sac_bucket_prepare(b, bucket);
     /* What reads the outputs of its former run comes after all of that: the input was read too. */
@@ -338,7 +401,9 @@ static sac_result make_input(struct sac_buckets *b, struct sac_bucket *bucket,
         res = b->dev->ops->stream_wait_event(b->dev, b->before, bucket->read);
     if (res == SAC_OK)
         res = mark(b, marks, SAC_MARK_BEGIN, b->before);
-    if (res == SAC_OK)
+    if (res == SAC_OK && b->given && n > 0)
+        res = take_given(b, bucket, n, lent);
+    else if (res == SAC_OK)
         res = sac_preprocess_run_on(b->dev, b->before, &b->pre, jobs, n, bucket->in);
     return res == SAC_OK ? mark(b, marks, SAC_MARK_INPUT, b->before) : res;
 }
@@ -376,11 +441,20 @@ sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
     int64_t begun = stage_begin("preprocess");
     if (b->padded && n > 0)
         atomic_fetch_add(b->padded, (uint_fast64_t)(bucket->size - n));
-    sac_result res = make_input(b, bucket, jobs, n, marks);
+    sac_tensor *lent = NULL;
+    sac_result  res = make_input(b, bucket, jobs, n, marks, &lent);
     stage_end(begun, &times->preprocess_ns);
     begun = stage_begin("inference");
+    sac_tensor *own = bucket->inputs[b->feed.image];
+    if (lent)
+        bucket->inputs[b->feed.image] = lent;
     if (res == SAC_OK)
         res = run_network(b, bucket, n, marks);
+    if (lent) {
+        sac_tensor_used(lent, b->stream);
+        bucket->inputs[b->feed.image] = own;
+        sac_tensor_unref(&lent);
+    }
     stage_end(begun, &times->inference_ns);
     if (sac_is_out_of_memory(res)) { /* a smaller bucket may need what a larger one holds */
         release_all(b);

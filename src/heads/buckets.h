@@ -19,6 +19,7 @@
 #include <saccade/head.h>
 
 #include "device/device.h"
+#include "engine/engine.h"
 #include "engine/model/finite.h"
 #include "heads/heads.h"
 #include "heads/sizes.h"
@@ -51,10 +52,13 @@ struct sac_marks {
 };
 
 struct sac_buckets {
-    sac_device               *dev;
-    sac_model                *model;
-    struct sac_preprocess     pre;
-    struct sac_feed           feed;
+    sac_device           *dev;
+    sac_model            *model;
+    struct sac_preprocess pre;
+    enum sac_layout       layout; /* that the inputs are in: pre says the same */
+    struct sac_feed       feed;
+    sac_tensor *given; /* runs take their images from it, in order, and preprocess none; NULL */
+    int64_t     given_at;
     struct sac_device_stream *stream; /* all runs are on it, */
     /* inputs are made on this one, and what reads outputs is queued on that one: the same unless
      * they are split */
@@ -118,6 +122,10 @@ sac_result sac_bucket_prepare(struct sac_buckets *b, struct sac_bucket *bucket);
 sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
                           const struct sac_preprocess_job *jobs, int n,
                           const struct sac_marks *marks, struct sac_run_times *times);
+/* From now on runs take their images from a tensor [N,3,H,W] or [N,H,W,3], as the contract says it,
+ * that somebody has prepared, from image `first` on; NULL: no more. Borrowed; the images of a run
+ * that fills its bucket are read where they are, if they lie as the network wants them. */
+sac_result sac_buckets_give(struct sac_buckets *b, sac_tensor *given, int64_t first);
 /* What reads its outputs is queued on `behind`: the bucket may run again after that. */
 sac_result sac_bucket_read(struct sac_buckets *b, struct sac_bucket *bucket);
 /* Plan and run each bucket as often as the device asks, the largest first, so that later runs find

@@ -204,13 +204,11 @@ void sac_detector_destroy(sac_detector **det_at)
 
 /* ---- a run ---- */
 
-static sac_result run_batch(struct sac_detector *det, sac_frame *const *frames, int n,
-                            struct sac_detections *found)
+sac_result sac_detector_finish_run(struct sac_detector *det, sac_result begun,
+                                   struct sac_detections *found)
 {
     struct sac_batch_times t;
-    sac_result             res = sac_detector_begin(det, 0, frames, n);
-    if (res == SAC_OK)
-        res = sac_detector_end(det, 0, found, &t);
+    sac_result             res = begun == SAC_OK ? sac_detector_end(det, 0, found, &t) : begun;
     if (res != SAC_OK)
         return res;
     const struct sac_run_times times = sac_batch_run_times(&t);
@@ -230,7 +228,8 @@ sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
     det->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
     for (int i = 0, batch; i < n && res == SAC_OK; i += batch) {
         batch = SAC_MIN(n - i, det->batch);
-        res = run_batch(det, frames + i, batch, found + i);
+        res =
+            sac_detector_finish_run(det, sac_detector_begin(det, 0, frames + i, batch), found + i);
     }
     return res;
 }

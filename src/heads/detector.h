@@ -88,10 +88,18 @@ sac_result sac_detector_warm_up_boxes(struct sac_detector *det);
 sac_result sac_detector_batch_open(struct sac_detector *det);
 /* Waits for what is queued; half-built too. */
 void sac_detector_batch_close(struct sac_detector *det);
+/* For the public runs: end what was begun in slot 0, and count its times; `begun` says whether it
+ * was. */
+sac_result sac_detector_finish_run(struct sac_detector *det, sac_result begun,
+                                   struct sac_detections *found);
 /* Plan and run once all that later runs need, on a device that asks for it. */
 sac_result sac_detector_warm_up(struct sac_detector *det);
 /* 1 <= n <= det->batch; frames are borrowed until end. After a fault the slot is free again. */
 sac_result sac_detector_begin(struct sac_detector *det, int slot, sac_frame *const *frames, int n);
+/* The same for images [first, first + n) of a tensor that is prepared: boxes are in the pixels of
+ * the network's input. Borrowed until end. */
+sac_result sac_detector_begin_prepared(struct sac_detector *det, int slot, sac_tensor *images,
+                                       int64_t first, int n);
 /* Whether end would return without waiting. */
 bool sac_detector_arrived(const struct sac_detector *det, int slot);
 /* found [n]: previous contents are replaced. */

@@ -84,15 +84,34 @@ static void clear(struct sac_detector *det, struct sac_detector_slot *slot)
     slot->batch.part_count = 0;
 }
 
+static sac_result check_count(const struct sac_detector *det, int n)
+{
+    if (n >= 1 && n <= det->batch)
+        return SAC_OK;
+    return SAC_FAIL(det->dev->ctx, SAC_ERR_INTERNAL, "%s: a batch of %d frames; it takes 1 to %d",
+                    sac_model_path(det->model), n, det->batch);
+}
+
+/* The slot's maps and the jobs are made. */
+static sac_result begin(struct sac_detector *det, struct sac_detector_slot *slot, int n)
+{
+    sac_result res = SAC_OK;
+    sac_batch_begin(&det->buckets, &slot->batch, n);
+    for (int i = 0; i < slot->batch.part_count && res == SAC_OK; i++)
+        res = queue_part(det, slot, &slot->parts[i]);
+    res = sac_batch_queued(&det->buckets, &slot->batch, res);
+    if (res != SAC_OK)
+        clear(det, slot);
+    return res;
+}
+
 sac_result sac_detector_begin(struct sac_detector *det, int index, sac_frame *const *frames, int n)
 {
     struct sac_detector_slot    *slot = &det->slots[index];
     const struct sac_preprocess *pre = &det->contract.pre;
-    sac_result                   res = SAC_OK;
-    if (n < 1 || n > det->batch)
-        return SAC_FAIL(det->dev->ctx, SAC_ERR_INTERNAL,
-                        "%s: a batch of %d frames; it takes 1 to %d", sac_model_path(det->model), n,
-                        det->batch);
+    sac_result                   res = check_count(det, n);
+    if (res != SAC_OK)
+        return res;
     for (int i = 0; i < n; i++) {
         if (!frames[i])
             return SAC_FAIL(det->dev->ctx, SAC_ERR_ARG, "detector: frame %d of %d is missing", i,
@@ -101,12 +120,23 @@ sac_result sac_detector_begin(struct sac_detector *det, int index, sac_frame *co
         slot->maps[i] = sac_fit_map_of(pre, &whole);
         det->jobs[i] = (struct sac_preprocess_job){.frame = frames[i]};
     }
-    sac_batch_begin(&det->buckets, &slot->batch, n);
-    for (int i = 0; i < slot->batch.part_count && res == SAC_OK; i++)
-        res = queue_part(det, slot, &slot->parts[i]);
-    res = sac_batch_queued(&det->buckets, &slot->batch, res);
-    if (res != SAC_OK)
-        clear(det, slot);
+    return begin(det, slot, n);
+}
+
+sac_result sac_detector_begin_prepared(struct sac_detector *det, int index, sac_tensor *images,
+                                       int64_t first, int n)
+{
+    struct sac_detector_slot *slot = &det->slots[index];
+    sac_result                res = check_count(det, n);
+    if (res == SAC_OK)
+        res = sac_buckets_give(&det->buckets, images, first);
+    for (int i = 0; i < n && res == SAC_OK; i++) {
+        slot->maps[i] = (struct sac_fit_map){1, 1, 0, 0};
+        det->jobs[i] = (struct sac_preprocess_job){.frame = NULL};
+    }
+    if (res == SAC_OK)
+        res = begin(det, slot, n);
+    sac_buckets_give(&det->buckets, NULL, 0);
     return res;
 }
 

@@ -2,6 +2,7 @@
 /* An embedder runs crops through a network and returns rows of length 1, so that the dot product of
  * two rows is their cosine: crops of all frames of a batch in one launch, as few runs of the
  * network as its buckets allow, rows normalised on the device. */
+#include <limits.h>
 #include <string.h>
 
 #include "vision/embed.h"
@@ -277,6 +278,18 @@ static sac_result fetch_rows(struct sac_embedder *emb, const struct sac_embeddin
     return res;
 }
 
+/* The frame of each of n boxes, as a queued call wants them. */
+static sac_result list_frames(struct sac_embedder *emb, const sac_frame *frame, size_t n)
+{
+    emb->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
+    if (n > INT_MAX ||
+        !sac_grow((void **)&emb->frames, &emb->frames_capacity, n, sizeof(*emb->frames)))
+        return SAC_FAIL(emb->dev->ctx, SAC_ERR_MEMORY, "no memory for %zu crops", n);
+    for (size_t i = 0; i < n; i++)
+        emb->frames[i] = (sac_frame *)frame;
+    return SAC_OK;
+}
+
 sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
                             const struct sac_detection *boxes, size_t n, float *out)
 {
@@ -285,17 +298,56 @@ sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
     SAC_NEEDS(emb ? emb->dev->ctx : NULL, frame);
     SAC_NEEDS_ARRAY(emb ? emb->dev->ctx : NULL, boxes, n);
     SAC_NEEDS_ARRAY(emb ? emb->dev->ctx : NULL, out, n);
-    emb->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
-    if (n == 0)
-        return SAC_OK;
-    if (!sac_grow((void **)&emb->frames, &emb->frames_capacity, n, sizeof(*emb->frames)))
-        return SAC_FAIL(emb->dev->ctx, SAC_ERR_MEMORY, "no memory for %zu crops", n);
-    for (size_t i = 0; i < n; i++)
-        emb->frames[i] = (sac_frame *)frame;
-    sac_result res = sac_embedder_queue(emb, emb->frames, boxes, (int)n, false, &f);
+    sac_result res = list_frames(emb, frame, n);
+    if (res != SAC_OK || n == 0)
+        return res;
+    res = sac_embedder_queue(emb, emb->frames, boxes, (int)n, false, &f);
     if (res == SAC_OK)
         res = fetch_rows(emb, f, out);
     sac_embeddings_unref(&f);
+    return res;
+}
+
+/* ---- rows that stay ---- */
+
+/* Queue the rows of n >= 1 boxes into a new tensor's memory. */
+static sac_result queue_into(struct sac_embedder *emb, const struct sac_detection *boxes, int n,
+                             sac_tensor *t)
+{
+    const struct sac_device_ops *ops = emb->dev->ops;
+    struct sac_device_stream    *stream = emb->buckets.stream;
+    struct sac_embeddings        rows = {
+               .data = sac_tensor_data(t), .dev = emb->dev, .count = n, .dim = emb->dim};
+    sac_result res = make_jobs(emb, emb->frames, boxes, n);
+    if (res == SAC_OK) /* work queued there may still use this memory */
+        res = ops->stream_after(emb->dev, stream, NULL);
+    if (res == SAC_OK)
+        res = queue_runs(emb, n, &rows);
+    sac_tensor_used(t, stream);
+    /* also after a fault: some of it may be queued */
+    sac_result behind = ops->stream_after(emb->dev, NULL, stream);
+    return res == SAC_OK ? behind : res;
+}
+
+sac_result sac_embedder_run_tensor(sac_embedder *emb, const sac_frame *frame,
+                                   const struct sac_detection *boxes, size_t n, sac_tensor **out)
+{
+    SAC_NEEDS(emb ? emb->dev->ctx : NULL, emb);
+    SAC_NEEDS(emb ? emb->dev->ctx : NULL, frame);
+    SAC_NEEDS(emb ? emb->dev->ctx : NULL, out);
+    SAC_NEEDS_ARRAY(emb ? emb->dev->ctx : NULL, boxes, n);
+    const struct sac_tensor_desc desc = {
+        .dtype = SAC_F32, .rank = 2, .shape = {(int64_t)n, emb->dim}};
+    sac_tensor *t = NULL;
+    sac_result  res = list_frames(emb, frame, n);
+    if (res == SAC_OK)
+        res = sac_tensor_create(emb->dev, &desc, "embeddings", &t);
+    if (res == SAC_OK && n > 0)
+        res = queue_into(emb, boxes, (int)n, t);
+    if (res == SAC_OK)
+        *out = t;
+    else
+        sac_tensor_unref(&t);
     return res;
 }
 

@@ -30,6 +30,7 @@ struct sac_instances_sums;
 struct sac_matte_job;
 struct sac_matte_spec;
 struct sac_matte_style;
+struct sac_picture_job;
 struct sac_scale_maps;
 
 /* NULL stream: the device's own. Entries queue work and return. */
@@ -88,6 +89,9 @@ struct sac_vision_ops {
     sac_result (*scale_maps)(struct sac_device *dev, struct sac_device_stream *stream,
                              const struct sac_scale_maps *maps, const int16_t *shares, int n,
                              float *out);
+    /* See picture.h; the job is in host memory. NULL: none. */
+    sac_result (*picture)(struct sac_device *dev, struct sac_device_stream *stream,
+                          const struct sac_picture_job *job);
 };
 
 /* Of struct sac_vision_ops: plug-ins of another build have another table (device/devices.c). */

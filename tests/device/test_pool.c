@@ -51,6 +51,84 @@ static void serves_a_size_again_from_the_pool(void **state)
     sac_device_unref(&dev);
 }
 
+static void tells_and_gives_back_what_it_holds(void **state)
+{
+    (void)state;
+    struct sac_device_params params = sac_device_params_default();
+    struct sac_buffer       *a = NULL, *b = NULL;
+    struct sac_device_memory m;
+    params.memory_limit_bytes = 10 << 20;
+    sac_device *dev = open_cpu(&params);
+    assert_sac_ok(sac_buffer_create(dev, 100000, "a", &a));
+    assert_sac_ok(sac_buffer_create(dev, 200000, "b", &b));
+    sac_buffer_unref(&b);
+    assert_sac_ok(sac_device_get_memory(dev, &m));
+    assert_in_range(m.pool.bytes_live, 100000, 125000);
+    assert_in_range(m.pool.bytes_idle, 200000, 250000);
+    assert_int_equal(m.pool.bytes_peak, m.pool.bytes_live + m.pool.bytes_idle);
+    assert_int_equal(m.pool.allocations, 2);
+    assert_int_equal(m.bytes_limit, 10 << 20);
+    assert_int_equal(m.bytes_total, 0); /* it is the host's */
+    assert_int_equal(m.host_bytes_limit, 0);
+    assert_int_equal(sac_device_trim(dev), m.pool.bytes_idle);
+    assert_int_equal(sac_device_trim(dev), 0);
+    const uint64_t live = m.pool.bytes_live;
+    assert_sac_ok(sac_device_get_memory(dev, &m));
+    assert_int_equal(m.pool.bytes_idle, 0);
+    assert_int_equal(m.pool.bytes_live, live);
+    assert_sac_ok(sac_buffer_create(dev, 200000, "b", &b)); /* from the system again */
+    assert_int_equal(stats_of(dev).allocations, 3);
+    assert_int_equal(stats_of(dev).reuses, 0);
+    sac_buffer_unref(&a);
+    sac_buffer_unref(&b);
+    assert_sac_error(sac_device_get_memory(NULL, &m), SAC_ERR_ARG);
+    assert_sac_error(sac_device_get_memory(dev, NULL), SAC_ERR_ARG);
+    assert_int_equal(sac_device_trim(NULL), 0);
+    sac_device_unref(&dev);
+}
+
+static sac_result tell_memory(struct sac_device *dev, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    (void)dev;
+    *free_bytes = 5;
+    *total_bytes = 7;
+    return SAC_OK;
+}
+
+static sac_result tell_none(struct sac_device *dev, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    (void)free_bytes, (void)total_bytes;
+    return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "it does not answer");
+}
+
+/* The memory of a device of its own, and both of its pools. */
+static void tells_what_a_gpu_has(void **state)
+{
+    (void)state;
+    struct sac_device_ops    ops = sac_device_cpu;
+    sac_device              *dev = NULL;
+    struct sac_buffer       *buf = NULL, *host = NULL;
+    struct sac_device_memory m;
+    ops.host_memory = false;
+    ops.memory_info = tell_memory;
+    assert_sac_ok(sac_device_open_ops(test_context(), &ops, 0, NULL, &dev));
+    assert_sac_ok(sac_buffer_create(dev, 100000, "a", &buf));
+    assert_sac_ok(sac_host_buffer_create(dev, 50000, "b", &host));
+    sac_buffer_unref(&buf);
+    sac_buffer_unref(&host);
+    assert_sac_ok(sac_device_get_memory(dev, &m));
+    assert_int_equal(m.bytes_free, 5);
+    assert_int_equal(m.bytes_total, 7);
+    assert_true(m.host_bytes_limit > 0);
+    assert_true(m.pool.bytes_idle >= 100000 && m.host_pool.bytes_idle >= 50000);
+    assert_int_equal(sac_device_trim(dev), m.pool.bytes_idle + m.host_pool.bytes_idle);
+    ops.memory_info = tell_none;
+    m.bytes_free = 99;
+    assert_sac_error(sac_device_get_memory(dev, &m), SAC_ERR_DEVICE);
+    assert_int_equal(m.bytes_free, 99);
+    sac_device_unref(&dev);
+}
+
 /* Where the host may use the device's memory, memory for transfers is no other. */
 static void host_buffers_are_its_own(void **state)
 {
@@ -554,6 +632,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reservation_is_within_the_budget),
         cmocka_unit_test(serves_a_size_again_from_the_pool),
+        cmocka_unit_test(tells_and_gives_back_what_it_holds),
+        cmocka_unit_test(tells_what_a_gpu_has),
         cmocka_unit_test(host_buffers_are_its_own),
         cmocka_unit_test(host_buffers_of_any_memory_are_the_hosts),
         cmocka_unit_test(keeps_nothing_when_left_out),

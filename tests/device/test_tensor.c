@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "device/device.h"
+#include "device/cpu/cpu.h"
 #include "tests/test.h"
 
 static sac_device *cpu(void)
@@ -163,6 +163,83 @@ static void says_what_a_tensor_is_and_what_was_wanted(void **state)
     sac_device_unref(&dev);
 }
 
+/* ---- what a policy makes of one ---- */
+
+static sac_result admit(sac_tensor *t, const struct sac_tensor_spec *spec,
+                        const struct sac_tensor_policy *policy, sac_tensor **out)
+{
+    *out = NULL;
+    return sac_tensor_admit(test_context(), "input", t, spec, policy, out);
+}
+
+static void admits_the_types_of_a_policy(void **state)
+{
+    (void)state;
+    sac_device                    *dev = cpu();
+    const struct sac_tensor_desc   desc = {SAC_F16, 2, {3, 4}};
+    const struct sac_tensor_spec   spec = {.dtype = SAC_F32, .rank = 2, .shape = {-1, 4}};
+    const struct sac_tensor_policy halves = {.dtypes = 1u << SAC_F16 | 1u << SAC_BF16};
+    sac_tensor                    *t = NULL, *out = NULL;
+    char                           why[512];
+    assert_sac_ok(sac_tensor_create(dev, &desc, "test", &t));
+    assert_sac_error(admit(t, &spec, NULL, &out), SAC_ERR_ARG);
+    assert_sac_error(admit(t, &spec, &(struct sac_tensor_policy){.copy = 1}, &out), SAC_ERR_ARG);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_string_equal(why, "input: float16 [3,4] on cpu; wanted float32 [?,4]");
+    assert_sac_ok(admit(t, &spec, &halves, &out));
+    assert_ptr_equal(out, t);
+    sac_tensor_unref(&out);
+    const struct sac_tensor_spec other = {.dtype = SAC_F32, .rank = 2, .shape = {-1, 5}};
+    assert_sac_error(admit(t, &other, &halves, &out), SAC_ERR_ARG);
+    assert_sac_error(admit(NULL, &spec, &halves, &out), SAC_ERR_ARG);
+    assert_null(out);
+    sac_tensor_unref(&t);
+    sac_device_unref(&dev);
+}
+
+/* Between two devices, and to an address as a spec wants it, with the ledger's reasons. */
+static void copies_what_a_policy_lets_it(void **state)
+{
+    (void)state;
+    struct sac_device_ops           ops = sac_device_cpu;
+    sac_device                     *dev = cpu(), *apart = NULL;
+    const struct sac_tensor_desc    desc = {SAC_F32, 1, {4}};
+    const struct sac_tensor_policy  copy = {.copy = 1};
+    static const _Alignas(64) float numbers[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    sac_tensor                     *t = NULL, *out = NULL, *back = NULL;
+    struct sac_ledger               ledger;
+    ops.host_memory = false;
+    ops.name = "apart";
+    assert_sac_ok(sac_device_open_ops(test_context(), &ops, 0, NULL, &apart));
+    assert_sac_ok(sac_tensor_wrap(dev, &desc, (void *)(numbers + 1), NULL, NULL, &t));
+    const struct sac_tensor_spec aligned = {.device = dev, .align_bytes = 16},
+                                 there = {.device = apart, .dtype = SAC_F32},
+                                 here = {.device = dev},
+                                 far_apart = {.device = apart, .align_bytes = 4096};
+    assert_sac_error(admit(t, &aligned, NULL, &out), SAC_ERR_ARG);
+    assert_sac_ok(admit(t, &aligned, &copy, &out));
+    assert_ptr_not_equal(out, t);
+    assert_memory_equal(sac_tensor_data(out), numbers + 1, 16);
+    sac_tensor_unref(&out);
+    sac_device_ledger(dev, &ledger);
+    assert_int_equal(ledger.reason[SAC_COPY_TENSOR_LAYOUT].bytes, 16);
+    assert_sac_ok(admit(t, &there, &copy, &out));
+    assert_ptr_equal(sac_tensor_device(out), apart);
+    assert_sac_ok(admit(out, &here, &copy, &back));
+    assert_memory_equal(sac_tensor_data(back), numbers + 1, 16);
+    sac_tensor_unref(&back);
+    sac_tensor_unref(&out);
+    sac_device_ledger(apart, &ledger);
+    assert_int_equal(ledger.reason[SAC_COPY_TENSOR_USER].bytes, 32);
+    assert_sac_error(admit(t, &far_apart, &copy, &out), SAC_ERR_ARG);
+    atomic_store(&apart->strict, 1);
+    assert_sac_error(admit(t, &there, &copy, &out), SAC_ERR_COPY);
+    assert_null(out);
+    sac_tensor_unref(&t);
+    sac_device_unref(&apart);
+    sac_device_unref(&dev);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +249,8 @@ int main(void)
         cmocka_unit_test(views_share_the_buffer),
         cmocka_unit_test(wraps_memory_of_others),
         cmocka_unit_test(says_what_a_tensor_is_and_what_was_wanted),
+        cmocka_unit_test(admits_the_types_of_a_policy),
+        cmocka_unit_test(copies_what_a_policy_lets_it),
     };
     return cmocka_run_group_tests_name("device/tensor", tests, NULL, NULL);
 }

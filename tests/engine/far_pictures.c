@@ -8,6 +8,7 @@
 #include "vision/facets.h"
 #include "vision/instances.h"
 #include "vision/matte.h"
+#include "vision/picture.h"
 #include "vision/scales.h"
 #include "vision/vision.h"
 
@@ -65,6 +66,21 @@ static sac_result far_preprocess(struct sac_device *dev, struct sac_device_strea
     for (int i = 0; i < n; i++)
         p->frames[i] = *jobs[i].frame;
     far_queue_picture(dev, stream, do_preprocess, p);
+    return SAC_OK;
+}
+
+static void do_picture(sac_device *cpu, void *arg)
+{
+    struct sac_picture_job *job = arg;
+    job->numbers = far_near(job->numbers);
+    job->rows = far_near(job->rows);
+    assert_sac_ok(cpu->ops->vision->picture(cpu, NULL, job));
+}
+
+static sac_result far_picture(struct sac_device *dev, struct sac_device_stream *stream,
+                              const struct sac_picture_job *job)
+{
+    far_queue_picture(dev, stream, do_picture, copy_of(job, sizeof *job));
     return SAC_OK;
 }
 
@@ -373,6 +389,7 @@ const struct sac_vision_ops far_pictures = {
     .convert = far_convert,
     .draw = far_draw,
     .detect = far_detect,
+    .picture = far_picture,
     .instances = far_instances,
     .matte = far_matte,
     .composite = far_composite,

@@ -68,6 +68,39 @@ static void rows_have_length_one(void **state)
     sac_device_unref(&dev);
 }
 
+/* The rows that stay on the device are those that are copied to the host. */
+static void rows_stay_on_the_device(void **state)
+{
+    (void)state;
+    sac_device                *dev = device();
+    sac_frame                 *frame = picture(dev);
+    sac_embedder              *emb = NULL;
+    sac_tensor                *t = NULL;
+    struct sac_embedder_params params = {.batch_max = 2};
+    struct sac_detection       boxes[3] = {
+              {10, 10, 50, 100, 1, 0}, {-40, -40, 20, 20, 1, 0}, {150, 200, 900, 900, 1, 0}};
+    float rows[3 * 16], got[3 * 16];
+    assert_sac_ok(sac_embedder_create(dev, TEST_HEADS_DIR "/embedding_nchw.onnx", &params, &emb));
+    assert_sac_ok(sac_embedder_run(emb, frame, boxes, 3, rows));
+    assert_sac_ok(sac_embedder_run_tensor(emb, frame, boxes, 3, &t));
+    const struct sac_tensor_spec want = {dev, SAC_F32, 2, {3, 16}, 0};
+    assert_sac_ok(sac_tensor_check(test_context(), "rows", t, &want));
+    sac_embedder_destroy(&emb); /* they outlive it */
+    assert_sac_ok(sac_tensor_download(t, got));
+    assert_memory_equal(rows, got, sizeof rows);
+    sac_tensor_unref(&t);
+    assert_sac_ok(sac_embedder_create(dev, TEST_HEADS_DIR "/embedding_nchw.onnx", &params, &emb));
+    assert_sac_ok(sac_embedder_run_tensor(emb, frame, NULL, 0, &t));
+    assert_int_equal(sac_tensor_describe(t)->shape[0], 0);
+    sac_tensor_unref(&t);
+    assert_sac_error(sac_embedder_run_tensor(emb, frame, NULL, 1, &t), SAC_ERR_ARG);
+    assert_sac_error(sac_embedder_run_tensor(emb, NULL, boxes, 1, &t), SAC_ERR_ARG);
+    assert_null(t);
+    sac_embedder_destroy(&emb);
+    sac_frame_unref(&frame);
+    sac_device_unref(&dev);
+}
+
 static void channels_last_means_bgr_bytes(void **state)
 {
     (void)state;
@@ -151,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_have_length_one),
+        cmocka_unit_test(rows_stay_on_the_device),
         cmocka_unit_test(channels_last_means_bgr_bytes),
         cmocka_unit_test(refuses_detectors_and_nonsense),
         cmocka_unit_test(the_real_network_tells_crops_apart),

@@ -7,6 +7,7 @@ const struct sac_vision_ops sac_vision_cpu = {
     .draw = sac_cpu_draw,
     .detect = sac_cpu_detect,
     .normalise = sac_cpu_normalise,
+    .picture = sac_cpu_picture,
     .appearance = sac_cpu_appearance,
     .camera = sac_cpu_camera,
     .matte = sac_cpu_matte,

@@ -43,6 +43,8 @@ sac_result sac_cpu_facet_shares(struct sac_device *dev, struct sac_device_stream
 sac_result sac_cpu_facet_maps(struct sac_device *dev, struct sac_device_stream *stream,
                               const struct sac_facet_maps *maps, const int16_t *shares, int n,
                               float *out);
+sac_result sac_cpu_picture(struct sac_device *dev, struct sac_device_stream *stream,
+                           const struct sac_picture_job *job);
 sac_result sac_cpu_scale_maps(struct sac_device *dev, struct sac_device_stream *stream,
                               const struct sac_scale_maps *maps, const int16_t *shares, int n,
                               float *out);

@@ -7,6 +7,7 @@ const struct sac_vision_ops cuda_vision = {
     .draw = cuda_draw,
     .detect = cuda_detect,
     .normalise = cuda_normalise,
+    .picture = cuda_picture,
     .appearance = cuda_appearance,
     .camera = cuda_camera,
     .reserve = cuda_reserve,

@@ -26,6 +26,8 @@ sac_result cuda_detect(struct sac_device *dev, struct sac_device_stream *stream,
                        const struct sac_fit_map *maps, int n, void *out);
 sac_result cuda_normalise(struct sac_device *dev, struct sac_device_stream *stream, const void *in,
                           enum sac_dtype dtype, int rows, int dim, float *out);
+sac_result cuda_picture(struct sac_device *dev, struct sac_device_stream *stream,
+                        const struct sac_picture_job *job);
 sac_result cuda_appearance(struct sac_device *dev, struct sac_device_stream *stream,
                            const struct sac_appearance_job *job);
 sac_result cuda_camera(struct sac_device *dev, struct sac_device_stream *stream,

@@ -17,6 +17,7 @@
 #include "vision/appearance.h"
 #include "vision/instances.h"
 #include "vision/paint.h"
+#include "vision/picture.h"
 #include "vision/sample.h"
 #include "vision/scales.h"
 
@@ -120,6 +121,7 @@ cudaError_t cuda_launch_instances(const struct cuda_instances_params *params, in
 cudaError_t cuda_launch_instance_sums(const struct cuda_instances_params *params, int n,
                                       cudaStream_t stream);
 
+cudaError_t cuda_launch_picture(const struct sac_picture_job *job, cudaStream_t stream);
 cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows, int dim,
                                   float *out, cudaStream_t stream);
 

@@ -27,6 +27,7 @@ sac_device *gpu_open(const struct sac_device_params *params)
     vision.facet_maps = cuda_facet_maps;
     vision.scale_maps = cuda_scale_maps;
     vision.matte = cuda_matte;
+    vision.picture = cuda_picture;
     dev->ops = &ops;
     dev->state = &state;
     return dev;
