@@ -18,7 +18,7 @@ static const struct {
     {SAC_DLPACK_INT, 16, SAC_I16},   {SAC_DLPACK_UINT, 16, SAC_U16},
     {SAC_DLPACK_INT, 32, SAC_I32},   {SAC_DLPACK_UINT, 32, SAC_U32},
     {SAC_DLPACK_INT, 64, SAC_I64},   {SAC_DLPACK_UINT, 64, SAC_U64},
-    {SAC_DLPACK_BOOL, 8, SAC_BOOL},
+    {SAC_DLPACK_BOOL, 8, SAC_BOOL},  {SAC_DLPACK_FLOAT8_E4M3FN, 8, SAC_F8},
 };
 
 /* ---- in ---- */
@@ -33,7 +33,8 @@ static sac_result read_number(sac_device *dev, const struct sac_dlpack_tensor *d
         }
     return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
                     "DLPack tensor: numbers of code %u, %u bits and %u lanes; have whole numbers "
-                    "of 8 to 64 bits, floats of 16 to 64, bfloat16 and bool, of one lane",
+                    "of 8 to 64 bits, floats of 16 to 64, bfloat16, float8_e4m3fn and bool, of one "
+                    "lane",
                     d->number.code, d->number.bits, d->number.lanes);
 }
 

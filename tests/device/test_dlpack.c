@@ -132,7 +132,7 @@ static void takes_every_kind_of_number(void **state)
     } kinds[] = {{0, 8, SAC_I8},   {0, 16, SAC_I16}, {0, 32, SAC_I32}, {0, 64, SAC_I64},
                  {1, 8, SAC_U8},   {1, 16, SAC_U16}, {1, 32, SAC_U32}, {1, 64, SAC_U64},
                  {2, 16, SAC_F16}, {2, 32, SAC_F32}, {2, 64, SAC_F64}, {4, 16, SAC_BF16},
-                 {6, 8, SAC_BOOL}};
+                 {6, 8, SAC_BOOL}, {10, 8, SAC_F8}};
     (void)state;
     sac_device *dev = cpu();
     assert_int_equal(SAC_COUNT(kinds), SAC_DTYPE_COUNT - 1);
