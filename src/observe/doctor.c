@@ -69,7 +69,7 @@ static void cpu_features(char *buf, size_t size)
 
 static void look_at_cpu(struct sac_doctor *doc)
 {
-    static const char *const level_names[] = {"plain C", "AVX2", "AVX-512"};
+    static const char *const level_names[] = {"plain C", "AVX2", "AVX-512", "AVX-512 with VNNI"};
     char                     line[256], features[128], *model = NULL;
     if (sac_first_line("/proc/cpuinfo", "model name", line, sizeof line))
         model = strchr(line, ':');

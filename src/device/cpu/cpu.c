@@ -12,7 +12,7 @@ extern const struct sac_vision_ops sac_vision_cpu;
 
 static const char *level_name(enum sac_cpu_level level)
 {
-    return level == SAC_CPU_AVX512 ? "AVX-512" : level == SAC_CPU_AVX2 ? "AVX2" : "plain C";
+    return level >= SAC_CPU_AVX512 ? "AVX-512" : level == SAC_CPU_AVX2 ? "AVX2" : "plain C";
 }
 
 /* The marketing name, as Linux prints it; not every machine has one (ARM, some guests). */

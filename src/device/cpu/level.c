@@ -10,7 +10,7 @@ static enum sac_cpu_level detect_level(void)
         return SAC_CPU_REF;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return SAC_CPU_AVX512;
+        return __builtin_cpu_supports("avx512vnni") ? SAC_CPU_AVX512_VNNI : SAC_CPU_AVX512;
     return SAC_CPU_AVX2;
 #else
     return SAC_CPU_REF;
@@ -25,7 +25,9 @@ static enum sac_cpu_level wanted_level(void)
         return SAC_CPU_REF;
     if (text && !strcmp(text, "avx2"))
         return SAC_CPU_AVX2;
-    return SAC_CPU_AVX512;
+    if (text && !strcmp(text, "avx512"))
+        return SAC_CPU_AVX512;
+    return SAC_CPU_AVX512_VNNI;
 }
 
 enum sac_cpu_level sac_cpu_level(void)

@@ -50,9 +50,7 @@ static bool follows(const struct sac_conv_strides *s, int64_t pixels)
     return s->sample == pixels * s->pixel;
 }
 
-/* In a pointwise convolution line ends do not matter: treats its map, or the maps of all samples,
- * as lines of a convenient length. */
-static void flatten(struct sac_conv *v, const struct sac_device *dev, int64_t ns)
+void sac_conv_flatten(struct sac_conv *v, const struct sac_device *dev, int64_t ns)
 {
     int64_t pixels = v->out_h * v->out_w;
     if (v->kernel_h * v->kernel_w != 1 || v->stride_h * v->stride_w != 1 ||
@@ -122,7 +120,8 @@ static bool pack(struct sac_conv *v, const struct sac_conv_weights *w)
     const int64_t groups = v->depthwise ? 1 : v->groups;
     v->block = sac_conv_block((channels + lanes - 1) / lanes);
     v->group_bias = (channels + lanes - 1) / lanes * lanes;
-    v->group_weights = v->group_bias * taps * v->group_in_c * v->planes;
+    v->depth = taps * v->group_in_c * v->planes;
+    v->group_weights = v->group_bias * v->depth;
     v->weights = sac_alloc_aligned(64, (size_t)(v->group_weights * groups) * sizeof(float));
     v->bias = sac_alloc_aligned(64, (size_t)(v->group_bias * groups) * sizeof(float));
     if (!v->weights || !v->bias)
@@ -164,6 +163,7 @@ struct sac_conv sac_conv_product(int64_t rows, int64_t depth, int64_t columns, i
                          .block = sac_conv_block(vecs),
                          .group_bias = vecs * lanes,
                          .group_weights = vecs * lanes * depth,
+                         .depth = depth,
                          .clamp_min = -INFINITY,
                          .clamp_max = INFINITY};
     v.out_h = v.in_h;
@@ -184,19 +184,15 @@ void sac_conv_release(void *state)
     sac_free(s);
 }
 
-struct sac_conv sac_conv_part(const struct sac_conv *v, int64_t first, int64_t end,
-                              int64_t *channel)
+struct sac_conv sac_conv_part(const struct sac_conv *v, int64_t first, int64_t end)
 {
     const int64_t   width = (int64_t)v->block * sac_simd_lanes();
-    const int64_t   taps = (int64_t)v->kernel_h * v->kernel_w * v->group_in_c * v->planes;
     struct sac_conv part = *v;
-    *channel = first * width;
-    part.weights += v->depthwise ? *channel : *channel * taps;
-    part.bias += *channel;
+    part.first = first * width;
     if (v->depthwise)
-        part.groups = SAC_MIN(end * width, v->groups) - *channel;
+        part.groups = SAC_MIN(end * width, v->groups) - part.first;
     else
-        part.group_out_c = SAC_MIN(end * width, v->group_out_c) - *channel;
+        part.group_out_c = SAC_MIN(end * width, v->group_out_c) - part.first;
     return part;
 }
 
@@ -209,20 +205,16 @@ int64_t sac_conv_chunks(const struct sac_device *dev, int64_t units, int64_t blo
 static void work(const void *state, void *const *in, void *const *out, int64_t first, int64_t end)
 {
     const struct sac_conv_state *s = state;
-    const float                 *residual = s->has_residual ? in[3] : NULL;
     const int64_t                rows = s->conv.n * s->conv.out_h;
     for (int64_t u = first; u < end; u++) {
         const int64_t   band = s->by_channels ? u % s->bands : u / s->chunks;
         const int64_t   chunk = s->by_channels ? u / s->bands : u % s->chunks;
-        int64_t         channel = 0;
         struct sac_conv v = s->conv;
         if (s->chunks > 1)
             v = sac_conv_part(&s->conv, s->blocks * chunk / s->chunks,
-                              s->blocks * (chunk + 1) / s->chunks, &channel);
-        SAC_SIMD_PICK(sac_conv_rows)
-        (&v, (const float *)in[0] + (v.depthwise ? channel : 0),
-         residual ? residual + channel : NULL, (float *)out[0] + channel, rows * band / s->bands,
-         rows * (band + 1) / s->bands);
+                              s->blocks * (chunk + 1) / s->chunks);
+        s->rows(&v, in[0], s->has_residual ? in[3] : NULL, out[0], rows * band / s->bands,
+                rows * (band + 1) / s->bands);
     }
 }
 
@@ -236,7 +228,8 @@ static int64_t tallest(const struct sac_conv *v)
 
 /* Bands of equal height, as many for each thread; where that leaves a thread without work, or each
  * has its own channels, chunks of these too. */
-static void cut(struct sac_conv_state *s, const struct sac_device *dev, int64_t ns)
+void sac_conv_cut(struct sac_conv_state *s, const struct sac_device *dev, int64_t ns,
+                  sac_conv_rows_fn *rows_fn)
 {
     const struct sac_conv *v = &s->conv;
     const int64_t          threads = sac_worker_pool_threads(dev->workers);
@@ -255,6 +248,7 @@ static void cut(struct sac_conv_state *s, const struct sac_device *dev, int64_t 
     }
     s->chunks =
         s->by_channels ? SAC_MIN(wanted, s->blocks) : sac_conv_chunks(dev, s->bands, s->blocks, ns);
+    s->rows = rows_fn;
     sac_units_init(&s->units, dev, s->bands * s->chunks, ns, work);
 }
 
@@ -264,12 +258,12 @@ sac_result sac_conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan
     struct sac_conv *v = &s->conv;
     const int64_t    flops = 2 * sac_operand_elements(&plan->call->out[0]) * v->group_in_c *
                           v->planes * v->kernel_h * v->kernel_w;
-    flatten(v, dev, flops / FLOPS_PER_NS);
+    sac_conv_flatten(v, dev, flops / FLOPS_PER_NS);
     if (!pack(v, w)) {
         sac_conv_release(s);
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its weights");
     }
-    cut(s, dev, flops / FLOPS_PER_NS);
+    sac_conv_cut(s, dev, flops / FLOPS_PER_NS, SAC_SIMD_PICK(sac_conv_rows));
     snprintf(plan->implementation, sizeof plan->implementation, "%s %s", sac_simd_name(),
              v->depthwise ? "depthwise" : "direct");
     plan->state = s;

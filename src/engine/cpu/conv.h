@@ -15,7 +15,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/ops/fused.h"
 
-/* Distances in elements. channel is 1 except for a plain input. */
+/* Distances in elements. channel is 1 except for a plain input, and in bytes (quant.h). */
 struct sac_conv_strides {
     int64_t sample, row, pixel, channel;
 };
@@ -29,7 +29,7 @@ struct sac_conv {
     int64_t planes;
     /* The taps of a line and their channels are contiguous in memory: one long run. */
     bool                    merged;
-    struct sac_conv_strides in, out, residual; /* out and residual: channel is 1 */
+    struct sac_conv_strides in, out, residual;
     enum sac_residual       residual_kind;
     struct sac_activation   act;
     float clamp_min, clamp_max; /* applied when sums are stored; enough for none, relu and clip */
@@ -44,6 +44,10 @@ struct sac_conv {
                        block], or depthwise [kernel_h][kernel_w][channels in whole vectors] */
     float  *bias;   /* per group, padded with zeros to whole vectors */
     int64_t group_weights, group_bias; /* floats a group; depthwise: floats in all */
+    int64_t depth; /* weights of an output channel: a block's begin at its first channel times it */
+    int64_t first; /* of a part (sac_conv_part): its first output channel */
+    /* Of 8-bit numbers, which has weights, bias and ending of its own. NULL: float32 */
+    const struct sac_quant_conv *quant;
 };
 
 /* Weight (output channel, input channel, tap) of a group is data[o * out_stride + i * in_stride +
@@ -61,10 +65,9 @@ int sac_conv_block(int64_t vecs);
  * `line` rows; those of the result are out_row floats apart. Without weights and bias. */
 struct sac_conv sac_conv_product(int64_t rows, int64_t depth, int64_t columns, int64_t line,
                                  int64_t out_row);
-/* The blocks first..end-1 of output channels alone, of a convolution of one group; *channel is
- * their first channel, for out and residual. */
-struct sac_conv sac_conv_part(const struct sac_conv *v, int64_t first, int64_t end,
-                              int64_t *channel);
+/* The blocks first..end-1 of output channels alone, of a convolution of one group. It runs with the
+ * addresses of the whole. */
+struct sac_conv sac_conv_part(const struct sac_conv *v, int64_t first, int64_t end);
 /* How a pointwise convolution of that many pixels, which takes about `ns`, is split between
  * threads: lines of `line` pixels, and each thread has part of the channels or of the lines.
  * weights and input are numbers of elements. */
@@ -78,18 +81,25 @@ struct sac_conv_split sac_conv_split(const struct sac_device *dev, int64_t pixel
  * work, which take about `ns` in total: no more than the threads need. */
 int64_t sac_conv_chunks(const struct sac_device *dev, int64_t units, int64_t blocks, int64_t ns);
 /* Rows row0..row1-1, all channels; those given together share the weights in the cache. */
-typedef void     sac_conv_rows_fn(const struct sac_conv *c, const float *in, const float *residual,
-                                  float *out, int64_t row0, int64_t row1);
+typedef void     sac_conv_rows_fn(const struct sac_conv *c, const void *in, const void *residual,
+                                  void *out, int64_t row0, int64_t row1);
 sac_conv_rows_fn sac_conv_rows_avx2, sac_conv_rows_avx512;
 
 /* The state of a kernel that is a convolution. It runs by sac_units_run. */
 struct sac_conv_state {
-    struct sac_units units; /* bands of rows, times chunks of blocks of output channels */
-    struct sac_conv  conv;
-    int64_t          bands, chunks, blocks;
-    bool             by_channels;  /* units of one chunk follow each other, not those of a band */
-    bool             has_residual; /* input 3 */
+    struct sac_units  units; /* bands of rows, times chunks of blocks of output channels */
+    struct sac_conv   conv;
+    sac_conv_rows_fn *rows;
+    int64_t           bands, chunks, blocks;
+    bool              by_channels;  /* units of one chunk follow each other, not those of a band */
+    bool              has_residual; /* input 3 */
 };
+/* In a pointwise convolution line ends do not matter: treats its map, or the maps of all samples,
+ * as lines of a convenient length. The convolution takes about `ns`. */
+void sac_conv_flatten(struct sac_conv *v, const struct sac_device *dev, int64_t ns);
+/* Cuts it into units of work that rows_fn does, once its blocks are known. */
+void sac_conv_cut(struct sac_conv_state *s, const struct sac_device *dev, int64_t ns,
+                  sac_conv_rows_fn *rows_fn);
 /* The end of its prepare, with the shape in s->conv. Takes s. */
 sac_result sac_conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan,
                             struct sac_conv_state *s, const struct sac_conv_weights *w);

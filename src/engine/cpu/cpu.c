@@ -3,7 +3,7 @@
 
 const char *sac_simd_name(void)
 {
-    return sac_cpu_level() == SAC_CPU_AVX512 ? "avx512" : "avx2";
+    return sac_cpu_level() >= SAC_CPU_AVX512 ? "avx512" : "avx2";
 }
 
 bool sac_call_is_float(const struct sac_op_call *c)

@@ -79,7 +79,7 @@ SAC_CPU_KERNELS(KERNEL)
 
 /* The variant of fn for this CPU, which has at least AVX2. */
 #if defined(__x86_64__)
-#define SAC_SIMD_PICK(fn) (sac_cpu_level() == SAC_CPU_AVX512 ? fn##_avx512 : fn##_avx2)
+#define SAC_SIMD_PICK(fn) (sac_cpu_level() >= SAC_CPU_AVX512 ? fn##_avx512 : fn##_avx2)
 #else
 #define SAC_SIMD_PICK(fn) ((__typeof__(&fn##_avx2))NULL)
 #endif
@@ -87,7 +87,7 @@ SAC_CPU_KERNELS(KERNEL)
 const char       *sac_simd_name(void);
 static inline int sac_simd_lanes(void)
 {
-    return sac_cpu_level() == SAC_CPU_AVX512 ? 16 : 8;
+    return sac_cpu_level() >= SAC_CPU_AVX512 ? 16 : 8;
 }
 
 /* All present inputs and outputs are float32. */

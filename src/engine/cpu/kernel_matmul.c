@@ -263,11 +263,10 @@ static void run_unit(const struct product_job *j, int64_t unit)
     const int64_t   chunk = s->by_channels ? unit / s->lines % s->chunks : unit % s->chunks;
     const int64_t   line = s->by_channels ? unit % s->lines : unit / s->chunks % s->lines;
     struct sac_conv whole = s->conv;
-    int64_t         column;
     whole.weights = j->packed + s->at[2 * one + 1] * whole.group_weights;
-    const struct sac_conv part = sac_conv_part(&whole, s->panels * chunk / s->chunks,
-                                               s->panels * (chunk + 1) / s->chunks, &column);
-    const int64_t         at = one * part.out.sample + column;
+    const struct sac_conv part =
+        sac_conv_part(&whole, s->panels * chunk / s->chunks, s->panels * (chunk + 1) / s->chunks);
+    const int64_t at = one * part.out.sample;
     SAC_SIMD_PICK(sac_conv_rows)
     (&part, j->a + s->at[2 * one] * part.in.sample, j->residual ? j->residual + at : NULL,
      j->y + at, line, line + 1);

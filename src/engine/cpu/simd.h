@@ -2,8 +2,9 @@
 /* Vectors of floats in two widths under one set of names.
  *
  * A kernel is written once, in a header that uses `vec` and LANES, and compiled twice: FILE_avx2.c
- * and FILE_avx512.c define SAC_SIMD_BITS and include it. Every function carries SIMD_FN, so the
- * build itself stays baseline x86-64; the caller picks a variant by sac_cpu_level().
+ * and FILE_avx512.c define SAC_SIMD_BITS and include it; with SAC_SIMD_VNNI there are products of
+ * bytes, too. Every function carries SIMD_FN, so the build itself stays baseline x86-64; the caller
+ * picks a variant by sac_cpu_level().
  */
 #ifndef SAC_ENGINE_CPU_SIMD_H
 #define SAC_ENGINE_CPU_SIMD_H
@@ -14,9 +15,15 @@
 #include "engine/ops/fused.h"
 
 #if SAC_SIMD_BITS == 512
+#ifdef SAC_SIMD_VNNI
+#define SIMD_TARGET \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")))
+#define SIMD_NAME(fn) fn##_avx512_vnni
+#else
 #define SIMD_TARGET   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define SIMD_NAME(fn) fn##_avx512
-#define MM(name)      _mm512_##name
+#endif
+#define MM(name) _mm512_##name
 enum { LANES = 16 };
 typedef __m512    vec;
 typedef __mmask16 vmask;

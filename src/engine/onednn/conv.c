@@ -170,7 +170,7 @@ static bool read_request(struct request *r, struct sac_kernel_plan *plan)
  * C. */
 static bool worth_it(const struct sac_op_call *c, bool deconv)
 {
-    if (deconv || sac_cpu_level() != SAC_CPU_AVX512)
+    if (deconv || sac_cpu_level() < SAC_CPU_AVX512)
         return deconv || sac_cpu_level() < SAC_CPU_AVX2;
     int64_t taps = 1;
     for (int d = 2; d < c->in[1].rank; d++)
