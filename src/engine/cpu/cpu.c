@@ -17,6 +17,11 @@ bool sac_call_is_float(const struct sac_op_call *c)
     return true;
 }
 
+bool sac_dtype_is_mapped(enum sac_dtype t)
+{
+    return t == SAC_F32 || t == SAC_I8 || t == SAC_U8;
+}
+
 bool sac_map_fits(const struct sac_operand *o)
 {
     return o->rank == 3 || o->rank == 4;

@@ -26,6 +26,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Clip)                \
     KERNEL(Concat)              \
     KERNEL(Conv)                \
+    KERNEL(DequantizeLinear)    \
     KERNEL(Div)                 \
     KERNEL(Erf)                 \
     KERNEL(Excitation)          \
@@ -51,6 +52,9 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Mul)                 \
     KERNEL(Neg)                 \
     KERNEL(Pad)                 \
+    KERNEL(QuantConv)           \
+    KERNEL(QuantMatMul)         \
+    KERNEL(QuantizeLinear)      \
     KERNEL(RMSNormalization)    \
     KERNEL(Rearrange)           \
     KERNEL(Reciprocal)          \
@@ -92,6 +96,8 @@ static inline int sac_simd_lanes(void)
 
 /* All present inputs and outputs are float32. */
 bool sac_call_is_float(const struct sac_op_call *c);
+/* Numbers whose maps lie channels last here: float32 and those of quantised networks. */
+bool sac_dtype_is_mapped(enum sac_dtype t);
 
 /* An operand in channels last: [n, pixels of width x height, c], with its strides. Ranks 3 and 4; a
  * rank 3 operand has a height of one. */

@@ -13,7 +13,15 @@
 struct pool_state {
     struct sac_units       rows;
     struct sac_window_pool pool;
+    enum sac_dtype         dtype;
 };
+
+/* The largest of bytes; their mean would have to be rounded. */
+static bool is_of_bytes(const struct sac_op_call *c)
+{
+    return c->node->op->id == SAC_OP_MaxPool &&
+           (c->in[0].dtype == SAC_U8 || c->in[0].dtype == SAC_I8);
+}
 
 static struct sac_kernel_offer pool_supports(struct sac_device                *dev,
                                              const struct sac_kernel_question *q)
@@ -21,7 +29,8 @@ static struct sac_kernel_offer pool_supports(struct sac_device                *d
     struct sac_kernel_offer   offer = sac_kernel_take(q);
     const struct sac_op_call *c = q->call;
     (void)dev;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call) || !sac_map_fits(&c->in[0]))
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_map_fits(&c->in[0]) ||
+        !(sac_call_is_float(q->call) || is_of_bytes(c)))
         return sac_kernel_refuse("not float32 of one or two spatial dimensions, or no AVX2");
     if (c->out_count > 1 && c->out[1].present)
         return sac_kernel_refuse("indices are wanted");
@@ -34,7 +43,11 @@ static void pool_rows(const void *state, void *const *in, void *const *out, int6
                       int64_t end)
 {
     const struct pool_state *s = state;
-    SAC_SIMD_PICK(sac_map_pool)(&s->pool, in[0], out[0], first, end);
+    if (s->dtype == SAC_F32)
+        SAC_SIMD_PICK(sac_map_pool)(&s->pool, in[0], out[0], first, end);
+    else
+        SAC_SIMD_PICK(sac_map_pool_bytes)
+    (&s->pool, s->dtype == SAC_I8, in[0], out[0], first, end);
 }
 
 static sac_result pool_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
@@ -48,6 +61,7 @@ static sac_result pool_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     if (!s)
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     const struct sac_map in = sac_map_in(plan, 0), out = sac_map_out(plan, 0);
+    s->dtype = c->in[0].dtype;
     s->pool =
         (struct sac_window_pool){.average = c->node->op->id == SAC_OP_AveragePool,
                                  .count_pad = sac_attr_int(c->node, "count_include_pad", 0) != 0,

@@ -19,6 +19,7 @@ struct resize_state {
     struct sac_map      in, out;
     struct sac_map_tap *rows, *columns;
     bool                linear, same_columns;
+    int64_t             bytes; /* of a number */
     /* A plain output: */
     bool    plain;
     int     pieces;
@@ -33,11 +34,13 @@ static struct sac_kernel_offer resize_supports(struct sac_device                
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
     const char               *mode = sac_attr_string(c->node, "mode", "nearest");
     (void)dev;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || in->dtype != SAC_F32 || in->rank != 4 ||
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_dtype_is_mapped(in->dtype) || in->rank != 4 ||
         in->dims[0] != out->dims[0] || in->dims[1] != out->dims[1] ||
         sac_operand_elements(out) == 0)
-        return sac_kernel_refuse("not a float32 picture, or no AVX2");
+        return sac_kernel_refuse("not a picture of float32 or bytes, or no AVX2");
     const bool linear = strcmp(mode, "linear") == 0 || strcmp(mode, "bilinear") == 0;
+    if (linear && in->dtype != SAC_F32)
+        return sac_kernel_refuse("between bytes");
     if ((!linear && strcmp(mode, "nearest") != 0) || sac_attr_int(c->node, "antialias", 0) ||
         strcmp(sac_attr_string(c->node, "coordinate_transformation_mode", ""),
                "tf_crop_and_resize") == 0)
@@ -47,7 +50,8 @@ static struct sac_kernel_offer resize_supports(struct sac_device                
             return sac_kernel_refuse("its size is not constant");
     offer.in_layout[0] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
     offer.strided = true;
-    offer.writes_any = true; /* plain where it is an output of the network, which is no slice */
+    /* plain where it is an output of the network, which is no slice */
+    offer.writes_any = in->dtype == SAC_F32;
     return offer;
 }
 
@@ -105,23 +109,30 @@ static sac_result trace_both(struct resize_state *s, const struct sac_op_call *c
     return res;
 }
 
-static void resize_row(const struct resize_state *s, const float *x, float *y,
-                       const struct sac_map_tap *row)
+/* Bytes go where floats would: their maps are only copied. */
+static void copy_row(const struct resize_state *s, const char *x, char *y,
+                     const struct sac_map_tap *row)
+{
+    const int64_t line = s->in.w * s->in.pixel * s->bytes;
+    const char   *from = x + row->at * line;
+    if (s->same_columns)
+        memcpy(y, from, (size_t)line);
+    for (int64_t i = 0; !s->same_columns && i < s->out.w; i++)
+        memcpy(y + i * s->out.pixel * s->bytes, from + s->columns[i].at * s->in.pixel * s->bytes,
+               (size_t)(s->in.c * s->bytes));
+}
+
+static void mix_row(const struct resize_state *s, const float *x, float *y,
+                    const struct sac_map_tap *row)
 {
     const int64_t line = s->in.w * s->in.pixel;
     const float  *upper = x + row->at * line, *lower = x + row->next * line;
-    if (s->same_columns) {
-        memcpy(y, upper, (size_t)line * sizeof *y);
-        return;
-    }
     for (int64_t i = 0; i < s->out.w; i++) {
         const struct sac_map_tap *c = &s->columns[i];
         const int64_t             a = c->at * s->in.pixel, b = c->next * s->in.pixel;
-        if (s->linear)
-            SAC_SIMD_PICK(sac_map_lerp)
+        SAC_SIMD_PICK(sac_map_lerp)
         (upper + a, upper + b, lower + a, lower + b, c->weight, row->weight, y + i * s->out.pixel,
          s->in.c);
-        else memcpy(y + i * s->out.pixel, upper + a, (size_t)s->in.c * sizeof *y);
     }
 }
 
@@ -131,9 +142,13 @@ static void resize_lines(const void *state, void *const *in, void *const *out, i
     const struct resize_state *s = state;
     for (int64_t r = first; r < end; r++) {
         const int64_t n = r / s->out.h, row = r % s->out.h;
-        resize_row(s, (const float *)in[0] + n * s->in.sample,
-                   (float *)out[0] + n * s->out.sample + row * s->out.w * s->out.pixel,
-                   &s->rows[row]);
+        const int64_t from = n * s->in.sample,
+                      to = n * s->out.sample + row * s->out.w * s->out.pixel;
+        if (s->linear)
+            mix_row(s, (const float *)in[0] + from, (float *)out[0] + to, &s->rows[row]);
+        else
+            copy_row(s, (const char *)in[0] + from * s->bytes, (char *)out[0] + to * s->bytes,
+                     &s->rows[row]);
     }
 }
 
@@ -228,6 +243,7 @@ static sac_result resize_prepare(struct sac_device *dev, struct sac_kernel_plan 
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     s->in = sac_map_in(plan, 0);
     s->out = sac_map_out(plan, 0);
+    s->bytes = (int64_t)sac_dtype_bytes(c->in[0].dtype);
     sac_result res = trace_both(s, c);
     if (res != SAC_OK) {
         resize_release(s);

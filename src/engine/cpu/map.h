@@ -50,7 +50,7 @@ enum sac_unary {
     SAC_UNARY_SQRT,
 };
 
-enum { SAC_GATES_MAX = 8 };
+enum { SAC_GATES_MAX = 8, SAC_MAP_PLANES_MAX = 4 };
 
 /* One window of a pooling over channels-last maps; strides in elements. */
 struct sac_window_pool {
@@ -59,6 +59,13 @@ struct sac_window_pool {
         out_sample;
     int kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left,
         pad_bottom, pad_right;
+};
+
+/* Between numbers and bytes that stand for them: (byte - zero) * scale. */
+struct sac_byte_scale {
+    float scale, inverse;
+    int   zero;
+    bool  is_signed;
 };
 
 /* Where a row or column of a resized map comes from. */
@@ -103,6 +110,18 @@ struct sac_map_tap {
                                 float *y, int64_t count);                                          \
     void sac_map_between_##suffix(const float *a, const float *b, float row, float *y,             \
                                   int64_t count);                                                  \
+    /* bytes of numbers, rounded to even and saturated, and back */                                \
+    void sac_map_quantise_##suffix(const struct sac_byte_scale *s, const float *x, uint8_t *y,     \
+                                   int64_t count);                                                 \
+    void sac_map_dequantise_##suffix(const struct sac_byte_scale *s, const uint8_t *x, float *y,   \
+                                     int64_t count);                                               \
+    /* pixels of up to SAC_MAP_PLANES_MAX bytes from planes `plane` numbers apart */               \
+    void sac_map_quantise_planes_##suffix(const struct sac_byte_scale *s, const float *x,          \
+                                          int64_t plane, int channels, uint8_t *y,                 \
+                                          int64_t pixels);                                         \
+    /* the largest of each window, of bytes: rows row0..row1-1 of all samples' output rows */      \
+    void sac_map_pool_bytes_##suffix(const struct sac_window_pool *p, bool is_signed,              \
+                                     const uint8_t *x, uint8_t *y, int64_t row0, int64_t row1);    \
     /* rows row0..row1-1 of all samples' output rows */                                            \
     void sac_map_pool_##suffix(const struct sac_window_pool *p, const float *x, float *y,          \
                                int64_t row0, int64_t row1);

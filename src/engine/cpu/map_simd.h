@@ -2,6 +2,7 @@
 /* The loops of map.h for one vector width; see simd.h for how this file is compiled. */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "engine/cpu/map.h"
 #include "engine/cpu/simd.h"
@@ -362,5 +363,172 @@ SIMD_FN void SIMD_NAME(sac_map_pool)(const struct sac_window_pool *p, const floa
         for (int64_t ox = 0; ox < p->out_w; ox++)
             pool_pixel(p, x + n * p->in_sample,
                        y + n * p->out_sample + oy * p->out_row + ox * p->out_pixel, oy, ox);
+    }
+}
+
+/* ---- bytes ---- */
+
+/* Within the bounds before it is rounded: those are whole, and no integer overflows. */
+SIMD_INLINE vec round_within(const struct sac_byte_scale *s, vec x)
+{
+    const float low = (float)((s->is_signed ? INT8_MIN : 0) - s->zero);
+    return v_clamp(v_mul(x, v_set(s->inverse)), low, low + UINT8_MAX);
+}
+
+/* 16 numbers. */
+SIMD_INLINE __m128i quantise_16(const struct sac_byte_scale *s, const float *x)
+{
+#if SAC_SIMD_BITS == 512
+    const __m512i zero = _mm512_set1_epi32(s->zero);
+    return _mm512_cvtepi32_epi8(
+        _mm512_add_epi32(_mm512_cvtps_epi32(round_within(s, v_load(x))), zero));
+#else
+    const __m256i zero = _mm256_set1_epi32(s->zero), byte = _mm256_set1_epi32(0xff);
+    __m128i       words[2];
+    for (int i = 0; i < 2; i++) {
+        __m256i v = _mm256_cvtps_epi32(round_within(s, v_load(x + i * LANES)));
+        v = _mm256_and_si256(byte, _mm256_add_epi32(v, zero));
+        words[i] = _mm_packus_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    }
+    return _mm_packus_epi16(words[0], words[1]);
+#endif
+}
+
+SIMD_INLINE __m128i quantise_first(const struct sac_byte_scale *s, const float *x, int64_t count)
+{
+    float some[16] = {0};
+    memcpy(some, x, (size_t)count * sizeof *x);
+    return quantise_16(s, some);
+}
+
+SIMD_FN void SIMD_NAME(sac_map_quantise)(const struct sac_byte_scale *scale, const float *x,
+                                         uint8_t *y, int64_t count)
+{
+    const struct sac_byte_scale s = *scale; /* stores of bytes could change any other memory */
+    uint8_t                     some[16];
+    int64_t                     i = 0;
+    for (; i + 16 <= count; i += 16)
+        _mm_storeu_si128((void *)(y + i), quantise_16(&s, x + i));
+    if (i < count) {
+        _mm_storeu_si128((void *)some, quantise_first(&s, x + i, count - i));
+        memcpy(y + i, some, (size_t)(count - i));
+    }
+}
+
+SIMD_INLINE vec dequantise(const struct sac_byte_scale *s, const uint8_t *x)
+{
+#if SAC_SIMD_BITS == 512
+    const __m128i b = _mm_loadu_si128((const void *)x);
+    const __m512i v = s->is_signed ? _mm512_cvtepi8_epi32(b) : _mm512_cvtepu8_epi32(b);
+    const vec     f = _mm512_cvtepi32_ps(_mm512_sub_epi32(v, _mm512_set1_epi32(s->zero)));
+#else
+    const __m128i b = _mm_loadl_epi64((const void *)x);
+    const __m256i v = s->is_signed ? _mm256_cvtepi8_epi32(b) : _mm256_cvtepu8_epi32(b);
+    const vec     f = _mm256_cvtepi32_ps(_mm256_sub_epi32(v, _mm256_set1_epi32(s->zero)));
+#endif
+    return v_mul(f, v_set(s->scale));
+}
+
+SIMD_FN void SIMD_NAME(sac_map_dequantise)(const struct sac_byte_scale *s, const uint8_t *x,
+                                           float *y, int64_t count)
+{
+    uint8_t some[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        v_store(y + i, dequantise(s, x + i));
+    if (i < count) {
+        memcpy(some, x + i, (size_t)(count - i));
+        v_store_count(y + i, dequantise(s, some), count - i);
+    }
+}
+
+/* 16 pixels of three bytes: which byte of a plane goes where in each 16 of the 48. */
+struct weave {
+    uint8_t from[3][3][16];
+};
+
+static struct weave weave_of_three(void)
+{
+    struct weave w;
+    for (int plane = 0; plane < 3; plane++)
+        for (int at = 0; at < 48; at++)
+            w.from[plane][at / 16][at % 16] = (uint8_t)(at % 3 == plane ? at / 3 : 0x80);
+    return w;
+}
+
+SIMD_INLINE void weave_16(const struct weave *w, const __m128i *planes, uint8_t *y)
+{
+    for (int k = 0; k < 3; k++) {
+        __m128i v = _mm_setzero_si128();
+        for (int plane = 0; plane < 3; plane++)
+            v = _mm_or_si128(v, _mm_shuffle_epi8(planes[plane],
+                                                 _mm_loadu_si128((const void *)w->from[plane][k])));
+        _mm_storeu_si128((void *)(y + 16 * k), v);
+    }
+}
+
+SIMD_FN void SIMD_NAME(sac_map_quantise_planes)(const struct sac_byte_scale *scale, const float *x,
+                                                int64_t plane, int channels, uint8_t *y,
+                                                int64_t pixels)
+{
+    const struct sac_byte_scale s = *scale;
+    const struct weave          w = weave_of_three();
+    for (int64_t i = 0; i < pixels; i += 16) {
+        const int64_t here = pixels - i < 16 ? pixels - i : 16;
+        __m128i       planes[SAC_MAP_PLANES_MAX];
+        uint8_t       bytes[SAC_MAP_PLANES_MAX][16];
+        for (int k = 0; k < channels; k++)
+            planes[k] = here == 16 ? quantise_16(&s, x + k * plane + i)
+                                   : quantise_first(&s, x + k * plane + i, here);
+        if (channels == 3 && here == 16) {
+            weave_16(&w, planes, y + 3 * i);
+            continue;
+        }
+        for (int k = 0; k < channels; k++)
+            _mm_storeu_si128((void *)bytes[k], planes[k]);
+        for (int64_t j = 0; j < here * channels; j++)
+            y[i * channels + j] = bytes[j % channels][j / channels];
+    }
+}
+
+/* The larger of each two bytes, of `count` pixels' channels in one go: the compiler makes whole
+ * vectors of it. */
+SIMD_INLINE void largest(uint8_t *y, const uint8_t *x, int64_t count, bool is_signed)
+{
+    const uint8_t flip = is_signed ? 0x80 : 0;
+    for (int64_t i = 0; i < count; i++)
+        y[i] = (uint8_t)((x[i] ^ flip) > (y[i] ^ flip) ? x[i] : y[i]);
+}
+
+SIMD_INLINE void pool_bytes_pixel(const struct sac_window_pool *p, bool is_signed, const uint8_t *x,
+                                  uint8_t *y, int64_t oy, int64_t ox)
+{
+    const int64_t top = oy * p->stride_h - p->pad_top, left = ox * p->stride_w - p->pad_left;
+    int64_t       y0, y1, x0, x1;
+    inside(top, p->dilation_h, p->kernel_h, p->in_h, &y0, &y1);
+    inside(left, p->dilation_w, p->kernel_w, p->in_w, &x0, &x1);
+    memset(y, is_signed ? 0x80 : 0, (size_t)p->c);
+    for (int64_t ky = y0; ky < y1; ky++)
+        for (int64_t kx = x0; kx < x1; kx++)
+            largest(y,
+                    x + (top + ky * p->dilation_h) * p->in_row +
+                        (left + kx * p->dilation_w) * p->in_pixel,
+                    p->c, is_signed);
+}
+
+SIMD_FN void SIMD_NAME(sac_map_pool_bytes)(const struct sac_window_pool *p, bool is_signed,
+                                           const uint8_t *x, uint8_t *y, int64_t row0, int64_t row1)
+{
+    const struct sac_window_pool pool = *p;
+    for (int64_t r = row0; r < row1; r++) {
+        const int64_t n = r / p->out_h, oy = r % p->out_h;
+        for (int64_t ox = 0; ox < p->out_w; ox++) {
+            uint8_t       *to = y + n * p->out_sample + oy * p->out_row + ox * p->out_pixel;
+            const uint8_t *from = x + n * p->in_sample;
+            if (is_signed)
+                pool_bytes_pixel(&pool, true, from, to, oy, ox);
+            else
+                pool_bytes_pixel(&pool, false, from, to, oy, ox);
+        }
     }
 }

@@ -73,7 +73,7 @@ struct sac_kernel_offer sac_moves_keep_layout(const struct sac_kernel_question *
 {
     struct sac_kernel_offer offer = sac_kernel_take(q);
     const bool              last = q->in_layout[0] == SAC_LAYOUT_CHANNELS_LAST &&
-                      q->call->in[0].dtype == SAC_F32 && q->call->in[0].rank >= 3;
+                      sac_dtype_is_mapped(q->call->in[0].dtype) && q->call->in[0].rank >= 3;
     memset(offer.in_layout, 0, sizeof offer.in_layout);
     offer.in_layout[0] = last ? SAC_LAYOUT_CHANNELS_LAST : SAC_LAYOUT_PLAIN;
     for (int i = 0; i < q->call->out_count; i++)
