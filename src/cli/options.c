@@ -27,6 +27,8 @@ static const char *const stereo_layouts[] = {"mono", "sbs", "tb", NULL};
 static const char *const projections[] = {"flat", "fisheye", "equirect180", NULL};
 static const char *const facet_sets[] = {"none", "all", "front", NULL};
 static const char *const paddings[] = {"auto", "none", "power", "full", NULL};
+static const char *const lates[] = {"run", "refuse", NULL};
+static const char *const goals[] = {"none", "latency", "throughput", NULL};
 static const char *const scale_words[] = {"0.5,1,2", "0.5,1,1.75", NULL};
 static const char *const background_words[] = {"blur", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
@@ -69,14 +71,14 @@ const struct option options[] = {
      "--log-level debug"},
     {"timers", 0, VERB_VIDEO, SECTION_RUN, OPTION_FLAG, AT(run.job.timers), "timers", NULL,
      "time the stages: --verbose then prints a table and the bottleneck, and --stats has both"},
-    {"json", 'j', VERB_INFER | VERB_BENCH | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR, SECTION_OUT,
-     OPTION_FLAG, AT(json), "json", NULL, "print JSON instead of text"},
+    {"json", 'j', VERB_INFER | VERB_BENCH | VERB_SERVE | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR,
+     SECTION_OUT, OPTION_FLAG, AT(json), "json", NULL, "print JSON instead of text"},
 
     {"memory-limit", 0, VERB_MODEL, SECTION_RUN, OPTION_BYTES,
      AT(run.job.device_params.memory_limit_bytes), "memory.limit", "BYTES",
      "limit of the memory for frames and tensors, such as 1500000, 512M or 2G; 0: none", 0, 1e15},
 
-    {"vram-limit", 0, VERB_VIDEO | VERB_INFER | VERB_BENCH, SECTION_RUN, OPTION_BYTES,
+    {"vram-limit", 0, VERB_VIDEO | VERB_INFER | VERB_BENCH | VERB_SERVE, SECTION_RUN, OPTION_BYTES,
      AT(run.job.device_params.vram_limit_bytes), "pool.vram_limit", "BYTES",
      "limit of the GPU memory for frames, tensors, weights and decoders, such as 24G; 0: the value "
      "of --memory-limit",
@@ -391,6 +393,44 @@ const struct option options[] = {
      "SECONDS", "how long to measure each batch size", 0.001, 3600},
     {"layers", 0, VERB_BENCH, SECTION_OUT, OPTION_FLAG, AT(bench_layers), "bench.layers", NULL,
      "print each layer: kernel, time, bytes, arithmetic, and what bounds it"},
+
+    {"clients", 0, VERB_SERVE, SECTION_RUN, OPTION_INT, AT(serve_clients), "serve.clients", "N",
+     "threads that submit requests", 1, 256},
+    {"load", 0, VERB_SERVE, SECTION_RUN, OPTION_REAL, AT(serve_load), "serve.load", "SHARE",
+     "requests a second, as a share of what the server was measured to do", 0.01, 10},
+    {"seconds", 0, VERB_SERVE, SECTION_RUN, OPTION_REAL, AT(serve_seconds), "serve.seconds",
+     "SECONDS", "how long the load lasts, and each of the two measurements before it", 0.01, 3600},
+    {"priorities", 0, VERB_SERVE, SECTION_RUN, OPTION_INT, AT(serve_priorities), "serve.priorities",
+     "N", "priorities that the requests have, in turn", 1, 10},
+    {"deadline", 0, VERB_SERVE, SECTION_RUN, OPTION_REAL, AT(serve_deadline_ms),
+     "serve.deadline_ms", "MS", "deadline of every request; 0: none", 0, 1e6},
+    {"late", 0, VERB_SERVE, SECTION_RUN, OPTION_CHOICE, AT(serve.late), "serve.late", "WHAT",
+     "a request whose deadline passes while it waits; run: it runs all the same; refuse: it is "
+     "answered with a fault",
+     .choices = lates},
+    {"max-batch", 0, VERB_SERVE, SECTION_RUN, OPTION_INT, AT(serve.batch_max), "serve.max_batch",
+     "N", "most items in one batch; 0: the device's best", 0, SAC_SERVER_BATCH_MAX},
+    {"preferred-batch", 0, VERB_SERVE, SECTION_RUN, OPTION_INT, AT(serve.batch_preferred),
+     "serve.preferred_batch", "N",
+     "items from which on a batch waits for no more, also while another runs; 0: a full batch", 0,
+     SAC_SERVER_BATCH_MAX},
+    {"min-batch", 0, VERB_SERVE, SECTION_RUN, OPTION_INT, AT(serve.batch_min), "serve.min_batch",
+     "N", "the same while the device has nothing to do; 0: a full batch", 0, SAC_SERVER_BATCH_MAX},
+    {"timeout", 0, VERB_SERVE, SECTION_RUN, OPTION_INT, AT(serve.timeout_us), "serve.timeout_us",
+     "US", "longest wait of an item for others, in microseconds", 0, 1000000000},
+    {"batch-padding", 0, VERB_SERVE, SECTION_RUN, OPTION_CHOICE, AT(serve.padding), "serve.padding",
+     "HOW", "as of track", .choices = paddings},
+    {"goal", 0, VERB_SERVE, SECTION_RUN, OPTION_CHOICE, AT(serve.goal), "serve.goal", "WHAT",
+     "how the largest batch is chosen, up to --max-batch; latency: as large as --goal-ms lets it "
+     "be; throughput: the smallest with nearly the most items a second; none: it is --max-batch",
+     .choices = goals},
+    {"goal-ms", 0, VERB_SERVE, SECTION_RUN, OPTION_REAL, AT(serve.goal_ms), "serve.goal_ms", "MS",
+     "longest run of a batch, with --goal latency", 0.001, 1e6},
+    {"host-tensors", 0, VERB_SERVE, SECTION_RUN, OPTION_FLAG, AT(serve.host_outputs),
+     "serve.host_tensors", NULL,
+     "inputs come from the host's memory and outputs return there; off: they stay on the device"},
+    {"size", 0, VERB_SERVE, SECTION_IN, OPTION_TEXT, AT(serve_size), "serve.size", "WxH",
+     "size of the images, if the model leaves it open"},
 
     {"output", 'o', VERB_BUILD, SECTION_OUT, OPTION_TEXT, AT(build_output), "build.output", "FILE",
      "the plan's file; default: the model's name with the extension .plan, in the current folder"},

@@ -49,6 +49,15 @@ void settings_init(struct settings *s)
     s->infer_repeat = 1;
     s->infer_optimise = true;
     s->bench_seconds = 1;
+    s->serve = sac_server_params_default();
+    s->serve.batch_max = 32;
+    s->serve.goal = SAC_GOAL_THROUGHPUT;
+    s->serve.goal_ms = 10;
+    s->serve_clients = 8;
+    s->serve_priorities = 3;
+    s->serve_load = 0.9;
+    s->serve_seconds = 5;
+    s->serve_deadline_ms = 50;
     s->build_batch = "1";
     s->eval_preprocess = true;
     s->eval_mask = sac_mask_eval_params_default();

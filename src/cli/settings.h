@@ -11,6 +11,7 @@
 
 #include <saccade/eval.h>
 #include <saccade/pipeline.h>
+#include <saccade/server.h>
 
 struct text_list {
     const char **items; /* owned; the texts are borrowed */
@@ -48,6 +49,12 @@ struct settings {
     const char      *bench_batch;
     double           bench_seconds;
     bool             bench_layers;
+
+    /* serve-bench */
+    struct sac_server_params serve;
+    const char              *serve_size;
+    int                      serve_clients, serve_priorities;
+    double                   serve_load, serve_seconds, serve_deadline_ms;
 
     /* eval */
     struct text_list            eval_gt, eval_tracks;

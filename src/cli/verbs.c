@@ -74,6 +74,18 @@ const struct verb verbs[] = {
      "saccade bench person_det --device cpu --threads 2 --json\n"
      "saccade bench net.onnx --shape image=1,3,640,640\n",
      1, 1, verb_bench},
+    {"serve-bench", VERB_SERVE, "MODEL", "serve a model to many threads, and time the answers",
+     "Serves an ONNX model, or one that comes with saccade, inside the program, as the library's "
+     "sac_server does for others. First as many requests as it takes, one by one and in batches: "
+     "the items a second of both. Then --clients threads submit requests at random times, "
+     "--load of that rate together, with priorities in turn and a deadline, and for each priority "
+     "the latency from submit to answer is printed (median, 95th and 99th percentile, longest), "
+     "with the deadlines missed and how large the batches were. A request that is lost makes it "
+     "fail.",
+     "saccade serve-bench resnet50.onnx --clients 8 --load 0.9 --deadline 50\n"
+     "saccade serve-bench person_det --device cpu --max-batch 4 --seconds 2 --json\n"
+     "saccade serve-bench net.onnx --goal latency --goal-ms 5 --host-tensors\n",
+     1, 1, verb_serve_bench},
     {"inspect", VERB_INSPECT, "FILE", "describe a video or a model",
      "For a video: container, codec, size, colour, frame rate, duration. For an ONNX model: "
      "inputs, outputs, operators and the kernel that runs each, parameters, arithmetic, the "

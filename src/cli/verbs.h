@@ -28,6 +28,7 @@ int verb_track(struct settings *s, struct fault *fault);
 int verb_segment(struct settings *s, struct fault *fault);
 int verb_infer(struct settings *s, struct fault *fault);
 int verb_bench(struct settings *s, struct fault *fault);
+int verb_serve_bench(struct settings *s, struct fault *fault);
 int verb_inspect(struct settings *s, struct fault *fault);
 int verb_build(struct settings *s, struct fault *fault);
 int verb_eval(struct settings *s, struct fault *fault);

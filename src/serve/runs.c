@@ -327,9 +327,13 @@ static struct share share_of(const struct part *p, const sac_request *r)
 /* Within the device's memory, as part of the run. */
 static sac_result copy_within(const struct part *p, void *dst, const void *src, size_t bytes)
 {
-    sac_device              *dev = p->runs->dev;
-    const struct sac_operand o = {
-        .dtype = SAC_U8, .rank = 1, .dims = {(int64_t)bytes}, .present = true};
+    sac_device *dev = p->runs->dev;
+    /* numbers as wide as they can be: fewer of them */
+    const bool               words = (bytes | (uintptr_t)dst | (uintptr_t)src) % 4 == 0;
+    const struct sac_operand o = {.dtype = words ? SAC_U32 : SAC_U8,
+                                  .rank = 1,
+                                  .dims = {(int64_t)(words ? bytes / 4 : bytes)},
+                                  .present = true};
     if (bytes == 0)
         return SAC_OK;
     if (sac_device_apart(dev))

@@ -66,6 +66,18 @@ def test_push(detector):
     assert run('push', 'none.onnx', 8, 8, 10, input=b'').returncode == 1
 
 
+def test_serve(tmp_path):
+    model = ROOT / 'tests/heads/embedding_nchw.onnx'
+    done = run('serve', model, 'cpu')
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.decode().splitlines()
+    assert len(lines) == 24
+    assert lines[0].startswith('request  0, priority 1: ') and ' in a batch of ' in lines[0]
+    assert run('serve').returncode == 2
+    done = run('serve', tmp_path / 'none.onnx', 'cpu')
+    assert done.returncode == 1 and b'none.onnx' in done.stderr
+
+
 def test_gpu_tensor(detector, pictures):
     done = run('gpu_tensor', pictures, detector, 'cpu')
     assert done.returncode == 0, done.stderr
