@@ -82,6 +82,7 @@ static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
     v->dilation_h = (int)w->dilation[1], v->dilation_w = (int)w->dilation[2];
     v->pad_top = (int)w->pad_begin[1], v->pad_left = (int)w->pad_begin[2];
     v->planes = 1;
+    v->depthwise = v->groups > 1 && v->group_in_c == 1 && v->group_out_c == 1;
     v->out = strides_of(&out, c->out[0].dtype);
     if (sac_op_has(c, SAC_QUANT_RESIDUAL)) {
         const struct sac_map r = sac_map_in(plan, SAC_QUANT_RESIDUAL);

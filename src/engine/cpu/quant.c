@@ -3,6 +3,7 @@
  * into what sums begin and end with, and brings input that they do not read into their form. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/cpu/quant.h"
 #include "engine/ops/quant.h"
@@ -183,6 +184,79 @@ static bool pack(struct sac_quant_conv *q, struct sac_conv *v, const struct sac_
     return true;
 }
 
+/* ---- depthwise weights ---- */
+
+/* The channel of a strip of four vectors that lane `lane` of vector `vec` holds. */
+static int64_t strip_channel(int64_t vec, int64_t lane)
+{
+    return lane / 4 * 16 + vec * 4 + lane % 4;
+}
+
+static int64_t channel_of(const struct sac_conv *v, int64_t first, int64_t vec, int64_t lane)
+{
+    const int64_t own = strip_channel(vec, lane);
+    return v->quant->per > 1 ? own % v->groups : first + own;
+}
+
+static void pack_strip(const struct sac_conv *v, const struct sac_quant_weights *w, int64_t first,
+                       int8_t *to)
+{
+    const int64_t lanes = sac_simd_lanes();
+    for (int ky = 0; ky < v->kernel_h; ky++)
+        for (int end = 0; end < v->kernel_w + 3; end++)
+            for (int64_t lane = 0; lane < 4 * lanes; lane++)
+                for (int k = 0; k < 4; k++) {
+                    const int     tap = end - 3 + k;
+                    const int64_t channel = channel_of(v, first, lane / lanes, lane % lanes);
+                    *to++ = channel < v->groups && tap >= 0 && tap < v->kernel_w
+                                ? w->data[channel * w->out_stride + ky * v->kernel_w + tap]
+                                : 0;
+                }
+}
+
+static void set_strip(struct sac_quant_conv *q, const struct sac_conv *v,
+                      const struct sac_quant_weights *w, int64_t first)
+{
+    const int64_t lanes = sac_simd_lanes(), taps = (int64_t)v->kernel_h * v->kernel_w;
+    const float   unit = q->straight ? q->result_inverse : 1;
+    for (int64_t lane = 0; lane < 4 * lanes; lane++) {
+        const int64_t own = strip_channel(lane / lanes, lane % lanes);
+        const int64_t channel = channel_of(v, first, lane / lanes, lane % lanes);
+        const int64_t at = first + (q->packed ? lane : own);
+        uint32_t      sum = 0;
+        if (channel >= v->groups)
+            continue;
+        for (int64_t t = 0; t < taps; t++)
+            sum += (uint32_t)w->data[channel * w->out_stride + t];
+        q->start[first + lane] = (int32_t)(0 - q->zeros[0] * sum);
+        q->scale[at] = w->scale[channel] * unit;
+        q->bias[at] = w->bias ? w->bias[channel] * unit : 0;
+    }
+}
+
+static bool pack_depthwise(struct sac_quant_conv *q, struct sac_conv *v,
+                           const struct sac_quant_weights *w, uint32_t zero)
+{
+    const int64_t strip = 4 * sac_simd_lanes(), strips = (v->groups + strip - 1) / strip;
+    const int64_t bytes = (int64_t)v->kernel_h * (v->kernel_w + 3) * strip * 4;
+    v->quant = q;
+    v->block = 4;
+    q->per = q->packed && (v->groups == 16 || v->groups == 32) ? (int)(64 / v->groups) : 1;
+    q->lanes = strips * strip;
+    memset(q->zeros, (int)zero, sizeof q->zeros);
+    q->weights = sac_alloc_aligned(64, (size_t)(strips * bytes));
+    q->start = sac_calloc((size_t)q->lanes, sizeof *q->start);
+    q->scale = sac_calloc((size_t)q->lanes, sizeof *q->scale);
+    q->bias = sac_calloc((size_t)q->lanes, sizeof *q->bias);
+    if (!q->weights || !q->start || !q->scale || !q->bias)
+        return false;
+    for (int64_t k = 0; k < strips; k++) {
+        pack_strip(v, w, k * strip, q->weights + k * bytes);
+        set_strip(q, v, w, k * strip);
+    }
+    return true;
+}
+
 /* ---- the ending ---- */
 
 /* A bound of Clip in steps; NaN is none. */
@@ -205,9 +279,9 @@ static void read_ending(struct sac_quant_conv *q, struct sac_conv *v, const stru
     q->result_zero = a.y_zero;
     q->low = q->result == SAC_I8 ? INT8_MIN : 0;
     q->high = q->result == SAC_I8 ? INT8_MAX : UINT8_MAX;
-    q->straight =
-        sac_simd_lanes() == 16 && q->result != SAC_F32 && !v->residual_kind &&
-        (v->act.kind == SAC_ACT_NONE || v->act.kind == SAC_ACT_RELU || v->act.kind == SAC_ACT_CLIP);
+    q->packed = sac_simd_lanes() == 16 && q->result != SAC_F32 && !v->residual_kind;
+    q->straight = q->packed && (v->act.kind == SAC_ACT_NONE || v->act.kind == SAC_ACT_RELU ||
+                                v->act.kind == SAC_ACT_CLIP);
     if (!q->straight || v->act.kind == SAC_ACT_NONE)
         return;
     const bool clips = v->act.kind == SAC_ACT_CLIP;
@@ -246,7 +320,9 @@ sac_result sac_quant_prepare(struct sac_device *dev, struct sac_kernel_plan *pla
     set_stage(s, dev, plan, in);
     v->merged = v->dilation_w * v->in.pixel == v->group_in_c && v->group_in_c % SAC_QUAD == 0;
     sac_conv_flatten(v, dev, ns);
-    if (!pack(&s->quant, v, w, in_c, (uint32_t)(sac_quant_read(c->node).x_zero + flip))) {
+    const uint32_t zero = (uint32_t)(sac_quant_read(c->node).x_zero + flip);
+    if (!(v->depthwise ? pack_depthwise(&s->quant, v, w, zero)
+                       : pack(&s->quant, v, w, in_c, zero))) {
         sac_quant_release(s);
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its weights");
     }

@@ -25,7 +25,8 @@ struct sac_quant_conv {
      * one before it, and has zeros for the channels that were in that: no pixel is read past its
      * last channel. */
     int8_t *weights;
-    /* [kernel_h * kernel_w + 1][lanes]: what a tap's sum begins with; at the end that of all. */
+    /* [kernel_h * kernel_w + 1][lanes]: what a tap's sum begins with; at the end that of all.
+     * Depthwise: that of all. */
     int32_t *start;
     float   *scale, *bias; /* a lane's, for float32 results in real units or 8-bit ones in steps */
     int64_t  lanes;        /* of all groups */
@@ -35,17 +36,25 @@ struct sac_quant_conv {
     float          residual_scale, result_inverse;
     int            residual_zero, result_zero;
     int            low, high; /* of an 8-bit result, as it is stored */
-    /* With AVX-512, where scale, bias, rounding and the bounds are all: an 8-bit result without a
-     * residual and with a straight activation. The lanes of a block then have the order in which
-     * packing instructions leave them (sac_quant_conv_channel). */
+    /* With AVX-512, of an 8-bit result without a residual: the lanes of a block have the order in
+     * which packing instructions leave them (sac_quant_conv_channel). */
+    bool packed;
+    /* Of these with a straight activation: scale, bias, rounding and the bounds are all. */
     bool straight;
+    /* Depthwise: what lies beyond a border. The weights are [strips][kernel_h][kernel_w + 3][4
+     * vectors][lanes][4], of taps k - 3 to k, for each of the places k where a quad of columns may
+     * end, in the order in which columns are interleaved; start lies so, scale and bias too if it
+     * is packed. */
+    uint8_t zeros[64];
+    /* Depthwise, packed, of 16 or 32 channels: so many output columns share a vector. Else 1. */
+    int per;
 };
 
 /* The channel of a block of `vecs` vectors that its lane `lane` holds. */
 static inline int64_t sac_quant_conv_channel(const struct sac_quant_conv *q, int64_t vecs,
                                              int64_t lane)
 {
-    if (!q->straight)
+    if (!q->packed)
         return lane;
     return lane % 16 / 4 * 4 * vecs + lane / 16 * 4 + lane % 4;
 }

@@ -201,32 +201,33 @@ SIMD_INLINE void finish_as(const struct results *r, int pixels, enum sac_activat
     }
 }
 
-/* Any ending. It is no part of the tiles, whose code it would multiply; the sums pass through the
- * stack. */
+/* Any ending. */
 SIMD_FN static void finish_any(const struct results *r, int pixels)
 {
     switch (r->c->act.kind) {
-    case SAC_ACT_RELU: finish_as(r, pixels, SAC_ACT_RELU); break;
-    case SAC_ACT_LEAKY_RELU: finish_as(r, pixels, SAC_ACT_LEAKY_RELU); break;
-    case SAC_ACT_CLIP: finish_as(r, pixels, SAC_ACT_CLIP); break;
-    case SAC_ACT_SIGMOID: finish_as(r, pixels, SAC_ACT_SIGMOID); break;
-    case SAC_ACT_SILU: finish_as(r, pixels, SAC_ACT_SILU); break;
-    case SAC_ACT_HARD_SIGMOID: finish_as(r, pixels, SAC_ACT_HARD_SIGMOID); break;
-    case SAC_ACT_HARD_SWISH: finish_as(r, pixels, SAC_ACT_HARD_SWISH); break;
-    case SAC_ACT_TANH: finish_as(r, pixels, SAC_ACT_TANH); break;
-    case SAC_ACT_SOFTPLUS: finish_as(r, pixels, SAC_ACT_SOFTPLUS); break;
-    case SAC_ACT_GELU: finish_as(r, pixels, SAC_ACT_GELU); break;
-    case SAC_ACT_GELU_TANH: finish_as(r, pixels, SAC_ACT_GELU_TANH); break;
+#define ARM(kind) \
+    case kind: finish_as(r, pixels, kind); break;
+        ARM(SAC_ACT_RELU)
+        ARM(SAC_ACT_LEAKY_RELU)
+        ARM(SAC_ACT_CLIP)
+        ARM(SAC_ACT_SIGMOID)
+        ARM(SAC_ACT_SILU)
+        ARM(SAC_ACT_HARD_SIGMOID)
+        ARM(SAC_ACT_HARD_SWISH)
+        ARM(SAC_ACT_TANH)
+        ARM(SAC_ACT_SOFTPLUS)
+        ARM(SAC_ACT_GELU)
+        ARM(SAC_ACT_GELU_TANH)
+#undef ARM
     default: finish_as(r, pixels, SAC_ACT_NONE); break;
     }
 }
 
 #if SAC_SIMD_BITS == 512
 
-/* Four vectors of sums to 64 bytes: of each 128 bits of the vectors four bytes, one behind the
+/* Four vectors in steps to 64 bytes: of each 128 bits of the vectors four bytes, one behind the
  * other. */
-SIMD_INLINE veci pack_quad(const veci *sums, const vec *scale, const vec *bias, const int block,
-                           const struct sac_quant_conv *q)
+SIMD_INLINE veci pack_quad(const vec *steps, const struct sac_quant_conv *q)
 {
     const int  flip = q->result == SAC_I8 ? 128 : 0; /* bytes are packed as unsigned ones */
     const veci zero = _mm512_set1_epi16((short)(q->result_zero + flip));
@@ -234,10 +235,8 @@ SIMD_INLINE veci pack_quad(const veci *sums, const vec *scale, const vec *bias, 
     const veci high = _mm512_set1_epi16((short)(q->high + flip));
     veci       i[4];
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) { /* too large a float would become the smallest integer */
-        const vec v = v_fma(i_float(sums[k]), scale[k % block], bias[k % block]);
-        i[k] = _mm512_cvtps_epi32(v_min(v_set(1e9f), v));
-    }
+    for (int k = 0; k < 4; k++) /* too large a float would become the smallest integer */
+        i[k] = _mm512_cvtps_epi32(v_min(v_set(1e9f), steps[k]));
     veci a = _mm512_packs_epi32(i[0], i[1]), b = _mm512_packs_epi32(i[2], i[3]);
     a = _mm512_min_epi16(high, _mm512_max_epi16(low, _mm512_adds_epi16(a, zero)));
     b = _mm512_min_epi16(high, _mm512_max_epi16(low, _mm512_adds_epi16(b, zero)));
@@ -255,10 +254,33 @@ SIMD_INLINE veci order_quad(veci bytes, const int block)
     return bytes;
 }
 
-SIMD_INLINE void finish_straight(const struct tile *t, const veci *acc, const int pixels,
-                                 const int block)
+/* The bytes of `here` pixels of `block` vectors, of which there are up to 64. */
+SIMD_INLINE void store_quad(uint8_t *out, int64_t step, veci v, const int here, const int block,
+                            int64_t channels)
 {
-    const struct sac_quant_conv q = *t->c->quant;
+    uint8_t bytes[64];
+    if (block == 4 && channels >= 64) {
+        i_store(out, v);
+        return;
+    }
+    if (block == 2 && channels >= 32) {
+        _mm256_storeu_si256((void *)out, _mm512_castsi512_si256(v));
+        if (here == 2)
+            _mm256_storeu_si256((void *)(out + step), _mm512_extracti64x4_epi64(v, 1));
+        return;
+    }
+    i_store(bytes, v);
+    for (int k = 0; k < here; k++)
+        store_bytes(out + k * step, bytes + k * block * 16,
+                    channels < block * 16 ? channels : block * 16);
+}
+
+/* Where only bounds follow the scales (struct sac_quant_conv). per > 1: the four vectors are a
+ * block of so many pixels, of which there are `pixels`. */
+SIMD_INLINE void finish_straight(const struct tile *t, const veci *acc, const int pixels,
+                                 const int block, const int per)
+{
+    const struct sac_quant_conv q = *t->c->quant; /* stores of bytes could change it */
     const int64_t               step = t->out_step, channels = t->channels;
     uint8_t                    *out = t->out;
     vec                         scale[4], bias[4];
@@ -267,46 +289,116 @@ SIMD_INLINE void finish_straight(const struct tile *t, const veci *acc, const in
         scale[j] = v_load(q.scale + t->lane + j * LANES);
         bias[j] = v_load(q.bias + t->lane + j * LANES);
     }
+    if (per > 1) {
+        vec v[4];
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++)
+            v[k] = v_fma(i_float(acc[k]), scale[k % block], bias[k % block]);
+        store_quad(out, step, pack_quad(v, &q), pixels, 4 / per, channels);
+        return;
+    }
 #pragma GCC unroll 6
     for (int i = 0; i < pixels; i += 4 / block) {
-        veci      sums[4];
-        uint8_t   bytes[64];
+        vec       v[4];
         const int here = pixels - i < 4 / block ? pixels - i : 4 / block;
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++)
-            sums[k] = acc[i * block + k % (here * block)];
-        const veci v = order_quad(pack_quad(sums, scale, bias, block, &q), block);
-        if (block == 4 && channels >= 64)
-            i_store(out + i * step, v);
-        else if (block == 2 && channels >= 32) {
-            _mm256_storeu_si256((void *)(out + i * step), _mm512_castsi512_si256(v));
-            if (here == 2)
-                _mm256_storeu_si256((void *)(out + (i + 1) * step),
-                                    _mm512_extracti64x4_epi64(v, 1));
-        } else {
-            i_store(bytes, v);
-            for (int k = 0; k < here; k++)
-                store_bytes(out + (i + k) * step, bytes + k * block * 16,
-                            channels < block * 16 ? channels : block * 16);
+            v[k] = v_fma(i_float(acc[i * block + k % (here * block)]), scale[k % block],
+                         bias[k % block]);
+        store_quad(out + i * step, step, order_quad(pack_quad(v, &q), block), here, block,
+                   channels);
+    }
+}
+
+/* 1 / (1 + e^-x) to 2e-4: 8 bits do not tell it from the right one. 2^t is a cubic of what t is
+ * over the next lower whole number, times 2 to that. */
+SIMD_INLINE vec coarse_sigmoid(vec x)
+{
+    const vec t = v_mul(v_clamp(x, -87.0f, 87.0f), v_set(-1.44269504f));
+    const vec r = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    vec       p = v_fma(r, v_set(7.802451e-2f), v_set(2.2606718e-1f));
+    p = v_fma(p, r, v_set(6.9583353e-1f));
+    p = v_fma(p, r, v_set(9.9992522e-1f));
+    return _mm512_rcp14_ps(v_add(_mm512_scalef_ps(p, t), v_set(1.0f)));
+}
+
+SIMD_INLINE vec coarse_activate(vec v, const struct sac_activation *act)
+{
+    if (act->kind == SAC_ACT_SIGMOID)
+        return coarse_sigmoid(v);
+    if (act->kind == SAC_ACT_SILU) /* below -87 the sigmoid stops shrinking, so v must too */
+        return v_mul(v_max(v_set(-87.0f), v), coarse_sigmoid(v));
+    return v_activate(v, act);
+}
+
+SIMD_INLINE void finish_packed_as(const struct tile *t, const int32_t *sums, int pixels, int block,
+                                  int per, enum sac_activation_kind kind)
+{
+    const struct sac_quant_conv q = *t->c->quant;
+    const struct sac_activation act = {kind, t->c->act.alpha, t->c->act.beta};
+    const vec                   inverse = v_set(q.result_inverse);
+    const int64_t               step = t->out_step, channels = t->channels;
+    const int                   last = per > 1 ? 3 : pixels * block - 1;
+    uint8_t                    *out = t->out;
+    vec                         scale[4], bias[4];
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+        scale[k] = v_load(q.scale + t->lane + k % block * LANES);
+        bias[k] = v_load(q.bias + t->lane + k % block * LANES);
+    }
+    for (int i = 0; i <= last; i += 4, out += 4 / block * step) {
+        vec v[4];
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+            const int at = i + k < last ? i + k : last;
+            v[k] = v_fma(i_float(i_load(sums + at * LANES)), scale[k], bias[k]);
+            v[k] = v_mul(coarse_activate(v[k], &act), inverse);
         }
+        const int left = (last + 1 - i) / block, here = left < 4 / block ? left : 4 / block;
+        if (per > 1)
+            store_quad(out, step, pack_quad(v, &q), pixels, 4 / per, channels);
+        else
+            store_quad(out, step, order_quad(pack_quad(v, &q), block), here, block, channels);
+    }
+}
+
+SIMD_FN static void finish_packed(const struct tile *t, const int32_t *sums, int pixels, int block,
+                                  int per)
+{
+    switch (t->c->act.kind) {
+#define ARM(kind) \
+    case kind: finish_packed_as(t, sums, pixels, block, per, kind); break;
+        ARM(SAC_ACT_LEAKY_RELU)
+        ARM(SAC_ACT_SIGMOID)
+        ARM(SAC_ACT_SILU)
+        ARM(SAC_ACT_HARD_SIGMOID)
+        ARM(SAC_ACT_HARD_SWISH)
+        ARM(SAC_ACT_TANH)
+        ARM(SAC_ACT_SOFTPLUS)
+        ARM(SAC_ACT_GELU)
+        ARM(SAC_ACT_GELU_TANH)
+#undef ARM
+    default: break; /* the others are straight */
     }
 }
 
 #endif
 
-SIMD_INLINE void finish(const struct tile *t, const veci *acc, const int pixels, const int block)
+/* Through the stack: the code of the other endings would be multiplied by that of the tiles. */
+SIMD_INLINE void finish_sums(const struct tile *t, const veci *acc, const int pixels,
+                             const int block)
 {
-#if SAC_SIMD_BITS == 512
-    if (t->c->quant->straight) {
-        finish_straight(t, acc, pixels, block);
-        return;
-    }
-#endif
     int32_t       sums[28 * LANES];
     const int64_t number = t->c->out.channel, more = t->c->residual.channel;
 #pragma GCC unroll 28
     for (int i = 0; i < pixels * block; i++)
         i_store(sums + i * LANES, acc[i]);
+#if SAC_SIMD_BITS == 512
+    if (t->c->quant->packed) {
+        finish_packed(t, sums, pixels, block, 1);
+        return;
+    }
+#endif
     for (int j = 0; j < block && j * LANES < t->channels; j++) {
         const int64_t        left = t->channels - j * LANES;
         const struct results r = {.c = t->c,
@@ -320,6 +412,17 @@ SIMD_INLINE void finish(const struct tile *t, const veci *acc, const int pixels,
                                   .out_step = t->out_step};
         finish_any(&r, pixels);
     }
+}
+
+SIMD_INLINE void finish(const struct tile *t, const veci *acc, const int pixels, const int block)
+{
+#if SAC_SIMD_BITS == 512
+    if (t->c->quant->straight) {
+        finish_straight(t, acc, pixels, block, 1);
+        return;
+    }
+#endif
+    finish_sums(t, acc, pixels, block);
 }
 
 /* ---- tiles, as those of conv_simd.h ---- */
@@ -459,9 +562,319 @@ static void run_block(const struct band *b, int64_t g, int64_t oc)
     run_taps(b, g, oc);
 }
 
+/* ---- depthwise: each channel is a convolution of its own ----
+ *
+ * Bytes of four neighbouring columns are interleaved, so that a channel's four become a quad, and a
+ * quad serves each output column whose taps are among the four: the weights are packed for each
+ * place where they may begin. Beyond a border lies the zero point, as a byte. */
+
+enum { STRIP = 4 * LANES }; /* bytes of a vector: channels at once */
+
+struct strip {
+    const struct sac_conv *c;
+    const uint8_t         *in; /* the sample's first pixel, and the strip's first channel of it */
+    const uint8_t         *residual;
+    uint8_t               *out;            /* of line 0 */
+    const int8_t          *weights;        /* [kernel_h][kernel_w + 3][STRIP][4] */
+    int64_t                lane, channels; /* of the first; from here to the last */
+};
+
+SIMD_INLINE veci load_strip(const uint8_t *p, int64_t channels)
+{
+    if (channels >= STRIP)
+        return i_load(p);
+#if SAC_SIMD_BITS == 512
+    return _mm512_maskz_loadu_epi8(((__mmask64)1 << channels) - 1, p);
+#else
+    uint8_t some[STRIP] = {0};
+    store_bytes(some, p, channels);
+    return i_load(some);
+#endif
+}
+
+/* Of channels in each 128 bits: 0..3 in the first vector, 4..7 in the second, ... */
+SIMD_INLINE void interleave(const veci *columns, veci *quads)
+{
+    const veci a = MM(unpacklo_epi8)(columns[0], columns[1]);
+    const veci b = MM(unpackhi_epi8)(columns[0], columns[1]);
+    const veci c = MM(unpacklo_epi8)(columns[2], columns[3]);
+    const veci d = MM(unpackhi_epi8)(columns[2], columns[3]);
+    quads[0] = MM(unpacklo_epi16)(a, c);
+    quads[1] = MM(unpackhi_epi16)(a, c);
+    quads[2] = MM(unpacklo_epi16)(b, d);
+    quads[3] = MM(unpackhi_epi16)(b, d);
+}
+
+/* Four vectors as interleave leaves them, in the order of the channels. */
+SIMD_INLINE void in_order(const veci *v, veci *to)
+{
+#if SAC_SIMD_BITS == 512
+    const veci a = _mm512_shuffle_i32x4(v[0], v[1], 0x88),
+               b = _mm512_shuffle_i32x4(v[2], v[3], 0x88);
+    const veci c = _mm512_shuffle_i32x4(v[0], v[1], 0xdd),
+               d = _mm512_shuffle_i32x4(v[2], v[3], 0xdd);
+    to[0] = _mm512_shuffle_i32x4(a, b, 0x88);
+    to[1] = _mm512_shuffle_i32x4(c, d, 0x88);
+    to[2] = _mm512_shuffle_i32x4(a, b, 0xdd);
+    to[3] = _mm512_shuffle_i32x4(c, d, 0xdd);
+#else
+    to[0] = _mm256_permute2x128_si256(v[0], v[1], 0x20);
+    to[1] = _mm256_permute2x128_si256(v[2], v[3], 0x20);
+    to[2] = _mm256_permute2x128_si256(v[0], v[1], 0x31);
+    to[3] = _mm256_permute2x128_si256(v[2], v[3], 0x31);
+#endif
+}
+
+SIMD_INLINE void finish_strip(const struct strip *d, const veci *acc, int64_t y, int64_t x,
+                              const int pixels)
+{
+    const struct sac_conv *c = d->c;
+    struct tile            t = {.c = c,
+                                .lane = d->lane,
+                                .channels = d->channels,
+                                .out = d->out + y * c->out.row + x * c->out.pixel,
+                                .residual = d->residual + y * c->residual.row,
+                                .out_step = c->out.pixel,
+                                .residual_step = c->residual.pixel};
+    veci                   ordered[16];
+    t.residual += x * c->residual.pixel;
+    if (c->quant->packed) {
+        finish(&t, acc, pixels, 4);
+        return;
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < pixels; i++)
+        in_order(acc + 4 * i, ordered + 4 * i);
+    finish_sums(&t, ordered, pixels, 4);
+}
+
+/* Output columns x.. of line y. kernel and stride are constants for the usual sizes; kernel 0: any,
+ * and one column. plain: all columns that are read exist, and all channels. */
+SIMD_INLINE void strip_pixels(const struct strip *d, int64_t y, int64_t x, const int pixels,
+                              const bool plain, const int sized, const int stride)
+{
+    const struct sac_conv       *c = d->c;
+    const struct sac_quant_conv *q = c->quant;
+    const int                    kernel = sized ? sized : c->kernel_w;
+    const int64_t                left = x * c->stride_w - c->pad_left;
+    const int64_t                apart = sized ? 1 : c->dilation_w; /* columns that are read */
+    veci                         acc[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 4 * pixels; i++)
+        acc[i] = i_load(q->start + d->lane + i % 4 * LANES);
+    for (int ky = 0; ky < c->kernel_h; ky++) {
+        const int64_t  row = y * c->stride_h - c->pad_top + ky * c->dilation_h;
+        const bool     inside = row >= 0 && row < c->in_h;
+        const uint8_t *line = inside ? d->in + row * c->in.row : q->zeros;
+        const int64_t  step = inside ? c->in.pixel : 0;
+        const int8_t  *w = d->weights + (int64_t)ky * (kernel + 3) * 4 * STRIP;
+#pragma GCC unroll 2
+        for (int first = 0; first < (pixels - 1) * stride + kernel; first += 4) {
+            veci columns[4], quads[4];
+#pragma GCC unroll 4
+            for (int k = 0; k < 4; k++) {
+                const int64_t column = left + (first + k) * apart;
+                const bool    exists = plain || (inside && column >= 0 && column < c->in_w);
+                columns[k] = plain    ? i_load(line + column * step)
+                             : exists ? load_strip(line + column * step, d->channels)
+                                      : i_load(q->zeros);
+            }
+            interleave(columns, quads);
+#pragma GCC unroll 4
+            for (int i = 0; i < pixels; i++) {
+                const int begin = first - i * stride; /* the tap of the quad's first column */
+                if (begin <= -4 || begin >= kernel)
+                    continue;
+                const int8_t *weights = w + (begin + 3) * 4 * STRIP;
+#pragma GCC unroll 4
+                for (int j = 0; j < 4; j++)
+                    acc[4 * i + j] = quad_dot(acc[4 * i + j], quad_pixels(quads[j]),
+                                              quad_weights(i_load(weights + j * STRIP)));
+            }
+        }
+    }
+    finish_strip(d, acc, y, x, pixels);
+}
+
+#if SAC_SIMD_BITS == 512
+
+/* Few channels: a vector is of `per` neighbouring output columns, each with all channels. */
+SIMD_INLINE veci load_pixels(const uint8_t *const *p, const int per)
+{
+    if (per == 2)
+        return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)p[0])),
+                                  _mm256_loadu_si256((const void *)p[1]), 1);
+    veci v = _mm512_castsi128_si512(_mm_loadu_si128((const void *)p[0]));
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)p[1]), 1);
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)p[2]), 2);
+    return _mm512_inserti32x4(v, _mm_loadu_si128((const void *)p[3]), 3);
+}
+
+/* `count` columns from x on. plain: there are `per`, and all columns that are read exist. */
+SIMD_INLINE void few_pixels(const struct strip *d, int64_t y, int64_t x, const int count,
+                            const bool plain, const int per)
+{
+    const struct sac_conv       *c = d->c;
+    const struct sac_quant_conv *q = c->quant;
+    const int64_t                left = x * c->stride_w - c->pad_left;
+    veci                         acc[4];
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++)
+        acc[j] = i_load(q->start + d->lane + j * LANES);
+    for (int ky = 0; ky < c->kernel_h; ky++) {
+        const int64_t  row = y * c->stride_h - c->pad_top + ky * c->dilation_h;
+        const bool     inside = row >= 0 && row < c->in_h;
+        const uint8_t *line = inside ? d->in + row * c->in.row : q->zeros;
+        const int64_t  step = inside ? c->in.pixel : 0;
+        const int8_t  *w = d->weights + (int64_t)ky * (c->kernel_w + 3) * 4 * STRIP;
+        for (int first = 0; first < c->kernel_w; first += 4) {
+            veci columns[4], quads[4];
+#pragma GCC unroll 4
+            for (int k = 0; k < 4; k++) {
+                const int64_t  column = left + (int64_t)(first + k) * c->dilation_w;
+                const uint8_t *p[4];
+#pragma GCC unroll 4
+                for (int i = 0; i < per; i++) {
+                    const int64_t at = column + i * c->stride_w;
+                    p[i] = plain || (i < count && at >= 0 && at < c->in_w) ? line + at * step
+                                                                           : q->zeros;
+                }
+                columns[k] = load_pixels(p, per);
+            }
+            interleave(columns, quads);
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; j++)
+                acc[j] = quad_dot(acc[j], quad_pixels(quads[j]),
+                                  quad_weights(i_load(w + ((first + 3) * 4 + j) * STRIP)));
+        }
+    }
+    const struct tile t = {.c = c,
+                           .lane = d->lane,
+                           .channels = d->channels,
+                           .out = d->out + y * c->out.row + x * c->out.pixel,
+                           .out_step = c->out.pixel};
+    if (q->straight) {
+        finish_straight(&t, acc, count, 4, per);
+        return;
+    }
+    int32_t sums[STRIP];
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++)
+        i_store(sums + j * LANES, acc[j]);
+    finish_packed(&t, sums, count, 4, per);
+}
+
+/* A line of output. */
+#define FEW(per)                                                                   \
+    SIMD_FN static void few_##per(const struct strip *d, int64_t y, int64_t width) \
+    {                                                                              \
+        const struct sac_conv *c = d->c;                                           \
+        const int64_t          reach = (int64_t)(per - 1) * c->stride_w +          \
+                              ((c->kernel_w + 3) / 4 * 4 - 1) * c->dilation_w + 1; \
+        for (int64_t x = 0; x < width; x += per) {                                 \
+            const int64_t left = x * c->stride_w - c->pad_left;                    \
+            const int     count = width - x < per ? (int)(width - x) : per;        \
+            if (count == per && left >= 0 && left + reach <= c->in_w)              \
+                few_pixels(d, y, x, per, true, per);                               \
+            else                                                                   \
+                few_pixels(d, y, x, count, false, per);                            \
+        }                                                                          \
+    }
+FEW(2)
+FEW(4)
+
+static void run_few(const struct strip *d, int64_t y, int64_t lines, int64_t width)
+{
+    for (int64_t line = y; line < y + lines; line++)
+        if (d->c->quant->per == 4)
+            few_4(d, line, width);
+        else
+            few_2(d, line, width);
+}
+
+#else
+
+/* Never: quant.c sets `per` with AVX-512 only. */
+static void run_few(const struct strip *d, int64_t y, int64_t lines, int64_t width)
+{
+    (void)d, (void)y, (void)lines, (void)width;
+}
+
+#endif
+
+typedef void strip_fn(const struct strip *d, int64_t y, int64_t x, bool plain);
+#define STRIP_PIXELS(pixels, kernel, stride)                                                   \
+    SIMD_FN static void strip_##kernel##_##stride(const struct strip *d, int64_t y, int64_t x, \
+                                                  bool plain)                                  \
+    {                                                                                          \
+        if (plain)                                                                             \
+            strip_pixels(d, y, x, pixels, true, kernel, stride);                               \
+        else                                                                                   \
+            strip_pixels(d, y, x, pixels, false, kernel, stride);                              \
+    }
+STRIP_PIXELS(1, 0, 1)
+STRIP_PIXELS(2, 3, 1)
+STRIP_PIXELS(1, 3, 2)
+STRIP_PIXELS(4, 5, 1)
+STRIP_PIXELS(2, 5, 2)
+STRIP_PIXELS(2, 7, 1)
+
+/* How many columns at once, which read how many. */
+struct strip_size {
+    int       pixels, columns;
+    strip_fn *run;
+};
+
+static struct strip_size strip_size_of(const struct sac_conv *c)
+{
+    const int any = (c->kernel_w + 3) / 4 * 4;
+    switch (c->dilation_w == 1 ? c->kernel_w * 10 + c->stride_w : 0) {
+    case 31: return (struct strip_size){2, 4, strip_3_1};
+    case 32: return (struct strip_size){1, 4, strip_3_2};
+    case 51: return (struct strip_size){4, 8, strip_5_1};
+    case 52: return (struct strip_size){2, 8, strip_5_2};
+    case 71: return (struct strip_size){2, 8, strip_7_1};
+    default: return (struct strip_size){1, (any - 1) * c->dilation_w + 1, strip_0_1};
+    }
+}
+
+/* Columns from x on, line by line: the lines of a few columns stay in the L1 cache. */
+static int64_t run_strip(const struct strip *d, struct strip_size size, int64_t x, int64_t y,
+                         int64_t lines, int64_t width)
+{
+    const struct sac_conv *c = d->c;
+    const int64_t          left = x * c->stride_w - c->pad_left;
+    if (size.pixels > width - x)
+        size =
+            (struct strip_size){1, ((c->kernel_w + 3) / 4 * 4 - 1) * c->dilation_w + 1, strip_0_1};
+    const bool plain = left >= 0 && left + size.columns <= c->in_w && d->channels >= STRIP;
+    for (int64_t line = y; line < y + lines; line++)
+        size.run(d, line, x, plain);
+    return x + size.pixels;
+}
+
 static void run_depthwise(const struct band *b, int64_t y, int64_t lines)
 {
-    (void)b, (void)y, (void)lines;
+    const struct sac_conv  *c = b->c;
+    const struct strip_size size = strip_size_of(c);
+    const int64_t           width = width_of(c, y);
+    const int64_t           strip_weights = (int64_t)c->kernel_h * (c->kernel_w + 3) * 4 * STRIP;
+    for (int64_t channel = 0; channel < c->groups; channel += STRIP) {
+        const struct strip d = {
+            .c = c,
+            .in = b->in + channel,
+            .residual = (b->residual ? b->residual : b->out) + channel * c->residual.channel,
+            .out = b->out + channel * c->out.channel,
+            .weights = c->quant->weights + (c->first + channel) / STRIP * strip_weights,
+            .lane = c->first + channel,
+            .channels = c->groups - channel};
+        if (c->quant->per > 1) {
+            run_few(&d, y, lines, width);
+            continue;
+        }
+        for (int64_t x = 0; x < width;)
+            x = run_strip(&d, size, x, y, lines, width);
+    }
 }
 
 void SIMD_NAME(sac_quant_rows)(const struct sac_conv *c, const void *in, const void *residual,
