@@ -44,7 +44,7 @@ extern "C" {
 typedef struct sac_server  sac_server;
 typedef struct sac_request sac_request;
 
-enum { SAC_SERVER_BATCH_MAX = 256 };
+enum { SAC_SERVER_BATCH_MAX = 256, SAC_SERVER_STREAMS_MAX = 4 };
 
 /* What becomes of a request whose deadline passes before its batch begins. */
 enum sac_late {
@@ -69,10 +69,15 @@ struct sac_server_params {
                       whose inputs can't be stacked, which is logged */
     int                    timeout_us; /* an item waits no longer for others; default 2000 */
     enum sac_batch_padding padding;    /* of batches that are not full */
-    int           batches_ahead; /* batches under way; 1 to 4; 0 (default): 2 on a GPU, else 1 */
-    int           queue_max;     /* requests that wait; default 1024 */
-    int           block;         /* submit waits for room; 0 (default): it returns SAC_AGAIN */
-    enum sac_late late;          /* default SAC_LATE_RUN */
+    /* Batches that a GPU computes at the same time, for small ones, which leave it idle in part:
+     * each has memory for activations of its own, and all share the weights. To
+     * SAC_SERVER_STREAMS_MAX; default 1, as on the CPU always */
+    int streams;
+    int batches_ahead; /* batches under way; 1 to 8; 0 (default): one more than streams on a GPU,
+                          so that its copies are beside their runs; else 1 */
+    int           queue_max; /* requests that wait; default 1024 */
+    int           block;     /* submit waits for room; 0 (default): it returns SAC_AGAIN */
+    enum sac_late late;      /* default SAC_LATE_RUN */
     /* A step of priority goes before what came this much earlier, so nothing waits for ever: of two
      * requests a step apart the lower goes first if it waited that much longer. Default 1000; 0:
      * the higher always goes first, and enough of them starve the others. */

@@ -49,7 +49,7 @@ static bool is_enough(const struct sac_collector *c, const struct sac_batch *b)
     if (b->size == 0 || c->under_way >= c->depth)
         return false;
     return (c->preferred > 0 && b->size >= c->preferred) ||
-           (c->under_way == 0 && c->least > 0 && b->size >= c->least);
+           (c->under_way < SAC_MAX(c->idle, 1) && c->least > 0 && b->size >= c->least);
 }
 
 /* How long to wait for an item. Never long while a batch is under way. */

@@ -20,7 +20,7 @@
 
 #include "device/device.h"
 
-enum { SAC_BATCHES_MAX = 4 }; /* under way at once */
+enum { SAC_BATCHES_MAX = 8 }; /* under way at once */
 
 struct sac_batch {
     void     **items; /* [count], marks between them */
@@ -84,6 +84,7 @@ struct sac_collector {
     int     preferred;    /* from this size on a batch waits for no more; 0: until it is full */
     int     least;        /* the same while the device has nothing to do; 0: never */
     int     depth, slots; /* batches under way at once; the numbers that they get */
+    int     idle;         /* with fewer of them the device has nothing to do; 0: 1 */
     int64_t timeout_ns;   /* how long an item waits for others */
     /* Items are taken no sooner than a batch of them may begin, so that those which come meanwhile
      * can go before them. */

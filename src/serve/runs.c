@@ -236,7 +236,8 @@ static sac_result run(struct sac_runs *r, struct sac_runs_slot *slot, int s)
     sac_tensor **out = slot->out + s * r->outputs;
     if (r->varies)
         drop_outputs(r, slot);
-    return sac_model_run_on(r->model, slot->stream, slot->view + s * r->inputs, out);
+    return sac_model_run_on(r->instance[(slot - r->slot) % r->streams], slot->stream,
+                            slot->view + s * r->inputs, out);
 }
 
 static sac_result warm_up(struct sac_runs *r, int number, int s)
@@ -270,10 +271,23 @@ static sac_result open_slots(struct sac_runs *r)
     return res;
 }
 
-sac_result sac_runs_open(struct sac_runs *r, enum sac_batch_padding padding, int batch_max,
-                         int depth)
+/* One copy of the weights; activations for each. */
+static sac_result open_instances(struct sac_runs *r, int streams)
 {
+    sac_result res = SAC_OK;
+    r->instance[0] = sac_model_ref(r->model);
+    for (r->streams = 1; r->streams < streams && res == SAC_OK; r->streams++)
+        res = sac_model_twin(r->model, &r->instance[r->streams]);
+    return res;
+}
+
+sac_result sac_runs_open(struct sac_runs *r, enum sac_batch_padding padding, int batch_max,
+                         int streams, int depth)
+{
+    sac_result made = open_instances(r, streams);
     r->depth = depth;
+    if (made != SAC_OK)
+        return made;
     for (r->capacity = batch_max;; r->capacity /= 2) {
         sac_sizes_list(&r->sizes, r->dev, padding, r->capacity);
         sac_result res = open_slots(r);
@@ -295,6 +309,8 @@ void sac_runs_finish(struct sac_runs *r)
         return;
     close_slots(r, r->sizes.count);
     sac_free(r->item);
+    for (int i = 0; i < SAC_BATCHES_MAX; i++)
+        sac_model_unref(&r->instance[i]);
     sac_model_unref(&r->model);
     sac_device_unref(&r->host);
     sac_device_unref(&r->dev);

@@ -3,8 +3,8 @@
  * gets its part of the outputs.
  *
  * A batch is cut into runs of the sizes that have plans (heads/sizes.h). Batches under way have a
- * stream and tensors each, which stay, so a run is one launch; runs of the network follow each
- * other, and the copies of one batch are beside the run of another. */
+ * stream and tensors each, which stay, so a run is one launch; runs of an instance of the network
+ * follow each other, and the copies of one batch are beside the run of another. */
 #ifndef SAC_SERVE_RUNS_H
 #define SAC_SERVE_RUNS_H
 
@@ -23,8 +23,11 @@ struct sac_runs_slot {
 };
 
 struct sac_runs {
-    sac_device             *dev, *host; /* host: of outputs there; NULL: they stay */
-    sac_model              *model;
+    sac_device *dev, *host; /* host: of outputs there; NULL: they stay */
+    sac_model  *model;
+    sac_model  *instance[SAC_BATCHES_MAX]; /* [streams]: the model, and twins; slots have them in
+                                              turn */
+    int                     streams;
     int                     inputs, outputs;
     struct sac_tensor_desc *item; /* [inputs] of one */
     bool                    pictures;
@@ -40,10 +43,11 @@ struct sac_runs {
 /* What one item is; params: width, height, preprocess, host_outputs. */
 sac_result sac_runs_init(struct sac_runs *r, sac_model *model,
                          const struct sac_server_params *params);
-/* For batches of up to batch_max items, depth of them under way: takes the memory and makes the
+/* For batches of up to batch_max items, depth of them under way, `streams` of which run at the same
+ * time: takes the memory and makes the
  * plans, as sac_buckets_warm_up does. What has no memory is left out, and sizes says so. */
 sac_result sac_runs_open(struct sac_runs *r, enum sac_batch_padding padding, int batch_max,
-                         int depth);
+                         int streams, int depth);
 /* Nothing is under way; half-open too. */
 void sac_runs_finish(struct sac_runs *r);
 

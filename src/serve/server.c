@@ -209,6 +209,7 @@ static sac_result check_params(sac_context *ctx, const struct sac_server_params 
         {"timeout_us", p->timeout_us, 0, 1000000000},
         {"padding", (int)p->padding, 0, SAC_BATCH_PADDING_FULL},
         {"batches_ahead", p->batches_ahead, 0, SAC_BATCHES_MAX},
+        {"streams", p->streams, 0, SAC_SERVER_STREAMS_MAX},
         {"queue_max", p->queue_max, 1, 1 << 20},
         {"late", (int)p->late, 0, SAC_LATE_REFUSE},
         {"step_ms", p->step_ms, 0, 3600000},
@@ -246,12 +247,13 @@ static sac_result choose_batch(sac_server *s, sac_model *model, int *most)
 static sac_result open_runs(sac_server *s, sac_model *model)
 {
     const struct sac_server_params *p = &s->params;
-    const int                       best = s->runs.dev->ops->async ? 2 : 1;
-    int                             most = 1;
-    sac_result                      res = choose_batch(s, model, &most);
+    const bool async = s->runs.dev->ops->async; /* else work is done when it is queued */
+    const int  streams = async ? SAC_MAX(p->streams, 1) : 1;
+    int        most = 1;
+    sac_result res = choose_batch(s, model, &most);
     if (res == SAC_OK)
-        res = sac_runs_open(&s->runs, p->padding, most,
-                            p->batches_ahead > 0 ? p->batches_ahead : best);
+        res = sac_runs_open(&s->runs, p->padding, most, streams,
+                            p->batches_ahead > 0 ? p->batches_ahead : streams + async);
     if (res == SAC_OK && s->runs.varies && most > 1)
         res = SAC_FAIL(s->ctx, SAC_ERR_UNSUPPORTED,
                        "%s: how large its outputs are depends on the data, so items cannot be "
@@ -286,6 +288,7 @@ static sac_result start(sac_server *s)
                                           .least = SAC_MIN(p->batch_min, most),
                                           .depth = s->runs.depth,
                                           .slots = s->runs.depth,
+                                          .idle = s->runs.streams,
                                           .timeout_ns = (int64_t)p->timeout_us * 1000,
                                           .late = true,
                                           .small_ns = SMALL_NS};

@@ -274,6 +274,7 @@ static void a_gpu_gives_each_its_own(void **state)
         sac_model               *model = doubling(gpu, "? 4");
         params.batch_max = 8;
         params.host_outputs = host;
+        params.streams = 1 + host;
         sac_server *server = served(model, &params);
         assert_int_equal(ask_all(server, gpu, false), 0);
         check_sums(server, CROWD * TURNS);
@@ -687,6 +688,41 @@ static void models_share_a_device(void **state)
     sac_model_unref(&other);
 }
 
+static uint64_t weights_sent(void)
+{
+    struct sac_ledger ledger;
+    sac_device_ledger(far, &ledger);
+    return ledger.reason[SAC_COPY_WEIGHTS].bytes;
+}
+
+/* Several run at the same time, over one copy of the weights. */
+static void streams_share_the_weights(void **state)
+{
+    (void)state;
+    static const float eye[16] = {2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2};
+    uint64_t           sent[2];
+    for (int many = 0; many < 2; many++) {
+        struct sac_server_params params = sac_server_params_default();
+        struct proto             graph = {0};
+        proto_initializer(&graph, "w", FLOAT, "4 4", eye, sizeof eye);
+        proto_node(&graph, "MatMul", "x w", "y", NULL);
+        proto_input(&graph, "x", FLOAT, "? 4");
+        proto_output(&graph, "y", FLOAT, "? 4");
+        sac_model     *model = made(far, &graph, "product");
+        const uint64_t before = weights_sent();
+        params.batch_max = 4;
+        params.streams = many ? 3 : 1;
+        sac_server *server = served(model, &params);
+        sac_model_unref(&model); /* the server's now */
+        assert_int_equal(ask_all(server, far, false), 0);
+        check_sums(server, CROWD * TURNS);
+        sac_server_destroy(&server);
+        sent[many] = weights_sent() - before;
+    }
+    assert_true(sent[0] > 0);
+    assert_int_equal(sent[1], sent[0]);
+}
+
 static void items_that_cannot_be_stacked_run_by_themselves(void **state)
 {
     (void)state;
@@ -888,6 +924,7 @@ int main(void)
         cmocka_unit_test(memory_that_runs_out_is_a_fault_of_the_request),
         cmocka_unit_test(every_allocation_of_its_creation_may_fail),
         cmocka_unit_test(models_share_a_device),
+        cmocka_unit_test(streams_share_the_weights),
         cmocka_unit_test(items_that_cannot_be_stacked_run_by_themselves),
         cmocka_unit_test(frames_become_items_by_the_contract),
         cmocka_unit_test(the_size_is_chosen_by_its_goal),

@@ -382,6 +382,15 @@ sac_model *sac_model_ref(sac_model *model)
     return model;
 }
 
+static void release_file(sac_model *m)
+{
+    sac_onnx_finish(&m->onnx);
+    sac_arena_finish(&m->memory);
+    sac_file_unmap(&m->file);
+    sac_device_unref(&m->dev);
+    sac_free(m->path);
+}
+
 void sac_model_unref(sac_model **model)
 {
     sac_model *m = model ? *model : NULL;
@@ -391,12 +400,11 @@ void sac_model_unref(sac_model **model)
     if (!sac_refcount_dec(&m->refs))
         return;
     sac_model_finish_runs(m);
-    sac_onnx_finish(&m->onnx);
-    sac_arena_finish(&m->memory);
-    sac_file_unmap(&m->file);
-    sac_device_unref(&m->dev);
     pthread_mutex_destroy(&m->lock);
-    sac_free(m->path);
+    if (m->of) /* all else is its model's */
+        sac_model_unref(&m->of);
+    else
+        release_file(m);
     sac_free(m);
 }
 

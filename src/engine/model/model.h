@@ -7,8 +7,9 @@
  * and runs it; where the batch is fixed, a stack runs one by one (batch.c). native.c is for callers
  * that take tensors in the kernels' layout. endings.c tells what the numbers of an output are,
  * inspect.c what a model holds, cost.c what its steps move and compute, time.c how long its runs
- * take, rates.c what the device can do; build.c writes a .plan, calibrate.c shows it real data,
- * shipped.c finds the models that come with saccade, without.c leaves optimisations out.
+ * take, rates.c what the device can do; twin.c makes more instances of a model; build.c writes a
+ * .plan, calibrate.c shows it real data, shipped.c finds the models that come with saccade,
+ * without.c leaves optimisations out.
  */
 #ifndef SAC_ENGINE_MODEL_MODEL_H
 #define SAC_ENGINE_MODEL_MODEL_H
@@ -67,6 +68,7 @@ void sac_models_places(char *out, size_t size);
 
 struct sac_model {
     sac_refcount            refs;
+    sac_model              *of; /* twin.c: whose instance it is; NULL: a model by itself */
     sac_device             *dev;
     sac_context            *ctx;
     struct sac_model_params params;
@@ -188,6 +190,10 @@ sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes,
 void sac_model_find_ranges(sac_model *model, const struct sac_operand *shapes);
 /* What the numbers of input 0 are between; before the first run. */
 void sac_model_expect(sac_model *model, float low, float high);
+/* twin.c: an instance of a model, whose runs can be under way beside the model's. It shares what
+ * was read and the weights on the device, and refers to the model; a model with the kernels' layout
+ * (sac_model_take_native) before the first, or never. */
+sac_result sac_model_twin(sac_model *of, sac_model **out);
 /* The plan for these input shapes, created when there is none. Borrowed until the next call. */
 sac_result sac_model_plan(sac_model *model, const struct sac_operand *shapes,
                           struct sac_plan **out);

@@ -85,6 +85,13 @@ struct sac_known_choices {
     size_t                      lent_count;
 };
 
+static struct sac_weight_store *weights_of(sac_model *m)
+{
+    if (m->dev->ops->host_memory)
+        return NULL;
+    return m->of ? &m->of->weights : &m->weights;
+}
+
 sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes,
                                  const struct sac_known_choices *known, bool measure,
                                  struct sac_plan **out)
@@ -97,7 +104,7 @@ sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes,
                                      .wide = m->wide,
                                      .first_input = m->first_input,
                                      .half_outputs = m->native,
-                                     .weights = m->dev->ops->host_memory ? NULL : &m->weights,
+                                     .weights = weights_of(m),
                                      .measure = measure,
                                      .only_layouts = !known,
                                      .lent = known && known->lent};
@@ -169,11 +176,45 @@ static sac_result make_plan(sac_model *m, const struct sac_operand *shapes, stru
     return res;
 }
 
+/* Of an instance: with the kernels of its model's plan, whose lock is held too. */
+static sac_result plan_alike(sac_model *m, const struct sac_operand *shapes, struct sac_plan **out)
+{
+    sac_model               *of = m->of;
+    struct sac_plan         *theirs = NULL;
+    struct sac_known_choices known = {.page = NULL};
+    char                     text[512];
+    sac_result               res = sac_model_plan(of, shapes, &theirs);
+    if (res != SAC_OK)
+        return res;
+    m->watched = of->watched;
+    m->wide = of->wide;
+    m->wide_steps = of->wide_steps;
+    m->wide_count = of->wide_count;
+    name_page(of, shapes, text, sizeof text);
+    known.page = sac_book_find(&of->book, text);
+    if (!known.page)
+        known.page = sac_book_lend(&of->book, text, &known.lent, &known.lent_count);
+    res = sac_model_create_plan(m, shapes, &known, false, out);
+    sac_free(known.lent);
+    return res;
+}
+
+/* A plan that there is not yet. */
+static sac_result new_plan(sac_model *m, const struct sac_operand *shapes, struct sac_plan **out)
+{
+    if (!m->of)
+        return make_plan(m, shapes, out);
+    pthread_mutex_lock(&m->of->lock);
+    const sac_result res = plan_alike(m, shapes, out);
+    pthread_mutex_unlock(&m->of->lock);
+    return res;
+}
+
 sac_result sac_model_plan(sac_model *m, const struct sac_operand *shapes, struct sac_plan **out)
 {
     struct sac_plan *plan = cached_plan(m, shapes);
     if (!plan) {
-        sac_result res = make_plan(m, shapes, &plan);
+        sac_result res = new_plan(m, shapes, &plan);
         if (res != SAC_OK)
             return res;
         struct sac_plan **slot = plan_slot(m);
