@@ -28,16 +28,20 @@ typedef struct sac_model sac_model;
 enum { SAC_DIM_UNKNOWN = -1 };
 
 /* The arithmetic of a network. FP16: activations and weights in float16, sums in float32. TF32:
- * float32 in memory; the matrix units round the factors to 10 bits of mantissa. */
+ * float32 in memory; the matrix units round the factors to 10 bits of mantissa. INT8, FP8: of a
+ * network that was quantised, as sac_model_build does it; its layers of 8 bits say so themselves,
+ * and the rest is in the device's best. */
 enum sac_precision {
     SAC_PRECISION_DEFAULT = 0, /* the device's best: FP16 on a GPU, FP32 on the CPU */
     SAC_PRECISION_FP32,
     SAC_PRECISION_TF32,
-    SAC_PRECISION_FP16
+    SAC_PRECISION_FP16,
+    SAC_PRECISION_INT8,
+    SAC_PRECISION_FP8
 };
 
 SAC_API const char *sac_precision_name(enum sac_precision precision); /* "default", "fp32", "tf32",
-                                                                         "fp16" */
+                                                                         "fp16", "int8", "fp8" */
 /* Errors   SAC_ERR_ARG for an unknown name; no sentence is kept. */
 SAC_API sac_result sac_precision_parse(const char *name, enum sac_precision *out);
 
@@ -45,9 +49,11 @@ struct sac_model_params {
     int optimise;   /* 1: fuse, fold, choose layouts (default); 0: node by node, as written */
     int reference;  /* 1: plain C kernels only; default 0 */
     int free_batch; /* 1 (default): make a fixed batch of 1 symbolic where the results stay right */
-    uint64_t memory_limit_bytes;  /* models whose activations need more fail; 0: the machine's
-                                     memory or the limit of its control group, at most 64 GiB */
-    enum sac_precision precision; /* TF32 and FP16: SAC_ERR_UNSUPPORTED on the CPU */
+    uint64_t memory_limit_bytes; /* models whose activations need more fail; 0: the machine's
+                                    memory or the limit of its control group, at most 64 GiB */
+    /* TF32 and FP16: SAC_ERR_UNSUPPORTED on the CPU. INT8 and FP8: of a network without such
+     * layers, and FP8 on the CPU. A quantised one needs no precision to be asked for. */
+    enum sac_precision precision;
     /* On a GPU, 1 (default): measure the variants of each kernel for every new shape, which takes
      * seconds, and keep the results in the user's cache (docs/plans.md); 0: choose by
      * heuristics. */
@@ -119,6 +125,45 @@ SAC_API sac_device        *sac_model_device(const sac_model *model); /* borrowed
 SAC_API enum sac_precision sac_model_precision(const sac_model *model); /* never
                                                                            SAC_PRECISION_DEFAULT */
 
+/* ---- quantisation ---- */
+
+/* How a value's range is found from what was seen of it. */
+enum sac_calibration_method {
+    SAC_CALIBRATION_DEFAULT = 0, /* each is tried, and the one that loses least is taken */
+    SAC_CALIBRATION_MIN_MAX,     /* all of it */
+    SAC_CALIBRATION_PERCENTILE,  /* without one number of ten thousand at either end */
+    SAC_CALIBRATION_ENTROPY /* where rounded numbers tell most of the others (Kullback-Leibler) */
+};
+SAC_API const char *sac_calibration_method_name(enum sac_calibration_method method);
+/* Errors   SAC_ERR_ARG for an unknown name; no sentence is kept. */
+SAC_API sac_result sac_calibration_method_parse(const char *name, enum sac_calibration_method *out);
+
+/* What results are compared by, with those of float32; quality is 1 where nothing was lost. */
+enum sac_quality {
+    SAC_QUALITY_NUMBERS = 0, /* 1 less the error, relative to the numbers (root mean squares) */
+    SAC_QUALITY_BOXES,       /* average precision at an IoU of 0.5, against float32's boxes */
+    SAC_QUALITY_EMBEDDINGS,  /* mean cosine */
+    SAC_QUALITY_MASKS        /* mean intersection over union */
+};
+SAC_API const char *sac_quality_name(enum sac_quality quality); /* "AP", "cosine", "IoU", ... */
+
+/* What quantising a network came to. */
+struct sac_quantised {
+    enum sac_quality   measured;
+    int                samples;                 /* that it was measured on */
+    double             quality, loss, loss_max; /* loss: 1 - quality */
+    int                layers, quantised; /* convolutions and products with constant weights */
+    const char *const *kept; /* [kept_count] those that stayed, with the reason; for the call */
+    int                kept_count;
+    int64_t            file_bytes, file_bytes_before;
+    int64_t            weights_bytes, weights_bytes_before; /* in memory; before: in float32 */
+    double             ms, ms_before; /* a run with one input; before: in the device's best */
+    double             batch_ms, batch_ms_before; /* with batch_max inputs */
+    int                batch;                     /* batch_max */
+    enum sac_precision precision, precision_before;
+    uint64_t           reserved[4]; /* 0 */
+};
+
 /* ---- plans built in advance ---- */
 
 struct sac_build_params {
@@ -133,7 +178,14 @@ struct sac_build_params {
     /* What the network will see: with FP16 it decides which steps stay in float32, instead of
      * random input, and the check is made with it. Borrowed for the call; NULL: there is none. */
     sac_calibration *calibration;
-    uint64_t         reserved[5]; /* 0 */
+    /* With model.precision INT8 or FP8 the network is quantised: */
+    double loss_max; /* what it may lose, a share; 0: 0.005 of boxes and masks,
+                        0.01 of embeddings, 0.05 of other numbers */
+    enum sac_calibration_method method;
+    int layers_min; /* percent of its layers that are quantised at least, or it is refused; 0: 50 */
+    /* Called when it is done, before on_bucket; NULL: nobody asks. */
+    void (*on_quantised)(void *user, const struct sac_quantised *quantised);
+    uint64_t reserved[2]; /* 0 */
 };
 SAC_API struct sac_build_params sac_build_params_default(void);
 
@@ -162,11 +214,17 @@ struct sac_build_bucket {
  * params   NULL: the defaults.
  * on_bucket  called when a batch size is done, with all batch sizes of the least size first; may be
  *          NULL.
+ * With a precision of INT8 or FP8 the network is quantised first (docs/quantisation.md): the file
+ * then holds the quantised network, and an `out` that ends in .onnx is that alone. The CPU does it
+ * too, in INT8. Layers that lose most stay in the device's precision until loss_max is met.
+ *
  * Errors   SAC_ERR_ARG (batches, sizes, a size that the model leaves open and one that it does
  *          not), SAC_ERR_UNSUPPORTED (the CPU, where planning takes
- *          no time; weights in other files; a batch above 1 of a model with a fixed batch),
+ *          no time, unless it quantises; a network without layers to quantise; weights in other
+ *          files; a batch above 1 of a model with a fixed batch),
  *          SAC_ERR_FORMAT when an error is over its limit (the sentence names the step with the
- *          largest error of its own), SAC_ERR_IO, and those of sac_model_load and sac_model_run. No
+ *          largest error of its own) or a loss over loss_max (the sentence names the layers that
+ *          lose most), SAC_ERR_IO, and those of sac_model_load and sac_model_run. No
  *          file is written then. Of calibration data, SAC_ERR_UNSUPPORTED for a model that takes no
  *          pictures, and those of sac_source_read_wait. */
 SAC_API sac_result sac_model_build(
@@ -203,7 +261,11 @@ struct sac_model_info {
     int64_t            wide_step_count;
     const char        *calibration; /* what told these steps: "64 samples of pictures/", kept in a
                                        plan; owned by the model. NULL: random input, if any */
-    uint64_t reserved[5];           /* 0 */
+    /* Of a network that sac_model_build quantised: what was done, and what that lost; and the
+     * layers that stayed, with the reason. Owned by the model; NULL: nothing is known. */
+    const char *quantised;
+    const char *quantised_kept; /* a line each */
+    uint64_t    reserved[3];    /* 0 */
 };
 /* Open a file to inspect it, even when operators are unsupported: sac_model_run then returns
  * SAC_ERR_UNSUPPORTED. Release it with sac_model_unref. Errors as of sac_model_load. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* saccade build: a model is planned for a GPU before its first run. */
+/* saccade build: a model is quantised, or planned for a GPU before its first run. */
 #include <stdio.h>
 #include <string.h>
 
@@ -72,13 +72,55 @@ static void print_bucket(void *user, const struct sac_build_bucket *b)
     (void)user;
     if (b->width)
         snprintf(size, sizeof size, "of %dx%d ", b->width, b->height);
-    printf("batch %-4d %splanned in %.1f s, a run takes %.3f ms, error %.2g of the channel's "
-           "largest value (limit %g)",
-           b->batch, size, b->seconds, b->ms, b->error, b->limit);
+    printf("batch %-4d %splanned in %.1f s, a run takes %.3f ms", b->batch, size, b->seconds,
+           b->ms);
+    if (b->limit > 0)
+        printf(", error %.2g of the channel's largest value (limit %g)", b->error, b->limit);
     if (b->host_steps)
         printf(", %d nodes on the CPU", b->host_steps);
     putchar('\n');
     fflush(stdout); /* planning the next batch takes a while */
+}
+
+static void print_megabytes(const char *what, int64_t before, int64_t after)
+{
+    printf("%-11s %.2f MB -> %.2f MB  (%.2f of it)\n", what, (double)before / 1e6,
+           (double)after / 1e6, before ? (double)after / (double)before : 0);
+}
+
+static void print_times(int batch, double before, double after)
+{
+    if (before <= 0 || after <= 0)
+        return;
+    printf("batch %-5d %.3f ms -> %.3f ms, %.1f/s -> %.1f/s  (%.2f times as fast)\n", batch, before,
+           after, batch * 1e3 / before, batch * 1e3 / after, before / after);
+}
+
+static void print_quantised(void *user, const struct sac_quantised *q)
+{
+    (void)user;
+    printf("%-11s %d of %d layers\n", sac_precision_name(q->precision), q->quantised, q->layers);
+    for (int i = 0; i < q->kept_count; i++)
+        printf("  in %s  %s\n", sac_precision_name(q->precision_before), q->kept[i]);
+    printf("%-11s %.5f of float32's on %d sample%s: it loses %.5f  (at most %g)\n",
+           sac_quality_name(q->measured), q->quality, q->samples, q->samples == 1 ? "" : "s",
+           q->loss, q->loss_max);
+    print_megabytes("file", q->file_bytes_before, q->file_bytes);
+    print_megabytes("weights", q->weights_bytes_before, q->weights_bytes);
+    printf("before in   %s\n", sac_precision_name(q->precision_before));
+    print_times(1, q->ms_before, q->ms);
+    if (q->batch > 1)
+        print_times(q->batch, q->batch_ms_before, q->batch_ms);
+    fflush(stdout);
+}
+
+/* "percentile". */
+static int read_method(const char *text, struct sac_build_params *out, struct fault *fault)
+{
+    if (text && sac_calibration_method_parse(text, &out->method) != SAC_OK)
+        return fault_usage(
+            fault, "--calibration-method: '%s' is none; have min-max, percentile, entropy", text);
+    return STATUS_OK;
 }
 
 /* What the network is shown, before anything is planned. */
@@ -102,6 +144,8 @@ int verb_build(struct settings *s, struct fault *fault)
     int                     status = read_batch(s->build_batch, &params, fault);
     if (status == STATUS_OK)
         status = read_size(s->build_size, &params, fault);
+    if (status == STATUS_OK)
+        status = read_method(s->build_method, &params, fault);
     if (status == STATUS_OK && !s->build_output &&
         !default_output(s->args.items[0], name, sizeof name))
         status = fault_usage(fault, "--output is needed: the model's name is too long");
@@ -111,6 +155,8 @@ int verb_build(struct settings *s, struct fault *fault)
         return status;
     interrupt_ends();
     params.model.precision = s->run.job.detector_params.precision;
+    params.loss_max = s->build_loss_max;
+    params.on_quantised = print_quantised;
     sac_result res = sac_device_open(ctx, s->run.job.device, &s->run.job.device_params, &device);
     if (res == SAC_OK)
         res = open_calibration(ctx, s, &params.calibration);

@@ -11,7 +11,8 @@ static const char input_size[] =
 static const char replaced[] = "outputs replace existing files without asking";
 static const char written_at_once[] =
     "results are written frame by frame anyway; --jsonl - prints them";
-static const char not_int8[] = "there is no INT8; --precision fp16 is fastest on a GPU";
+static const char quantised_first[] =
+    "saccade build MODEL --precision int8 --calibrate PICTURES makes a quantised plan";
 
 const struct counterpart counterparts[] = {
     {"source", NULL, input_stands_alone},
@@ -96,7 +97,7 @@ const struct counterpart counterparts[] = {
     {"half", "precision fp16", NULL},
     {"fp16", "precision fp16", NULL},
     {"fp32", "precision fp32", NULL},
-    {"int8", NULL, not_int8},
+    {"int8", NULL, quantised_first},
     {"batch", "max-batch N", NULL},
     {"batch-size", "max-batch N", NULL},
     {"workers", "threads N", NULL},

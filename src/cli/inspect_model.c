@@ -199,6 +199,26 @@ static void print_wide_steps(const struct sac_model_info *info)
     }
 }
 
+/* What is in 8 bits, and what stayed. */
+static void print_quantised(const struct subject *subject, const struct sac_model_info *info)
+{
+    const enum sac_precision precision = sac_model_precision(subject->model);
+    if (precision != SAC_PRECISION_INT8 && precision != SAC_PRECISION_FP8)
+        return;
+    printf("quantised   ");
+    print_clean(stdout, info->quantised ? info->quantised : sac_precision_name(precision));
+    putchar('\n');
+    for (const char *at = info->quantised_kept; at && *at;) {
+        char         line[512];
+        const size_t length = strcspn(at, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)length, at);
+        printf("  stayed    ");
+        print_clean(stdout, line);
+        putchar('\n');
+        at += length + (at[length] == '\n');
+    }
+}
+
 static int print_text(const struct subject *subject)
 {
     struct sac_model_info info;
@@ -213,6 +233,7 @@ static int print_text(const struct subject *subject)
     if (info.flops)
         printf("arithmetic  %.3f GFLOP a run\n", (double)info.flops / 1e9);
     printf("nodes       %d, %d steps after fusion\n", info.node_count, info.step_count);
+    print_quantised(subject, &info);
     print_wide_steps(&info);
     printf("batch       %s\n", sac_model_batches(subject->model) ? "any" : "one at a time");
     if (subject->head)
@@ -357,6 +378,8 @@ static int json_document(const struct subject *subject, struct fault *fault)
     sac_json_int(&json, "parameters", info.parameters);
     sac_json_int(&json, "weights_bytes", info.weights_bytes);
     sac_json_int(&json, "flops", info.flops);
+    sac_json_string(&json, "quantised", info.quantised);
+    sac_json_string(&json, "quantised_kept", info.quantised_kept);
     sac_json_string(&json, "calibration", info.calibration);
     sac_json_open(&json, "wide_steps", '[');
     for (int64_t i = 0; i < info.wide_step_count; i++)

@@ -10,7 +10,7 @@ enum { THREADS_MAX = 1024 };
 
 static const char *const log_levels[] = {"silent", "error", "warn", "info", "debug", "trace", NULL};
 static const char *const zero_copy_modes[] = {"off", "on", "strict", NULL};
-static const char *const precisions[] = {"default", "fp32", "tf32", "fp16", NULL};
+static const char *const precisions[] = {"default", "fp32", "tf32", "fp16", "int8", "fp8", NULL};
 static const char *const decode_modes[] = {"device", "auto", "gpu", "cpu", NULL};
 static const int         decode_values[] = {SAC_DECODE_DEFAULT, SAC_DECODE_AUTO, SAC_DECODE_GPU,
                                             SAC_DECODE_CPU};
@@ -52,7 +52,8 @@ const struct option options[] = {
      "distribute the inputs over these GPUs, such as 0,1"},
     {"precision", 0, VERB_MODEL, SECTION_RUN, OPTION_CHOICE, AT(run.job.detector_params.precision),
      "precision", "NAME",
-     "number format of the networks; default: fp16 on a GPU, fp32 on the CPU, which has no other",
+     "number format of the networks; int8 and, on a GPU, fp8 are of those that 'saccade build' has "
+     "quantised; default: fp16 on a GPU, fp32 on the CPU, which has no other of float",
      .choices = precisions},
     {"zero-copy", 0, VERB_VIDEO, SECTION_RUN, OPTION_TEXT, AT(zero_copy), "zero_copy", "MODE",
      "copies of frames and tensors between stages; off: frames that a GPU decodes are copied to "
@@ -447,7 +448,18 @@ const struct option options[] = {
     {"calibrate", 0, VERB_BUILD, SECTION_IN, OPTION_TEXT, AT(build_calibrate), "build.calibrate",
      "DIR|VIDEO",
      "pictures of what the network will see, a folder or a video: 64 of them are run in float32, "
-     "and steps whose numbers FP16 is too narrow for stay in float32"},
+     "and steps whose numbers FP16 is too narrow for stay in float32; with --precision int8 or fp8 "
+     "they say which range has 8 bits, and what that loses"},
+    {"max-loss", 0, VERB_BUILD, SECTION_RUN, OPTION_REAL, AT(build_loss_max), "build.max_loss", "L",
+     "with int8 and fp8: what the network may lose beside float32, as a share; 0: 0.005 of the AP "
+     "of boxes and the IoU of masks, 0.01 of the cosine of embeddings, 0.05 of other numbers. If "
+     "it "
+     "loses more, no file is written",
+     0, 1},
+    {"calibration-method", 0, VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_method),
+     "build.calibration_method", "NAME",
+     "with int8 and fp8: how ranges are found: min-max, percentile or entropy; without it each "
+     "is tried, and the one that loses least is taken"},
 
     {"gt", 'g', VERB_EVAL, SECTION_IN, OPTION_LIST, AT(eval_gt), "eval.gt", "GT",
      "ground truth: a MOTChallenge file, a sequence's folder, or a folder of such folders"},

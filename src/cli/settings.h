@@ -41,7 +41,8 @@ struct settings {
     struct text_list infer_inputs;
     const char      *infer_output;
     int              infer_repeat;
-    const char      *build_output, *build_batch, *build_size, *build_calibrate;
+    const char      *build_output, *build_batch, *build_size, *build_calibrate, *build_method;
+    double           build_loss_max;
     bool             infer_optimise, infer_reference;
 
     /* bench */

@@ -95,7 +95,7 @@ const struct verb verbs[] = {
      "saccade inspect person_det\n"
      "saccade inspect yolox.onnx --json\n",
      1, 1, verb_inspect},
-    {"build", VERB_BUILD, "MODEL", "plan a model for a GPU before its first run",
+    {"build", VERB_BUILD, "MODEL", "quantise a model, or plan it for a GPU before its first run",
      "Plans an ONNX model, or one that comes with saccade, for a GPU and a range of batch sizes "
      "and "
      "sizes of images. The "
@@ -103,10 +103,13 @@ const struct verb verbs[] = {
      "CPU's on random input; plan and model are written to one file, which can be used wherever a "
      "model can. Without a plan file the same happens at the first run of each shape, and the plan "
      "is kept in the user's cache (SACCADE_CACHE, else ~/.cache/saccade). A plan that no longer "
-     "fits, for example after a driver update, is built again, and a log line says so.",
+     "fits, for example after a driver update, is built again, and a log line says so. With "
+     "--precision int8 (also on the CPU) or fp8 the model is quantised first, by the pictures of "
+     "--calibrate; what it loses is printed, and beyond --max-loss nothing is written.",
      "saccade build yolox.onnx -o yolox.plan --precision fp16 --batch 1:8:16\n"
      "saccade build person_det --device cuda:1 --batch 1:16:32\n"
-     "saccade build yolov8s.onnx --size 320x320:640x640:1280x1280\n",
+     "saccade build yolov8s.onnx --size 320x320:640x640:1280x1280\n"
+     "saccade build person_det --device cpu --precision int8 --calibrate pictures/\n",
      1, 1, verb_build},
     {"eval", VERB_EVAL, "", "score tracks, or masks, against ground truth",
      "Prints HOTA, CLEAR MOT and Identity scores for each sequence and combined, as TrackEval "

@@ -6,6 +6,7 @@
 #include <saccade/source.h>
 #include "engine/model/calibration.h"
 #include "heads/heads.h"
+#include "heads/quality.h"
 #include "media/media.h"
 #include "vision/fit.h"
 
@@ -24,6 +25,7 @@ struct pictures {
     const sac_model              *model;       /* that it is prepared for; with its contract: */
     struct sac_head_view          view;
     struct sac_model_contract     contract;
+    struct sac_quality_judge      judge;
 };
 
 struct sac_calibration_params sac_calibration_params_default(void)
@@ -156,6 +158,7 @@ static sac_result read_contract(struct pictures *p)
         res = sac_head_check_size(p->ctx, &p->view, &p->contract);
     if (res == SAC_OK)
         sac_contract_range(&p->contract, &p->base.low, &p->base.high);
+    p->judge.head = sac_head_find(head && !head->plugin ? head->name : ""); /* of those that stay */
     sac_head_library_close(&library);
     return res;
 }
@@ -219,12 +222,29 @@ static sac_result next(sac_calibration *cal, const struct sac_tensor_desc *desc,
 
 /* ---- the whole ---- */
 
+static sac_result compare(sac_calibration *cal, int outputs, sac_tensor *const *want,
+                          sac_tensor *const *got)
+{
+    struct pictures *p = (struct pictures *)cal;
+    p->judge.cpu = p->cpu;
+    p->judge.view = p->view;
+    p->judge.width = p->contract.pre.width;
+    p->judge.height = p->contract.pre.height;
+    return outputs == p->view.output_count ? sac_quality_compare(&p->judge, want, got) : SAC_OK;
+}
+
+static struct sac_verdict verdict(sac_calibration *cal)
+{
+    return sac_quality_verdict(&((struct pictures *)cal)->judge);
+}
+
 static void close_pictures(sac_calibration *cal)
 {
     struct pictures *p = (struct pictures *)cal;
     sac_source_close(&p->src);
     sac_model_contract_finish(&p->contract);
     sac_device_unref(&p->cpu);
+    sac_quality_finish(&p->judge);
     sac_free(p->base.name);
     sac_free(p->url);
     sac_free(p->head);
@@ -232,8 +252,12 @@ static void close_pictures(sac_calibration *cal)
     sac_free(p);
 }
 
-static const struct sac_calibration_ops ops = {
-    .prepare = prepare, .rewind = rewind_pictures, .next = next, .close = close_pictures};
+static const struct sac_calibration_ops ops = {.prepare = prepare,
+                                               .rewind = rewind_pictures,
+                                               .next = next,
+                                               .close = close_pictures,
+                                               .compare = compare,
+                                               .verdict = verdict};
 
 static bool copy_texts(struct pictures *p, const char *url)
 {

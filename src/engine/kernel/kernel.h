@@ -164,7 +164,7 @@ void sac_engine_describe(struct sac_device *dev, char *out, size_t size);
 /* After that call: why a provider of the device is missing, or NULL when none is. */
 const char *sac_kernel_plugin_missing(struct sac_device *dev);
 /* The precision that a network runs in on a device when this one was asked for. Never
- * SAC_PRECISION_DEFAULT. */
+ * SAC_PRECISION_DEFAULT; of INT8 and FP8 that of the layers that are not in 8 bits. */
 enum sac_precision sac_engine_precision(const struct sac_device *dev, enum sac_precision asked);
 
 #endif

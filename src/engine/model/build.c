@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds plans ahead of time: for each bucket (a batch size of a size of images, build_shapes.h) a
- * plan with measured kernels and a check against the CPU, all written to one file. */
+ * plan with measured kernels and a check against the CPU, all written to one file. A network that
+ * is quantised is that first; the check is then what it loses (quantise.c). */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,18 +14,21 @@
 #include "engine/model/build_shapes.h"
 #include "engine/model/calibration.h"
 #include "engine/model/difference.h"
+#include "engine/model/quantise.h"
 
 enum { RUNS = 20 };
 
 struct build {
-    struct sac_build_params params;
-    sac_context            *ctx;
-    sac_model              *model, *reference; /* on the device, and on the CPU in float32 */
-    sac_device             *cpu;
-    struct sac_build_shapes shapes;
-    sac_tensor            **in, **out; /* [ports] of the bucket, on the device */
-    void                  **numbers;   /* [inputs] the same data in host memory */
-    int                     worst;     /* the sample of the calibration data to check with */
+    struct sac_build_params    params;
+    sac_context               *ctx;
+    sac_model                 *model, *reference; /* on the device, and on the CPU in float32 */
+    sac_device                *cpu;
+    struct sac_build_shapes    shapes;
+    sac_tensor               **in, **out; /* [ports] of the bucket, on the device */
+    void                     **numbers;   /* [inputs] the same data in host memory */
+    int                        worst;     /* the sample of the calibration data to check with */
+    enum sac_precision         quantise;  /* INT8, FP8; DEFAULT: it is not quantised */
+    struct sac_quantised_model made;      /* then */
 };
 
 struct sac_build_params sac_build_params_default(void)
@@ -43,14 +47,31 @@ static sac_result no_memory(const struct build *b)
 
 /* ---- models ---- */
 
+static sac_result check_batch(struct build *b)
+{
+    if (b->params.batch_max <= 1 || sac_model_batches(b->model))
+        return SAC_OK;
+    return SAC_FAIL(b->ctx, SAC_ERR_UNSUPPORTED,
+                    "%s: its batch is fixed%s%s; build it with --batch 1", b->model->path,
+                    b->model->why_fixed[0] ? ": " : "", b->model->why_fixed);
+}
+
 static sac_result load(struct build *b, sac_device *dev, const char *path)
 {
     const struct sac_device_params one = {.threads = dev->params.threads};
     struct sac_model_params        plain = sac_model_params_default();
-    if (!dev->ops->measures_kernels)
+    if (b->params.model.precision == SAC_PRECISION_INT8 ||
+        b->params.model.precision == SAC_PRECISION_FP8) {
+        b->quantise = b->params.model.precision;
+        b->params.model.precision = SAC_PRECISION_DEFAULT;
+    }
+    if (b->quantise == SAC_PRECISION_FP8 && dev->ops->host_memory)
+        return SAC_FAIL(b->ctx, SAC_ERR_UNSUPPORTED, "build: fp8 needs a GPU; %s computes in int8",
+                        dev->name);
+    if (!dev->ops->measures_kernels && !b->quantise)
         return SAC_FAIL(b->ctx, SAC_ERR_UNSUPPORTED,
                         "build: on %s a plan takes a millisecond and is created when a model "
-                        "runs; plans are built for GPUs",
+                        "runs; plans are built for GPUs, and with --precision int8",
                         dev->name);
     b->params.model.tune = 1;
     sac_result res = sac_model_load(dev, path, &b->params.model, &b->model);
@@ -60,10 +81,8 @@ static sac_result load(struct build *b, sac_device *dev, const char *path)
         res = sac_model_load(b->cpu, path, &plain, &b->reference);
     if (res == SAC_OK) /* what is in it already lends nothing to what is measured now */
         sac_book_set_range(&b->model->book, NULL, NULL);
-    if (res == SAC_OK && b->params.batch_max > 1 && !sac_model_batches(b->model))
-        res = SAC_FAIL(b->ctx, SAC_ERR_UNSUPPORTED,
-                       "%s: its batch is fixed%s%s; build it with --batch 1", b->model->path,
-                       b->model->why_fixed[0] ? ": " : "", b->model->why_fixed);
+    if (res == SAC_OK)
+        res = check_batch(b);
     if (res == SAC_OK)
         res = sac_build_shapes_check(b->model, &b->shapes);
     if (res == SAC_OK && b->params.calibration) /* before anything takes long */
@@ -166,13 +185,56 @@ static sac_result calibrate(struct build *b)
 {
     const struct sac_build_size usual = {b->params.width, b->params.height};
     struct sac_tensor_desc     *desc = NULL;
-    if (!b->params.calibration)
+    /* In FP8 the CPU has no fast kernels to look with. */
+    if (!b->params.calibration || b->quantise == SAC_PRECISION_FP8)
         return SAC_OK;
     sac_result res = describe_inputs(b, 1, usual, &desc);
     if (res == SAC_OK)
         res = sac_model_calibrate(b->model, b->params.calibration, desc, &b->worst);
     sac_free(desc);
     return res;
+}
+
+/* ---- 8 bits ---- */
+
+/* The model at hand becomes the quantised one. */
+static sac_result take_quantised(struct build *b)
+{
+    sac_device *dev = b->model->dev;
+    char       *path = sac_strdup(b->model->path);
+    sac_result  res = path ? SAC_OK : no_memory(b);
+    sac_model_unref(&b->model);
+    if (res == SAC_OK)
+        res = sac_model_load_memory(dev, b->made.bytes, b->made.size, path, &b->params.model,
+                                    &b->model);
+    sac_free(path);
+    return res == SAC_OK ? check_batch(b) : res;
+}
+
+static sac_result quantise(struct build *b, sac_device *dev, const char *path, void *user)
+{
+    const struct sac_build_size usual = {b->params.width, b->params.height};
+    struct sac_build_params     params = b->params;
+    struct sac_tensor_desc     *desc = NULL;
+    if (!b->quantise)
+        return SAC_OK;
+    params.model.precision = b->quantise;
+    sac_result res = describe_inputs(b, 1, usual, &desc);
+    if (res == SAC_OK)
+        res = sac_model_quantise(&(struct sac_quantise_job){.ctx = b->ctx,
+                                                            .dev = dev,
+                                                            .cpu = b->cpu,
+                                                            .reference = b->reference,
+                                                            .path = path,
+                                                            .params = &params,
+                                                            .base = b->params.model,
+                                                            .desc = desc,
+                                                            .fill = fill},
+                                 &b->made);
+    sac_free(desc);
+    if (res == SAC_OK && params.on_quantised)
+        params.on_quantised(user, &b->made.report);
+    return res == SAC_OK ? take_quantised(b) : res;
 }
 
 /* ---- the check ---- */
@@ -274,9 +336,11 @@ static sac_result build_bucket(struct build *b, int batch, struct sac_build_size
     bucket->seconds = (double)(sac_time_ns() - begun) / 1e9;
     if (res == SAC_OK)
         res = time_runs(b, &bucket->ms);
-    if (res == SAC_OK)
+    if (b->quantise) /* its loss was measured already */
+        bucket->limit = 0;
+    if (res == SAC_OK && !b->quantise)
         res = check_sample(b, 0, batch, &bucket->error);
-    if (res == SAC_OK && batch > 1)
+    if (res == SAC_OK && batch > 1 && !b->quantise)
         res = check_sample(b, batch - 1, batch, &bucket->error);
     if (res == SAC_OK)
         describe_plan(b, bucket);
@@ -360,7 +424,7 @@ static sac_result build_buckets(struct build *b,
             build_bucket(b, s->batches[i % s->batch_count], s->sizes[i / s->batch_count], &bucket);
         if (res == SAC_OK && on_bucket)
             on_bucket(user, &bucket);
-        if (res == SAC_OK && !(bucket.error <= bucket.limit))
+        if (res == SAC_OK && !(bucket.error <= bucket.limit) && !b->quantise)
             res = over_limit(b, &bucket);
     }
     return res;
@@ -368,19 +432,28 @@ static sac_result build_buckets(struct build *b,
 
 /* ---- the file ---- */
 
+/* The quantised network by itself, for other programs too. */
+static bool is_onnx(const char *out)
+{
+    const size_t length = strlen(out);
+    return length > 5 && strcmp(out + length - 5, ".onnx") == 0;
+}
+
 static sac_result write_file(struct build *b, const char *out)
 {
     const struct sac_mapped_file *file = &b->model->file;
     const size_t                  from = b->model->file_offset;
-    struct sac_outfile            f = {0};
-    size_t                        size = 0;
-    char                         *text = sac_book_text(&b->model->book, file->size - from, &size);
+    const char  *onnx = b->quantise ? (char *)b->made.bytes : (const char *)file->bytes + from;
+    const size_t onnx_size = b->quantise ? b->made.size : file->size - from;
+    struct sac_outfile f = {0};
+    size_t             size = 0;
+    char              *text = sac_book_text(&b->model->book, onnx_size, &size);
     if (!text)
         return no_memory(b);
     sac_result res = sac_outfile_open(b->ctx, out, &f);
     if (res == SAC_OK) {
-        fwrite(text, 1, size, f.file);
-        fwrite((const char *)file->bytes + from, 1, file->size - from, f.file);
+        fwrite(text, 1, is_onnx(out) ? 0 : size, f.file);
+        fwrite(onnx, 1, onnx_size, f.file);
         res = sac_outfile_finish(&f);
     }
     sac_outfile_abandon(&f);
@@ -406,6 +479,7 @@ static void finish(struct build *b)
     sac_model_unref(&b->reference);
     sac_model_unref(&b->model);
     sac_device_unref(&b->cpu);
+    sac_quantised_model_finish(&b->made);
 }
 
 sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_build_params *params,
@@ -427,9 +501,15 @@ sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_b
                        "%s: its weights are in other files, and a plan holds its whole model; "
                        "run it as it is, the cache keeps its plans too",
                        b.model->path);
+    if (res == SAC_OK && is_onnx(out) && !b.quantise)
+        res = SAC_FAIL(b.ctx, SAC_ERR_ARG,
+                       "%s: only a quantised network is written as .onnx; a plan is called .plan",
+                       out);
     if (res == SAC_OK)
+        res = quantise(&b, dev, path, user);
+    if (res == SAC_OK && !is_onnx(out))
         res = calibrate(&b);
-    if (res == SAC_OK)
+    if (res == SAC_OK && !is_onnx(out))
         res = build_buckets(&b, on_bucket, user);
     if (res == SAC_OK)
         res = sac_build_note_range(b.model, &b.shapes);

@@ -11,6 +11,12 @@
 
 #include "engine/model/model.h"
 
+/* What results came to, in the terms of what the network is for. */
+struct sac_verdict {
+    enum sac_quality measured;
+    double           quality; /* 0 to 1, which is what float32 has */
+};
+
 struct sac_calibration_ops {
     /* Learns how the model's inputs are made, and sets low and high. The model outlives the use.
      * Errors   SAC_ERR_UNSUPPORTED: not from such data. */
@@ -21,6 +27,12 @@ struct sac_calibration_ops {
      * sample. SAC_EOS: there are no more. */
     sac_result (*next)(sac_calibration *cal, const struct sac_tensor_desc *desc, sac_tensor **in);
     void (*close)(sac_calibration *cal);
+    /* Of one sample: want, what float32 made of it, and got, [outputs] in the model's order, float
+     * or whole numbers on a CPU device. NULL: it does not know what outputs mean. */
+    sac_result (*compare)(sac_calibration *cal, int outputs, sac_tensor *const *want,
+                          sac_tensor *const *got);
+    /* Of all that was compared since the last verdict. */
+    struct sac_verdict (*verdict)(sac_calibration *cal);
 };
 
 struct sac_calibration {

@@ -8,6 +8,7 @@
 #include "base/cgroup.h"
 #include "base/start.h"
 #include "engine/model/model.h"
+#include "engine/ops/quant.h"
 #include "engine/passes/pass.h"
 
 /* The limit of activation memory when the caller sets none: more than any network for these devices
@@ -137,6 +138,27 @@ static sac_result fix_input(sac_model *m)
     return SAC_OK;
 }
 
+/* Which 8-bit numbers its layers have weights of. */
+static sac_result note_quantised(sac_model *m)
+{
+    const struct sac_graph *g = m->graph;
+    m->info.quantised = sac_model_metadata(m, SAC_QUANTISED_KEY);
+    m->info.quantised_kept = sac_model_metadata(m, SAC_QUANTISED_KEPT_KEY);
+    for (size_t i = 0; i < g->node_count && !m->quantised; i++) {
+        const struct sac_value *v = g->nodes[i]->input_count ? g->nodes[i]->inputs[0] : NULL;
+        if (g->nodes[i]->op && g->nodes[i]->op->id == SAC_OP_DequantizeLinear && v && v->data &&
+            v->rank > 1 && sac_dtype_is_quantised(v->dtype))
+            m->quantised = v->dtype == SAC_F8 ? SAC_PRECISION_FP8 : SAC_PRECISION_INT8;
+    }
+    if (m->wanted == m->quantised || !m->wanted)
+        return SAC_OK;
+    const char *name = sac_precision_name(m->wanted);
+    return SAC_FAIL(m->ctx, SAC_ERR_UNSUPPORTED,
+                    "it has no layers in %s%s; saccade build MODEL --precision %s --calibrate "
+                    "DIR|VIDEO makes a plan that has",
+                    name, m->quantised ? ", it has others of 8 bits" : "", name);
+}
+
 static sac_result prepare(sac_model *m)
 {
     sac_result res = fix_input(m);
@@ -146,6 +168,8 @@ static sac_result prepare(sac_model *m)
         res = check_supported(m);
     if (res == SAC_OK && !m->partial)
         res = sac_graph_fold(m->graph, m->params.memory_limit_bytes, false);
+    if (res == SAC_OK)
+        res = note_quantised(m);
     if (res == SAC_OK)
         res = sac_model_measure(m);
     if (res == SAC_OK)
@@ -235,10 +259,13 @@ static sac_result check_params(sac_device *dev, const char *name,
 {
     const enum sac_precision precision = params ? params->precision : SAC_PRECISION_DEFAULT;
     SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params, "model parameters");
-    if ((unsigned)precision > SAC_PRECISION_FP16)
+    if ((unsigned)precision > SAC_PRECISION_FP8)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: precision %d does not exist", name,
                         (int)precision);
-    if (precision > dev->ops->precision)
+    if (precision == SAC_PRECISION_FP8 && dev->ops->host_memory)
+        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s: fp8 needs a GPU; %s computes in int8",
+                        name, dev->ops->name);
+    if (precision <= SAC_PRECISION_FP16 && precision > dev->ops->precision)
         return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s: %s computes in %s; %s needs a GPU",
                         name, dev->ops->name, sac_precision_name(dev->ops->precision),
                         sac_precision_name(precision));
@@ -277,7 +304,10 @@ static sac_result model_new(sac_device *dev, const char *name,
     m->params = params ? *params : sac_model_params_default();
     if (m->params.memory_limit_bytes == 0)
         m->params.memory_limit_bytes = default_memory_limit(dev);
-    m->asked = m->params.precision != SAC_PRECISION_DEFAULT;
+    if (m->params.precision > SAC_PRECISION_FP16)
+        m->wanted = m->params.precision;
+    else
+        m->asked = m->params.precision != SAC_PRECISION_DEFAULT;
     m->params.precision = sac_engine_precision(dev, m->params.precision);
     res = leave_out(m);
     if (res == SAC_OK)
@@ -475,7 +505,7 @@ enum sac_precision sac_model_precision(const sac_model *m)
 {
     if (!m)
         return SAC_PRECISION_DEFAULT;
-    return m->params.precision;
+    return m->quantised ? m->quantised : m->params.precision;
 }
 
 void sac_model_profile(sac_model *m, int on)

@@ -123,7 +123,11 @@ struct sac_model {
     int          wide_count;
     const char  *calibration; /* what told them, for people; NULL: noise */
     bool         asked;       /* the caller named a precision */
-    bool         checking;    /* temporary plans: nothing is measured or kept */
+    /* Of its 8-bit layers; SAC_PRECISION_DEFAULT: it has none. params.precision is that of the
+     * rest. */
+    enum sac_precision quantised;
+    enum sac_precision wanted;   /* INT8 and FP8, where the caller asked for that */
+    bool               checking; /* temporary plans: nothing is measured or kept */
 };
 
 /* book.c. First its name, the hash of the model's bytes, which needs no device; then what is kept
@@ -149,6 +153,11 @@ void sac_model_settle(sac_model *model);
 void sac_model_drop_plans(sac_model *model); /* call sac_model_settle first */
 /* The plan that ran last; NULL: none did. The caller holds the model's lock or is its only user. */
 struct sac_plan *sac_model_latest_plan(const sac_model *model);
+
+/* Metadata of a network that was quantised here, for people: what was done, and the layers that
+ * stayed, a line each. */
+#define SAC_QUANTISED_KEY      "saccade_quantised"
+#define SAC_QUANTISED_KEPT_KEY "saccade_quantised_kept"
 
 /* inspect.c: that one or, when none ran, one for the default shapes. NULL when it cannot be
  * created.

@@ -326,7 +326,7 @@ sac_result sac_device_measure(sac_device *dev, enum sac_precision precision,
 {
     SAC_NEEDS(dev ? dev->ctx : NULL, dev);
     SAC_NEEDS(dev->ctx, out);
-    struct probe            p = {.dev = dev, .precision = precision};
+    struct probe            p = {.dev = dev, .precision = sac_engine_precision(dev, precision)};
     struct sac_device_rates rates = {0};
     sac_result              res = measure_product(&p, &rates.flops_per_s);
     if (res == SAC_OK)

@@ -307,7 +307,7 @@ static bool takes_nearest(const struct sac_node *n)
  * of its bytes. */
 static bool takes_largest(const struct sac_node *n, enum sac_dtype t)
 {
-    return sac_is(n, "MaxPool") && t != SAC_F8 && n->output_count == 1 && n->opset >= 12;
+    return sac_is(n, "MaxPool") && t != SAC_F8 && n->output_count == 1;
 }
 
 /* Its first inputs are data, all of a Concat's; 0: it does more than move them. */

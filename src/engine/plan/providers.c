@@ -222,12 +222,11 @@ const char *sac_kernel_plugin_missing(struct sac_device *dev)
 
 enum sac_precision sac_engine_precision(const struct sac_device *dev, enum sac_precision asked)
 {
-    if (asked != SAC_PRECISION_DEFAULT)
-        return asked;
-    return dev->ops->precision;
+    const bool rest = asked == SAC_PRECISION_INT8 || asked == SAC_PRECISION_FP8;
+    return asked == SAC_PRECISION_DEFAULT || rest ? dev->ops->precision : asked;
 }
 
-static const char *const precision_names[] = {"default", "fp32", "tf32", "fp16"};
+static const char *const precision_names[] = {"default", "fp32", "tf32", "fp16", "int8", "fp8"};
 
 sac_result sac_precision_parse(const char *name, enum sac_precision *out)
 {

@@ -31,6 +31,8 @@ sac_result sac_task_find_model(struct sac_job *job, const char **model)
 
 const char *sac_task_precision(const struct sac_job *job, enum sac_precision wanted)
 {
+    if (wanted == SAC_PRECISION_INT8 || wanted == SAC_PRECISION_FP8)
+        return wanted == SAC_PRECISION_INT8 ? "int8" : "float8";
     switch (sac_engine_precision(job->dev, wanted)) {
     case SAC_PRECISION_FP16: return "float16";
     case SAC_PRECISION_TF32: return "tf32";
