@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Preprocessing, and boxes with NMS, beside PyTorch's own sequence of operations for the same, on one GPU.
+"""Preprocessing, boxes with NMS, and batch normalisation beside PyTorch's own for the same, on one GPU.
 
     bench/peers/time_kernels.py
 
 32 frames of NV12 1920x1080 to float16 [32,3,640,640], letterbox; outputs of a YOLOX at 640, float16 [32,8400,85],
-ten persons a frame, to boxes. A line of JSON each: ours (bench_kernels), PyTorch's, the ratio.
+ten persons a frame, to boxes; maps of float16 [32,64,160,160] in both orders, normalised by channel. A line of JSON
+each: ours (bench_kernels, bench_ops), PyTorch's, the ratio.
 """
 import json
 import pathlib
+import re
 import statistics
 import sys
 
@@ -80,6 +82,20 @@ def boxes(out, nms):
     return found
 
 
+def batch_norms():
+    """A line for maps in each order: bench_ops' time, and F.batch_norm's with given statistics."""
+    text, _, _ = host.execute([host.bench("bench_ops")], 120)
+    vectors = [torch.rand(64, device="cuda").half() for _ in range(4)]
+    for order, layout in (("  plain", torch.contiguous_format), ("", torch.channels_last)):
+        found = re.search(r"^BatchNormalization .* ([0-9.]+) us +[0-9]+ GB/s" + order + "$", text, re.M)
+        x = torch.rand((32, 64, 160, 160), device="cuda").half().to(memory_format=layout)
+        scale, shift, mean, variance = vectors
+        ms = milliseconds(lambda: F.batch_norm(x, mean, variance, scale, shift))
+        yield {"what": "batch norm: " + ("nchw" if order else "nhwc"), "ours_ms": round(float(found[1]) / 1e3, 4),
+               "torch_ms": round(ms, 4), "torch_over_ours": round(ms * 1e3 / float(found[1]), 1),
+               "torch": torch.__version__}
+
+
 def main():
     if not torch.cuda.is_available():
         sys.exit("time_kernels.py: PyTorch finds no GPU")
@@ -103,6 +119,8 @@ def main():
                 print(json.dumps({"what": f"{name}: {row.get('layout', '')}", "ours_ms": row["ms"], "torch_ms": round(ms, 4),
                                   "torch_over_ours": round(ms / row["ms"], 1), "bound_ms": row["bound_ms"],
                                   "torch": torch.__version__}), flush=True)
+    for line in batch_norms():
+        print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

@@ -371,6 +371,8 @@ const struct parity_case parity_cases[] = {
     {"LayerNormalization", "[3,5,7] [7]+!", ""},
     {"RMSNormalization", "[3,5,67] [67]+!", ""},
     {"BatchNormalization", "[3,64,9,7] [64]+! [64]! [64]! [64]+!", ""},
+    {"BatchNormalization", "[2,9,4,6] [9]+! [9]! [9]! [9]+!", "epsilon=0.001"},
+    {"BatchNormalization", "[2,24,5,8] [24]+! [24]! [24]! [24]+!", ""},
     {"BatchNormalization", "[3,5] [5]+! [5]! [5]! [5]+!", ""},
 
     /* ---- numbers moved by the CPU's kernels: in every order, around blocks of 8 and 16 ---- */

@@ -88,6 +88,9 @@ OPS_LAUNCHER(ops_launch_norm);
 /* BatchNormalization and LRN. Operand 0: out, 1: in, 2: the channel. */
 struct ops_channel_norm {
     struct ops_view view;
+    struct ops_view units;  /* of BatchNormalization: the same by eights, */
+    int32_t         eights; /* where that is 1 */
+    uint32_t        stills; /* of units along the innermost dimension */
     int32_t         in_type, out_type, vector_type[4];
     int64_t         channels, channel_step, size;
     double          epsilon, alpha, beta, bias;

@@ -275,6 +275,17 @@ static sac_result lp_fill(struct sac_kernel_plan *plan, void *params)
     return plain_norm(plan, p, along);
 }
 
+/* Of one channel, or of eight side by side. */
+static void by_eights(struct ops_channel_norm *p)
+{
+    unsigned stills = 0;
+    bool     floats = ops_is_f16_or_f32(p->in_type) && ops_is_f16_or_f32(p->out_type);
+    for (int i = 0; i < 4; i++)
+        floats &= ops_is_f16_or_f32(p->vector_type[i]);
+    p->eights = floats && ops_view_units(&p->view, 3, 8, true, &p->units, &stills) && !(stills & 3);
+    p->stills = stills;
+}
+
 static sac_result channel_fill(struct sac_kernel_plan *plan, void *params)
 {
     const struct sac_op_call *c = plan->call;
@@ -298,7 +309,10 @@ static sac_result channel_fill(struct sac_kernel_plan *plan, void *params)
     p->alpha = sac_attr_float(n, "alpha", 1e-4f) / (double)SAC_MAX(sac_attr_int(n, "size", 1), 1);
     p->beta = sac_attr_float(n, "beta", 0.75f);
     p->bias = sac_attr_float(n, "bias", 1);
-    return ops_view_of(&s, 0, &p->view) ? SAC_OK : ops_view_fail(plan);
+    if (!ops_view_of(&s, 0, &p->view))
+        return ops_view_fail(plan);
+    by_eights(p);
+    return SAC_OK;
 }
 
 /* ---- rows ---- */
