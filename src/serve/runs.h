@@ -40,18 +40,25 @@ struct sac_runs {
     struct sac_runs_slot    slot[SAC_BATCHES_MAX];
 };
 
-/* What one item is; params: width, height, preprocess, host_outputs. */
+/* item.c: what one item is; params: width, height, preprocess, host_outputs. */
 sac_result sac_runs_init(struct sac_runs *r, sac_model *model,
                          const struct sac_server_params *params);
-/* For batches of up to batch_max items, depth of them under way, `streams` of which run at the same
- * time: takes the memory and makes the
- * plans, as sac_buckets_warm_up does. What has no memory is left out, and sizes says so. */
+/* slots.c: for batches of up to batch_max items, depth of them under way, `streams` of which run at
+ * the same time: takes the memory and makes the plans, as sac_buckets_warm_up does. What has no
+ * memory is left out, and sizes says so. */
 sac_result sac_runs_open(struct sac_runs *r, enum sac_batch_padding padding, int batch_max,
                          int streams, int depth);
 /* Nothing is under way; half-open too. */
 void sac_runs_finish(struct sac_runs *r);
 
-/* Queue the requests, whose `at` and outputs it sets. After a fault nothing of it is under way. */
+/* slots.c, for runs.c: queue a run of size number s on the slot's stream; what its outputs held is
+ * not needed again; bytes of one item of an input. */
+sac_result sac_runs_queue(struct sac_runs *r, struct sac_runs_slot *slot, int s);
+void       sac_runs_drop_outputs(struct sac_runs *r, struct sac_runs_slot *slot);
+size_t     sac_runs_item_bytes(const struct sac_runs *r, int input);
+
+/* runs.c: queue the requests, whose `at` and outputs it sets. After a fault nothing of it is under
+ * way. */
 sac_result sac_runs_begin(struct sac_runs *r, int slot, sac_request *const *requests, int n);
 bool       sac_runs_arrived(const struct sac_runs *r, int slot);
 /* Wait for them; the outputs are complete. */
