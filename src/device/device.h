@@ -107,6 +107,9 @@ struct sac_device_ops {
                                     struct sac_event *event);
     /* Between two that have been waited for. */
     sac_result (*event_elapsed)(struct sac_event *begin, struct sac_event *end, int64_t *ns);
+    /* Before memory that waits for it is anybody's: what the calling thread has gathered is queued,
+     * if the event is behind that (gather_begin). NULL: nothing is gathered. */
+    void (*event_settle)(struct sac_event *event);
     /* Does not wait. True after a fault, as no work is in progress any more. */
     bool (*event_reached)(struct sac_event *event);
 

@@ -426,6 +426,7 @@ void sac_buffer_unref(struct sac_buffer **buf_at)
         return;
     struct sac_buffer_pool *pool = buf->pool;
     sac_device             *dev = pool->dev;
+    sac_uses_settle(dev, &buf->uses); /* others wait for it under the lock */
     pthread_mutex_lock(&pool->lock);
     const bool own = buf->own;
     live_remove(pool, buf);

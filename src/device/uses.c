@@ -57,6 +57,13 @@ bool sac_uses_done(struct sac_device *dev, struct sac_uses *uses)
     return done;
 }
 
+void sac_uses_settle(struct sac_device *dev, struct sac_uses *uses)
+{
+    for (int i = 0; i < SAC_USES_MAX && dev->ops->event_settle; i++)
+        if (uses->use[i].pending)
+            dev->ops->event_settle(uses->use[i].behind);
+}
+
 void sac_uses_wait(struct sac_device *dev, struct sac_uses *uses)
 {
     for (int i = 0; i < SAC_USES_MAX; i++)

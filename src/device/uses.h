@@ -18,6 +18,8 @@ struct sac_uses {
 /* What is queued on the stream by now works with it. */
 void sac_uses_add(struct sac_device *dev, struct sac_uses *uses, struct sac_device_stream *stream);
 bool sac_uses_done(struct sac_device *dev, struct sac_uses *uses);
+/* Whoever waits for them from now on waits for the device alone, not for this thread. */
+void sac_uses_settle(struct sac_device *dev, struct sac_uses *uses);
 void sac_uses_wait(struct sac_device *dev, struct sac_uses *uses);
 /* What is queued on the stream from now on begins after them; the host does not wait. */
 sac_result sac_uses_precede(struct sac_device *dev, struct sac_uses *uses,

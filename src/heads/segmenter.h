@@ -82,6 +82,7 @@ struct sac_segmenter_slot {
     sac_frame *seen, *made; /* [images] the eyes of the frames and of their mattes, which own them
                              */
     sac_frame        **mattes;        /* [batch], references */
+    sac_frame        **smaller;       /* [images] eyes that facets are taken from, likewise */
     sac_frame        **facets;        /* [images * looks], references; NULLs where there are none */
     struct sac_buffer *shares, *maps; /* of looks and of eyes, in device memory */
     bool               summarised;    /* somebody asked */

@@ -16,8 +16,10 @@ static sac_result slot_open(struct sac_segmenter *seg, struct sac_segmenter_slot
     slot->seen = sac_calloc(images, sizeof *slot->seen);
     slot->made = sac_calloc(images, sizeof *slot->made);
     slot->mattes = sac_calloc(n, sizeof(*slot->mattes));
+    slot->smaller = sac_calloc(images, sizeof(*slot->smaller));
     slot->facets = sac_calloc(images * (size_t)seg->looks, sizeof(*slot->facets));
-    if (!slot->jobs || !slot->seen || !slot->made || !slot->mattes || !slot->facets)
+    if (!slot->jobs || !slot->seen || !slot->made || !slot->mattes || !slot->smaller ||
+        !slot->facets)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for a batch of %zu frames", n);
     return sac_batch_open(&seg->buckets, &slot->batch, (int)images * seg->looks);
 }
@@ -44,6 +46,8 @@ static void clear(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
             sac_frame_used(slot->mattes[i], seg->buckets.behind);
         sac_frame_unref(&slot->mattes[i]);
     }
+    for (int i = 0; slot->smaller && i < slot->images; i++)
+        sac_frame_unref(&slot->smaller[i]);
     for (int i = 0; slot->facets && i < slot->images * seg->looks; i++)
         sac_frame_unref(&slot->facets[i]);
     slot->n = slot->images = slot->queued = 0;
@@ -62,6 +66,7 @@ static void slot_close(struct sac_segmenter *seg, struct sac_segmenter_slot *slo
     sac_free(slot->seen);
     sac_free(slot->made);
     sac_free(slot->mattes);
+    sac_free(slot->smaller);
     sac_free(slot->facets);
 }
 

@@ -126,25 +126,22 @@ static sac_result create_pictures(struct sac_segmenter *seg, const sac_frame *ey
     return res == SAC_OK ? seg->dev->ops->stream_after(seg->dev, seg->buckets.before, NULL) : res;
 }
 
-static sac_result look(struct sac_segmenter *seg, const sac_frame *eye, sac_frame **facets,
-                       struct sac_preprocess_job *jobs)
+/* small: its picture stays there until the batch is done. */
+static sac_result look(struct sac_segmenter *seg, const sac_frame *eye, sac_frame **small,
+                       sac_frame **facets, struct sac_preprocess_job *jobs)
 {
     const struct sac_segmenter_facets  *f = &seg->facets;
     const size_t                        pixels = (size_t)f->side * (size_t)f->side;
     const struct sac_facet_place *const places = sac_buffer_data(f->places);
     struct sac_facet_job                looks[SAC_FACETS_MAX];
-    sac_frame                          *small = NULL;
-    sac_result                          res = create_pictures(seg, eye, &small, facets);
+    sac_result                          res = create_pictures(seg, eye, small, facets);
     if (res == SAC_OK)
-        res = sac_frame_rescale_on(seg->buckets.before, eye, SAC_FILTER_AREA, small);
+        res = sac_frame_rescale_on(seg->buckets.before, eye, SAC_FILTER_AREA, *small);
     for (int i = 0; i < f->count; i++) {
-        looks[i] = (struct sac_facet_job){small, places + (size_t)i * pixels, facets[i]};
+        looks[i] = (struct sac_facet_job){*small, places + (size_t)i * pixels, facets[i]};
         jobs[i] = (struct sac_preprocess_job){.frame = facets[i]};
     }
-    if (res == SAC_OK)
-        res = sac_facets_run_on(seg->dev, seg->buckets.before, looks, f->count);
-    sac_frame_unref(&small);
-    return res;
+    return res == SAC_OK ? sac_facets_run_on(seg->dev, seg->buckets.before, looks, f->count) : res;
 }
 
 sac_result sac_segmenter_queue_facets(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
@@ -153,7 +150,7 @@ sac_result sac_segmenter_queue_facets(struct sac_segmenter *seg, struct sac_segm
     for (int i = 0, at = 0; i < slot->images && res == SAC_OK; i++) {
         if (slot->jobs[i].image < 0)
             continue;
-        res = look(seg, &slot->seen[i], slot->facets + at, seg->jobs + at);
+        res = look(seg, &slot->seen[i], &slot->smaller[i], slot->facets + at, seg->jobs + at);
         at += seg->facets.count;
     }
     return res;

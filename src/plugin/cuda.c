@@ -77,6 +77,7 @@ static const struct sac_device_ops cuda_ops = {
     .event_destroy = cuda_event_destroy,
     .event_record = cuda_event_record,
     .event_wait = cuda_event_wait,
+    .event_settle = cuda_gather_release,
     .stream_wait_event = cuda_stream_wait_event,
     .event_elapsed = cuda_event_elapsed,
     .event_reached = cuda_event_reached,

@@ -343,7 +343,7 @@ static void events_wait_for_the_launch(void **state)
 static void other_work_queues_what_is_gathered(void **state)
 {
     (void)state;
-    for (int how = 0; how < 4; how++) {
+    for (int how = 0; how < 5; how++) {
         cuda_gather_begin(&dev, &stream);
         launch(A, 1);
         assert_true(cuda_gather_event(&stream, &event[0]));
@@ -351,6 +351,7 @@ static void other_work_queues_what_is_gathered(void **state)
         case 0: assert_ptr_equal(cuda_stream_of(&dev, &stream), stream.handle); break;
         case 1: cuda_gather_settle(&event[0]); break;
         case 2: cuda_gather_part_all(); break;
+        case 3: cuda_gather_release(&event[0]); break;
         default: {
             const struct sac_device_stream *none = &other;
             cuda_gather_part(&other); /* another one's */

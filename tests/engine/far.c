@@ -410,6 +410,11 @@ static sac_result far_event_wait(struct sac_event *event)
     return SAC_OK;
 }
 
+static void far_event_settle(struct sac_event *event)
+{
+    part(event->gathered);
+}
+
 static bool far_event_reached(struct sac_event *event)
 {
     enter();
@@ -998,6 +1003,7 @@ static struct sac_device_ops ops = {.name = "far",
                                     .event_destroy = far_event_destroy,
                                     .event_record = far_event_record,
                                     .event_wait = far_event_wait,
+                                    .event_settle = far_event_settle,
                                     .event_elapsed = far_event_elapsed,
                                     .event_reached = far_event_reached,
                                     .stream_wait_event = far_stream_wait_event,

@@ -100,8 +100,9 @@ bool cuda_gather_graph(const struct sac_device_stream *stream, struct sac_device
 bool cuda_gather_event(const struct sac_device_stream *stream, struct sac_event *event);
 /* Whether this thread gathers on the stream and the event is recorded behind that. */
 bool cuda_gather_has(const struct sac_device_stream *stream, const struct sac_event *event);
-/* Before it is waited for: it has been recorded then. */
+/* Before it is waited for: it has been recorded then. release: if this thread has gathered it. */
 void       cuda_gather_settle(struct sac_event *event);
+void       cuda_gather_release(struct sac_event *event);
 void       cuda_gather_finish(struct sac_device_stream *stream);
 void       cuda_pieces_free(struct cuda_pieces **pieces);
 void       cuda_gather_begin(struct sac_device *dev, struct sac_device_stream *stream);

@@ -266,16 +266,18 @@ bool cuda_gather_has(const struct sac_device_stream *stream, const struct sac_ev
     return gather_of(stream) && atomic_load(&event->gathered) == stream;
 }
 
+void cuda_gather_release(struct sac_event *event)
+{
+    if (gathering && atomic_load(&event->gathered) == gathering->stream)
+        cuda_gather_part(gathering->stream);
+}
+
 /* Another thread launches within microseconds what it gathers. */
 void cuda_gather_settle(struct sac_event *event)
 {
-    const struct sac_device_stream *stream = atomic_load(&event->gathered);
-    if (!stream)
+    cuda_gather_release(event);
+    if (!atomic_load(&event->gathered))
         return;
-    if (gathering && stream == gathering->stream) {
-        cuda_gather_part(gathering->stream);
-        return;
-    }
     pthread_mutex_lock(&recorded_lock);
     while (atomic_load(&event->gathered))
         pthread_cond_wait(&recorded, &recorded_lock);

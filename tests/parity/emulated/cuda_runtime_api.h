@@ -6,7 +6,11 @@
 #ifndef SAC_TESTS_EMULATED_CUDA_RUNTIME_API_H
 #define SAC_TESTS_EMULATED_CUDA_RUNTIME_API_H
 
-typedef enum { cudaSuccess = 0 } cudaError_t;
+typedef enum {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorNotSupported = 801
+} cudaError_t;
 typedef struct emulated_stream *cudaStream_t;
 typedef struct emulated_event  *cudaEvent_t;
 
@@ -49,6 +53,10 @@ struct float2 {
 static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
 {
     return {x, y, z, w};
+}
+static inline uint2 make_uint2(unsigned x, unsigned y)
+{
+    return {x, y};
 }
 template <class T> T __ldg(const T *p)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows that generate tensors, and those of quantisation. Values that follow from a shape or
+/* The rows that generate tensors, and DynamicQuantizeLinear. Values that follow from a shape or
  * become integers are float32 in ONNX's order. */
 #include "engine/cuda/kernels/make.h"
 
@@ -202,34 +202,6 @@ static sac_result mel_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- quantisation ---- */
 
-static bool quantize_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
-{
-    if (q->call->in[0].dtype == SAC_F8 || q->call->out[0].dtype == SAC_F8)
-        return ops_refuse(offer, "float8");
-    ops_want_plain(q, offer);
-    return true;
-}
-
-static sac_result quantize_fill(struct sac_kernel_plan *plan, void *params)
-{
-    const struct sac_op_call *c = plan->call;
-    struct ops_quantize      *p = params;
-    struct sac_scaling        s;
-    SAC_TRY(sac_read_scaling(c, &s));
-    p->n = ops_count_in(plan, 0);
-    p->length = SAC_MAX(s.length, 1);
-    p->inner = SAC_MAX(s.inner, 1);
-    p->scales = s.count;
-    p->block = s.block;
-    p->blocked = s.blocked;
-    p->dequantize = c->node->op->id == SAC_OP_DequantizeLinear;
-    p->in_type = ops_in_type(plan, 0);
-    p->out_type = ops_out_type(plan, 0);
-    p->scale_type = ops_in_type(plan, 1);
-    p->zero_type = ops_in_type(plan, 2);
-    return SAC_OK;
-}
-
 static sac_result dynamic_fill(struct sac_kernel_plan *plan, void *params)
 {
     struct ops_dynamic_quantize *p = params;
@@ -254,7 +226,5 @@ OPS_ROW(MelWeightMatrix, mel_layouts, mel_fill, ops_launch_mel, ops_mel)
 OPS_ROW(OneHot, one_hot_layouts, one_hot_fill, ops_launch_one_hot, ops_one_hot)
 OPS_ROW(Trilu, trilu_layouts, trilu_fill, ops_launch_trilu, ops_trilu)
 OPS_ROW(ReverseSequence, ops_moved_layouts, reverse_fill, ops_launch_reverse, ops_reverse)
-OPS_ROW(QuantizeLinear, quantize_layouts, quantize_fill, ops_launch_quantize, ops_quantize)
-OPS_ROW(DequantizeLinear, quantize_layouts, quantize_fill, ops_launch_quantize, ops_quantize)
 OPS_ROW(DynamicQuantizeLinear, ops_exact_layouts, dynamic_fill, ops_launch_dynamic_quantize,
         ops_dynamic_quantize)

@@ -88,34 +88,6 @@ struct mel_body {
 
 /* ---- quantisation ---- */
 
-struct quantize_body {
-    struct ops_quantize p;
-    const void         *in, *scale, *zero;
-    void               *out;
-    OPS_BODY int64_t    scale_index(int64_t i) const
-    {
-        if (!p.scales)
-            return 0;
-        const int64_t along = i / p.inner % p.length / p.block;
-        return p.blocked ? (i / p.inner / p.length * p.scales + along) * p.inner + i % p.inner
-                         : along;
-    }
-    OPS_BODY void operator()(int64_t i) const
-    {
-        const int64_t k = scale_index(i);
-        const double  z = p.zero_type ? get<double>(zero, p.zero_type, k) : 0;
-        if (p.dequantize) {
-            put_float(out, p.out_type, i,
-                      (get<double>(in, p.in_type, i) - z) * get_double(scale, p.scale_type, k));
-            return;
-        }
-        /* The quotient is computed in float, as other implementations do, because its rounding
-         * decides ties. */
-        const float q = (float)get<double>(in, p.in_type, i) / get_float(scale, p.scale_type, k);
-        put(out, p.out_type, i, rint((double)q) + z);
-    }
-};
-
 /* Lowest and highest, with zero in between: a team for all numbers. */
 struct range_body {
     struct ops_dynamic_quantize         p;
@@ -200,13 +172,6 @@ extern "C" int ops_launch_mel(const void *params, const struct ops_ports *ports,
 {
     mel_body body = {*(const struct ops_mel *)params, ports->out[0]};
     return each(body, body.p.rows * body.p.columns, stream);
-}
-
-extern "C" int ops_launch_quantize(const void *params, const struct ops_ports *ports, void *stream)
-{
-    quantize_body body = {*(const struct ops_quantize *)params, ports->in[0], ports->in[1],
-                          ports->in[2], ports->out[0]};
-    return each(body, body.p.n, stream);
 }
 
 extern "C" int ops_launch_dynamic_quantize(const void *params, const struct ops_ports *ports,

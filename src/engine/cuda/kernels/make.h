@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Generated tensors and simple rearrangements: constants, ranges, identity matrices, one-hot lines,
- * triangles, reversed lines; quantisation. */
+ * triangles, reversed lines; DynamicQuantizeLinear. */
 #ifndef SAC_ENGINE_CUDA_KERNELS_MAKE_H
 #define SAC_ENGINE_CUDA_KERNELS_MAKE_H
 
@@ -43,13 +43,6 @@ struct ops_mel {
     int32_t corner[OPS_MEL_BINS + 2];
 };
 OPS_LAUNCHER(ops_launch_mel);
-
-/* struct sac_scaling, with what is read and written. Operands in ONNX's order. */
-struct ops_quantize {
-    int64_t n, length, inner, scales, block;
-    int32_t blocked, dequantize, in_type, out_type, scale_type, zero_type; /* zero_type 0: none */
-};
-OPS_LAUNCHER(ops_launch_quantize);
 
 /* DynamicQuantizeLinear: the range in scratch, as two floats that all parts lower and raise. */
 struct ops_dynamic_quantize {

@@ -89,6 +89,35 @@ struct pixel8 {
     }
 };
 
+/* Eight numbers, also of 8-bit integers, whose maximum is one of them. */
+OPS_BODY void take8(const void *p, int type, int64_t at, float (&v)[LANES])
+{
+    if (type != SAC_I8 && type != SAC_U8) {
+        get8(p, type, at, v);
+        return;
+    }
+    const uint64_t bytes = *(const uint64_t *)((const uint8_t *)p + at);
+    OPS_UNROLL
+    for (int k = 0; k < LANES; k++) {
+        const uint8_t byte = (uint8_t)(bytes >> 8 * k);
+        v[k] = type == SAC_I8 ? (float)(int8_t)byte : (float)byte;
+    }
+}
+
+OPS_BODY void leave8(void *p, int type, int64_t at, const float (&v)[LANES])
+{
+    if (type != SAC_I8 && type != SAC_U8) {
+        put8(p, type, at, v);
+        return;
+    }
+    uint64_t bytes = 0;
+    OPS_UNROLL
+    for (int k = 0; k < LANES; k++) /* of nothing: as the reference saturates */
+        bytes |= (uint64_t)(uint8_t)(int)(v[k] < -128 ? (type == SAC_I8 ? -128 : 0) : v[k])
+                 << 8 * k;
+    *(uint64_t *)((uint8_t *)p + at) = bytes;
+}
+
 OPS_BODY void keep_larger(float (&acc)[LANES], const float (&v)[LANES])
 {
     OPS_UNROLL
@@ -113,7 +142,7 @@ template <bool MAX> struct pool8_body {
             for (int b = sy.first; b < sy.last; b++) {
                 const int64_t row = at.from + at.row(w, a, b);
                 for (int k = sx.first; k < sx.last; k++) {
-                    get8(in, p.in_type, row + (sx.start + k * w.dilation[2]) * w.x_step[4], v);
+                    take8(in, p.in_type, row + (sx.start + k * w.dilation[2]) * w.x_step[4], v);
                     if (MAX)
                         keep_larger(acc, v);
                     OPS_UNROLL
@@ -127,7 +156,7 @@ template <bool MAX> struct pool8_body {
         OPS_UNROLL
         for (int j = 0; j < LANES && !MAX; j++)
             acc[j] *= part;
-        put8(out, p.out_type, at.to(w), acc);
+        leave8(out, p.out_type, at.to(w), acc);
     }
 };
 
@@ -156,12 +185,12 @@ template <int SIZE> struct max8_body {
                 const int64_t row = at.row(w, a, b);
                 OPS_UNROLL
                 for (int k = 0; k < SIZE; k++)
-                    get8(in, p.in_type, row + column[k], v[k]);
+                    take8(in, p.in_type, row + column[k], v[k]);
                 OPS_UNROLL
                 for (int k = 0; k < SIZE; k++)
                     keep_larger(acc, v[k]);
             }
-        put8(out, p.out_type, at.to(w), acc);
+        leave8(out, p.out_type, at.to(w), acc);
     }
 };
 

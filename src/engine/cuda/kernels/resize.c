@@ -184,6 +184,30 @@ static void set_run(struct ops_resize *p, const int64_t *in, const int64_t *out)
         p->whole = p->whole && p->w.y_step[d] % 4 == 0;
 }
 
+/* Nearest with whole scales only moves bits, so four neighbouring bytes move as one number. */
+static bool by_words(const struct ops_resize *p, const int64_t *dims)
+{
+    bool fits = p->mode == OPS_RESIZE_NEAREST && p->in_type == p->out_type &&
+                sac_dtype_bytes((enum sac_dtype)p->in_type) == 1 && dims[1] % 32 == 0 &&
+                p->w.x_step[1] == 1 && p->w.y_step[1] == 1;
+    for (int d = 0; d < 5; d++)
+        fits = fits && (d == 1 || (p->w.x_step[d] % 4 == 0 && p->w.y_step[d] % 4 == 0));
+    for (int k = 0; k < p->axes; k++)
+        fits = fits && p->axis[k].whole.d && p->axis[k].dim >= 2;
+    return fits;
+}
+
+static void take_words(struct ops_resize *p, int64_t *in, int64_t *out)
+{
+    p->in_type = p->out_type = SAC_F32;
+    in[1] /= 4;
+    out[1] /= 4;
+    for (int d = 0; d < 5; d++) {
+        p->w.x_step[d] /= d == 1 ? 1 : 4;
+        p->w.y_step[d] /= d == 1 ? 1 : 4;
+    }
+}
+
 static sac_result resize_fill(struct sac_kernel_plan *plan, void *params)
 {
     static const char *const coordinates[] = {
@@ -212,6 +236,8 @@ static sac_result resize_fill(struct sac_kernel_plan *plan, void *params)
     spread(in, own, p->w.x_step, in_dims);
     ops_steps_out(plan, 0, own);
     spread(&c->out[0], own, p->w.y_step, dims);
+    if (plan->in_align[0] % 4 == 0 && plan->out_align[0] % 4 == 0 && by_words(p, dims))
+        take_words(p, in_dims, dims);
     set_units(p, dims, sac_layout_is_last(plan->out_layout[0]));
     p->vector = by_eights(p, dims[1]);
     if (p->units.count > 0) {

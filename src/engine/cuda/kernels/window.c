@@ -100,7 +100,10 @@ static sac_result pool_fill(struct sac_kernel_plan *plan, void *params)
     p->out_type = ops_out_type(plan, 0);
     p->places = ops_places_of(&p->w, &c->out[0], sac_layout_is_last(plan->out_layout[0]));
     p->indices = sac_op_wants(c, 1);
-    p->vector = ops_window_by_eights(&p->w, p->in_type, p->out_type, p->channels) &&
+    const bool bytes = p->kind == OPS_POOL_MAX && p->in_type == p->out_type &&
+                       (p->in_type == SAC_I8 || p->in_type == SAC_U8);
+    p->vector = ops_window_by_eights(&p->w, bytes ? SAC_F32 : p->in_type,
+                                     bytes ? SAC_F32 : p->out_type, p->channels) &&
                 p->places.last && p->kind != OPS_POOL_LP && !p->indices;
     if (p->vector) {
         p->units = p->places;

@@ -9,6 +9,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "engine/cuda/products/conv_bytes.h"
 #include "engine/cuda/products/conv_stem.h"
 
 #ifdef __cplusplus
@@ -92,6 +93,29 @@ struct conv_tile_params {
 };
 cudaError_t conv_launch_tile(const struct conv_tile_params *p, int variant, cudaStream_t stream);
 
+/* 8-bit numbers, weights [K][taps][C/g]: y = finish(sum * scale + bias) / y_scale + y_zero. */
+struct conv_bytes_params {
+    struct conv_tile_params at;    /* finish.bias is float32; x, w and y as the kinds say */
+    const float            *scale; /* [channels] */
+    int                     y_kind, residual_kind; /* enum conv_number */
+    float                   y_inverse, y_zero;     /* 1 / y_scale; 1 and 0 of floats */
+    float                   residual_scale, residual_zero;
+    int                     x_zero; /* what lies in the padding */
+    float                   fold;   /* scale and bias are multiplied with it before */
+    int                     groups; /* of the plain kernel */
+};
+/* Channels by sixteens, of one group. */
+cudaError_t conv_launch_bytes(const struct conv_bytes_params *p, enum conv_bytes_kind kind,
+                              int variant, cudaStream_t stream);
+/* Any: a thread for each four channels of an output. */
+cudaError_t conv_launch_bytes_plain(const struct conv_bytes_params *p, enum conv_bytes_kind kind,
+                                    cudaStream_t stream);
+/* Was this built with code for Hopper's matrix unit? */
+bool conv_bytes_has_hopper(void);
+/* Pseudo-random bytes, of E4M3 numbers below 2. */
+cudaError_t conv_launch_bytes_fill(void *p, enum conv_bytes_kind kind, int64_t count,
+                                   cudaStream_t stream);
+
 /* Rows of the patches of a map, float16: `count` of `row` numbers, of which the last may be zeros.
  * A patch has kernel_h lines of `line` numbers each, which lie x_line apart. */
 struct conv_patches_params {
@@ -107,6 +131,8 @@ cudaError_t conv_launch_patches(const struct conv_patches_params *p, cudaStream_
  * out[1] to the largest number of `want`. */
 struct conv_compare_params {
     bool        half;
+    bool        bytes; /* of `kind`, enum conv_number */
+    int         kind;
     const void *got, *want;
     int64_t     pixels, c, pixel;
     float      *out; /* device memory */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pass after a cuDNN plan that computes only the sums; and test data for measuring.
+#include <cuda_fp8.h>
+
 #include "engine/cuda/products/conv_numbers.cuh"
 
 namespace conv
@@ -59,6 +61,17 @@ __device__ __forceinline__ bool untouched(float v)
     return __float_as_uint(v) == 0xffffffff;
 }
 
+// Of all lanes of the warp. Non-negative floats compare like their bits.
+__device__ __forceinline__ void raise(float *out, float (&most)[2])
+{
+    for (int k = 0; k < 2; k++) {
+        for (int lanes = 16; lanes > 0; lanes /= 2)
+            most[k] = fmaxf(most[k], __shfl_xor_sync(~0u, most[k], lanes));
+        if ((threadIdx.x & 31) == 0)
+            atomicMax((unsigned *)out + k, __float_as_uint(most[k]));
+    }
+}
+
 // Between the channels of two pixels, where other maps have theirs, all bits must still be set.
 template <class T>
 __global__ void __launch_bounds__(THREADS)
@@ -76,12 +89,34 @@ __global__ void __launch_bounds__(THREADS)
         most[0] = off <= most[0] ? most[0] : off == off ? off : INFINITY;
         most[1] = fmaxf(most[1], fabsf(want));
     }
-    for (int k = 0; k < 2; k++) { // non-negative floats compare like their bits
-        for (int lanes = 16; lanes > 0; lanes /= 2)
-            most[k] = fmaxf(most[k], __shfl_xor_sync(~0u, most[k], lanes));
-        if ((threadIdx.x & 31) == 0)
-            atomicMax((unsigned *)p.out + k, __float_as_uint(most[k]));
+    raise(p.out, most);
+}
+
+__device__ __forceinline__ float byte_number(int kind, uint8_t v)
+{
+    if (kind == CONV_F8)
+        return __half2float(__half(__nv_cvt_fp8_to_halfraw((__nv_fp8_storage_t)v, __NV_E4M3)));
+    return kind == CONV_S8 ? (float)(int8_t)v : (float)v;
+}
+
+// The same of 8-bit numbers, where no bits of one can tell that it is untouched.
+__global__ void __launch_bounds__(THREADS)
+    compare_bytes_kernel(const __grid_constant__ conv_compare_params p)
+{
+    const int64_t count = p.pixels * p.pixel - (p.pixel - p.c), step = (int64_t)gridDim.x * THREADS;
+    float         most[2] = {0, 0};
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
+        const uint8_t got = ((const uint8_t *)p.got)[i];
+        if (i % p.pixel >= p.c) {
+            most[0] = got == 0xff ? most[0] : INFINITY;
+            continue;
+        }
+        const float want = byte_number(p.kind, ((const uint8_t *)p.want)[i]),
+                    off = fabsf(byte_number(p.kind, got) - want);
+        most[0] = off <= most[0] ? most[0] : off == off ? off : INFINITY;
+        most[1] = fmaxf(most[1], fabsf(want));
     }
+    raise(p.out, most);
 }
 
 static unsigned blocks_for(int64_t count)
@@ -121,7 +156,9 @@ extern "C" cudaError_t conv_launch_pass(const conv_pass_params *p, cudaStream_t 
 extern "C" cudaError_t conv_launch_compare(const conv_compare_params *p, cudaStream_t stream)
 {
     const unsigned blocks = conv::blocks_for(p->pixels * p->pixel);
-    if (p->half)
+    if (p->bytes)
+        conv::compare_bytes_kernel<<<blocks, conv::THREADS, 0, stream>>>(*p);
+    else if (p->half)
         conv::compare_kernel<__half><<<blocks, conv::THREADS, 0, stream>>>(*p);
     else
         conv::compare_kernel<float><<<blocks, conv::THREADS, 0, stream>>>(*p);

@@ -83,11 +83,18 @@ bool conv_spec_read(const struct sac_kernel_plan *plan, struct conv_spec *out, c
                     size_t why_size)
 {
     const struct sac_op_call *c = plan->call;
-    const struct sac_operand *x = &c->in[0], *w = &c->in[1], *y = &c->out[0];
-    struct conv_spec          s = {.precision = plan->precision, .n = x->dims[0]};
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].present && c->in[i].dtype != SAC_F32)
             return refuse(why, why_size, "not float32");
+    return conv_spec_read_any(plan, out, why, why_size);
+}
+
+bool conv_spec_read_any(const struct sac_kernel_plan *plan, struct conv_spec *out, char *why,
+                        size_t why_size)
+{
+    const struct sac_op_call *c = plan->call;
+    const struct sac_operand *x = &c->in[0], *w = &c->in[1], *y = &c->out[0];
+    struct conv_spec          s = {.precision = plan->precision, .n = x->dims[0]};
     if (x->rank < 3 || x->rank > 2 + CONV_DIMS || sac_operand_elements(x) == 0 ||
         sac_operand_elements(y) == 0)
         return refuse(why, why_size, "more than three spatial dimensions, or empty");
@@ -98,7 +105,7 @@ bool conv_spec_read(const struct sac_kernel_plan *plan, struct conv_spec *out, c
     s.bias = sac_op_has(c, 2);
     s.in = map_of(x, plan->in_pixel[0], plan->in_sample[0], plan->in_align[0]);
     s.out = map_of(y, plan->out_pixel[0], plan->out_sample[0], plan->out_align[0]);
-    if (c->node->op->id == SAC_OP_FusedConv) {
+    if (c->node->op->id == SAC_OP_FusedConv || c->node->op->id == SAC_OP_QuantConv) {
         s.act = sac_activation_read(c->node);
         s.residual_kind = (enum sac_residual)sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
     }

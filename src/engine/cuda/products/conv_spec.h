@@ -32,6 +32,9 @@ struct conv_spec {
 /* false: why says what is not covered. Checks everything that the kernels trust. */
 bool conv_spec_read(const struct sac_kernel_plan *plan, struct conv_spec *out, char *why,
                     size_t why_size);
+/* The same of any dtype (quant_spec.h). */
+bool conv_spec_read_any(const struct sac_kernel_plan *plan, struct conv_spec *out, char *why,
+                        size_t why_size);
 /* One printable line, equal for convolutions that one kernel computes: all numbers are exact.
  * Returns its length, or 0 when it does not fit. */
 size_t  conv_spec_text(const struct conv_spec *s, char *out, size_t size);
@@ -98,6 +101,8 @@ enum conv_way {
     CONV_STEM,            /* saccade's own for few input channels */
     CONV_TILE,            /* saccade's own for multiples of 8 channels */
     CONV_PATCHES,         /* the same over rows that were patches */
+    CONV_BYTES,           /* saccade's own of 8-bit numbers (quant_spec.h) */
+    CONV_BYTES_PLAIN,     /* the same for any of these, when there is no other */
     CONV_WAY_COUNT
 };
 enum { CONV_KNOBS_MAX = 24 };

@@ -13,6 +13,9 @@
  * matmul_spec.h, matmul_lt.h, and matmul_pass.cu behind them. Those that would need that pass
  * are tried as convolutions too (matmul_conv.h).
  *
+ * Convolutions and products of 8-bit numbers (QuantConv, QuantMatMul) are quant.c's, in the same
+ * order: quant_spec.h, quant_tune.c, quant_params.h. All their ways are variants of conv_bytes.cu.
+ *
  * Read first: conv_spec.h, conv_kernel.h, conv.c. Here: what the kernels share. */
 #ifndef SAC_ENGINE_CUDA_PRODUCTS_PRODUCTS_H
 #define SAC_ENGINE_CUDA_PRODUCTS_PRODUCTS_H
@@ -20,7 +23,7 @@
 #include "engine/cuda/cuda.h"
 
 extern const struct sac_kernel products_Conv, products_FusedConv, products_ConvTranspose,
-    products_Gemm, products_MatMul, products_FusedMatMul;
+    products_Gemm, products_MatMul, products_FusedMatMul, products_QuantConv, products_QuantMatMul;
 
 /* Microseconds that work takes on the GPU, launched from a graph as a plan's steps are; negative:
  * it does not run, or cannot be captured. queue queues the work once on the stream. The GPU's

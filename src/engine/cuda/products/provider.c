@@ -11,6 +11,8 @@ static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
     [SAC_OP_Gemm] = &products_Gemm,
     [SAC_OP_MatMul] = &products_MatMul,
     [SAC_OP_FusedMatMul] = &products_FusedMatMul,
+    [SAC_OP_QuantConv] = &products_QuantConv,
+    [SAC_OP_QuantMatMul] = &products_QuantMatMul,
 };
 
 /* Raised when the number in a choice, as of "depthwise 3", means another kernel than before: plan

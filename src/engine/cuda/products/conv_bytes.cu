@@ -1,0 +1,753 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of 8-bit numbers as an implicit matrix product: pixels by taps, times taps by output
+// channels, with everything behind the sums in the same pass. A block computes MS pixels by NS
+// channels; pieces of 128 taps go through shared memory in STAGES turns, fetched ahead. The same
+// pieces serve the tensor cores of any generation (conv_bytes.cuh).
+//
+// A thread of theirs gets two neighbouring columns of each eight. So the rows of the weights are
+// fetched in another order, by which those are RUN channels that lie side by side in memory.
+#include "engine/cuda/products/conv_numbers.cuh"
+
+#include "engine/cuda/products/conv_bytes.cuh"
+
+namespace conv
+{
+
+enum { BYTES_TAPS = 128 /* of one turn */, BYTES_CHUNKS = BYTES_TAPS / 16 };
+
+// A piece has rows of 128 bytes, whose chunks of 16 are rotated by the row, so that neighbouring
+// rows use other banks. Hopper's matrix unit calls that a swizzle of 128 bytes.
+__device__ __forceinline__ int bytes_at(int row, int chunk)
+{
+    return row * BYTES_TAPS + ((chunk ^ (row & 7)) << 4);
+}
+
+// Such a matrix for the unit, at a multiple of 1024 bytes, plus a multiple of 32 within its rows:
+// eight rows are 1024 bytes.
+__device__ __forceinline__ uint64_t matrix_at(unsigned address)
+{
+    return (uint64_t)(address >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+// Groups of four warps share the pixels, 64 of which a group's instruction computes for all
+// channels.
+template <int KIND_, int M, int N, int GROUPS, int TURNS, int BLOCKS> struct hopper_shape {
+    static constexpr int  KIND = KIND_, MS = M, NS = N, STAGES = TURNS, RESIDENT = BLOCKS;
+    static constexpr bool HOPPER = true;
+    static constexpr int  THREADS = GROUPS * 128, MT = M / GROUPS / 64, SUMS = N / 2;
+    static constexpr int  GROUP = N < 64 ? N : 64, RUN = GROUP / 4;
+    // One block alone keeps its unit busy through the barrier; where there are others, they do, and
+    // another piece is fetched ahead instead.
+    static constexpr int LAG = BLOCKS > 1 ? 0 : 1, AHEAD = TURNS - 1 - LAG;
+    static constexpr int STAGE = (M + N) * BYTES_TAPS, SHARED = TURNS * STAGE + N * 8 + 1024;
+    static_assert(M * N * 4 <= TURNS * STAGE, "the sums go there");
+};
+
+// Warps share the pixels (WM) and the channels (WN).
+template <int KIND_, int M, int N, int WM_, int WN_, int TURNS, int BLOCKS> struct warp_shape {
+    static constexpr int KIND = KIND_, MS = M, NS = N, WM = WM_, WN = WN_, STAGES = TURNS,
+                         RESIDENT = BLOCKS;
+    static constexpr bool HOPPER = false;
+    static constexpr int  THREADS = WM * WN * 32, MT = M / WM / 16, SUMS = N / WN / 2;
+    static constexpr int  GROUP = N / WN < 64 ? N / WN : 64, RUN = GROUP / 4, AHEAD = TURNS - 1;
+    static constexpr int  STAGE = (M + N) * BYTES_TAPS, SHARED = TURNS * STAGE + N * 8 + 1024;
+    static_assert(M * N * 4 <= TURNS * STAGE, "the sums go there");
+};
+
+// The channel of a row of the weights, within the block.
+template <class S> __device__ __forceinline__ int bytes_channel(int row)
+{
+    const int in = row % S::GROUP;
+    return row - in + in % 8 / 2 * S::RUN + in / 8 * 2 + in % 2;
+}
+
+// A thread fetches one chunk of several rows: the same taps of several pixels.
+template <class S> struct bytes_source {
+    static constexpr int STEP = S::THREADS / BYTES_CHUNKS, ROWS = (S::MS + STEP - 1) / STEP,
+                         WROWS = (S::NS + STEP - 1) / STEP;
+    int first[ROWS], y[ROWS], x[ROWS];
+    int row, chunk, c, r, s; // of the chunk's tap
+
+    __device__ __forceinline__ void begin(const conv_tile_params &p, int64_t m0)
+    {
+        row = threadIdx.x / BYTES_CHUNKS;
+        chunk = threadIdx.x % BYTES_CHUNKS;
+        c = chunk * 16;
+        r = s = 0;
+        settle(p);
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const unsigned m = (unsigned)m0 + row + i * STEP, n = m / (unsigned)p.pixels;
+            const int      pixel = (int)(m - n * (unsigned)p.pixels), oy = pixel / p.out_w;
+            y[i] = m < p.m ? oy * p.stride_h - p.pad_top : -(1 << 28); // outside of every map
+            x[i] = (pixel - oy * p.out_w) * p.stride_w - p.pad_left;
+            first[i] =
+                m < p.m ? (int)(n * p.x_sample + (y[i] * (int64_t)p.in_w + x[i]) * p.x_pixel) : 0;
+        }
+    }
+    __device__ __forceinline__ void settle(const conv_tile_params &p)
+    {
+        while (c >= p.in_c && r < p.kernel_h) {
+            c -= p.in_c;
+            if (++s == p.kernel_w) {
+                s = 0;
+                r++;
+            }
+        }
+    }
+    __device__ __forceinline__ void fetch(const conv_bytes_params &b, uint8_t *to, int channel,
+                                          int turn) const
+    {
+        const conv_tile_params &p = b.at;
+        const uint8_t          *from = (const uint8_t *)p.x;
+        const int               dy = r * p.dilation_h, dx = s * p.dilation_w,
+                  step = (int)((dy * p.in_w + dx) * p.x_pixel) + c;
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const int  at_row = row + i * STEP;
+            const bool inside = r < p.kernel_h && (unsigned)(y[i] + dy) < (unsigned)p.in_h &&
+                                (unsigned)(x[i] + dx) < (unsigned)p.in_w;
+            if (S::MS % STEP == 0 || at_row < S::MS)
+                fetch_one(to + bytes_at(at_row, chunk), from + (inside ? first[i] + step : 0),
+                          inside, b.x_zero);
+        }
+        const int k = turn * BYTES_TAPS + chunk * 16;
+#pragma unroll
+        for (int i = 0; i < WROWS; i++) {
+            const int  at_row = row + i * STEP, n = channel + bytes_channel<S>(at_row);
+            const bool inside = k < p.taps && n < p.out_c;
+            if (S::NS % STEP == 0 || at_row < S::NS)
+                fetch_one(to + S::MS * BYTES_TAPS + bytes_at(at_row, chunk),
+                          (const uint8_t *)p.w + (inside ? n * p.taps + k : 0), inside, 0);
+        }
+    }
+    __device__ static __forceinline__ void fetch_one(uint8_t *to, const uint8_t *from, bool inside,
+                                                     int zero)
+    {
+        if (zero != 0 && !inside) {
+            const unsigned four = (zero & 255) * 0x01010101u;
+            *reinterpret_cast<uint4 *>(to) = make_uint4(four, four, four, four);
+            return;
+        }
+        fetch16(to, from, inside);
+    }
+    __device__ __forceinline__ void next(const conv_tile_params &p)
+    {
+        c += BYTES_TAPS;
+        settle(p);
+    }
+};
+
+/* ---- a turn ---- */
+
+// first: what the sums hold before does not count.
+template <class S>
+__device__ __forceinline__ void bytes_turn(const uint8_t *stage, bool first,
+                                           uint32_t (&sum)[S::MT][S::SUMS])
+{
+    const int      lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    const uint8_t *pixels = stage, *weights = stage + S::MS * BYTES_TAPS;
+    if constexpr (S::HOPPER) {
+#ifdef BYTES_HOPPER
+        const unsigned a = shared_address(pixels) + (warp >> 2) * S::MT * 64 * BYTES_TAPS,
+                       b = shared_address(weights);
+        unit_begin();
+#pragma unroll
+        for (int k = 0; k < BYTES_TAPS; k += 32)
+#pragma unroll
+            for (int i = 0; i < S::MT; i++)
+                bytes_wgmma(sum[i], matrix_at(a + i * 64 * BYTES_TAPS + k), matrix_at(b + k),
+                            !first || k > 0, bytes_kind<S::KIND>());
+        unit_commit();
+#endif
+    } else {
+        const int wm = warp % S::WM, wn = warp / S::WM;
+#pragma unroll
+        for (int chunk = 0; chunk < BYTES_CHUNKS; chunk += 2) {
+            uint32_t a[S::MT][4];
+#pragma unroll
+            for (int i = 0; i < S::MT; i++)
+                bytes_load(a[i], pixels + bytes_at((wm * S::MT + i) * 16 + (lane & 15),
+                                                   chunk + (lane >> 4)));
+#pragma unroll
+            for (int j = 0; j < S::SUMS / 4; j += 2) {
+                uint32_t b[4];
+                bytes_load(b, weights +
+                                  bytes_at(wn * S::SUMS * 2 + j * 8 + (lane & 7) + (lane >> 4) * 8,
+                                           chunk + (lane >> 3 & 1)));
+#pragma unroll
+                for (int i = 0; i < S::MT; i++) {
+                    bytes_multiply<S::KIND>(&sum[i][j * 4], a[i], b[0], b[1]);
+                    bytes_multiply<S::KIND>(&sum[i][j * 4 + 4], a[i], b[2], b[3]);
+                }
+            }
+        }
+    }
+}
+
+/* ---- behind the sums ---- */
+
+// Numbers side by side, as words of memory.
+template <int N> __device__ __forceinline__ void load_words(const void *p, uint32_t (&w)[N])
+{
+    if constexpr (N == 1)
+        w[0] = __ldg((const uint32_t *)p);
+    else if constexpr (N % 4 == 0)
+#pragma unroll
+        for (int i = 0; i < N; i += 4) {
+            const uint4 v = __ldg((const uint4 *)p + i / 4);
+            w[i] = v.x, w[i + 1] = v.y, w[i + 2] = v.z, w[i + 3] = v.w;
+        }
+    else
+#pragma unroll
+        for (int i = 0; i < N; i += 2) {
+            const uint2 v = __ldg((const uint2 *)p + i / 2);
+            w[i] = v.x, w[i + 1] = v.y;
+        }
+}
+
+template <int N> __device__ __forceinline__ void store_words(void *p, const uint32_t (&w)[N])
+{
+    if constexpr (N == 1)
+        *(uint32_t *)p = w[0];
+    else if constexpr (N % 4 == 0)
+#pragma unroll
+        for (int i = 0; i < N; i += 4)
+            ((uint4 *)p)[i / 4] = make_uint4(w[i], w[i + 1], w[i + 2], w[i + 3]);
+    else
+#pragma unroll
+        for (int i = 0; i < N; i += 2)
+            ((uint2 *)p)[i / 2] = make_uint2(w[i], w[i + 1]);
+}
+
+__device__ __forceinline__ int number_bytes(int kind)
+{
+    return kind == CONV_F32 ? 4 : kind == CONV_F16 ? 2 : 1;
+}
+
+__device__ __forceinline__ float number_at(const void *p, int kind, int64_t at)
+{
+    switch (kind) {
+    case CONV_F32: return __ldg((const float *)p + at);
+    case CONV_F16: return __half2float(__ldg((const __half *)p + at));
+    case CONV_S8: return (float)__ldg((const int8_t *)p + at);
+    case CONV_U8: return (float)__ldg((const uint8_t *)p + at);
+    default: return float_of_f8(__ldg((const uint8_t *)p + at));
+    }
+}
+
+// N numbers as they lie in memory, so that several loads are under way at once.
+template <int N> struct raw_numbers {
+    uint32_t                        w[N];
+    __device__ __forceinline__ void load(const void *p, int kind)
+    {
+        if (kind == CONV_F32)
+            load_words(p, w);
+        else if (kind == CONV_F16)
+            load_words(p, *reinterpret_cast<uint32_t(*)[N / 2]>(&w));
+        else
+            load_words(p, *reinterpret_cast<uint32_t(*)[N / 4]>(&w));
+    }
+    __device__ __forceinline__ void get(int kind, float (&v)[N]) const
+    {
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const uint32_t byte = w[i / 4] >> i % 4 * 8 & 255;
+            if (kind == CONV_F32)
+                v[i] = __uint_as_float(w[i]);
+            else if (kind == CONV_F16)
+                v[i] = __half2float(__ushort_as_half((unsigned short)(w[i / 2] >> i % 2 * 16)));
+            else
+                v[i] = kind == CONV_S8   ? (float)(int8_t)byte
+                       : kind == CONV_U8 ? (float)byte
+                                         : float_of_f8(byte);
+        }
+    }
+};
+
+// Adding 1.5 * 2^23 rounds to the nearest even integer, which is then in the low bits.
+__device__ __forceinline__ uint32_t byte_of(float v, float zero, float low, float high)
+{
+    const float rounded = __fadd_rn(fminf(fmaxf(v, low - zero), high - zero), 12582912.0f);
+    return __float_as_uint(__fadd_rn(rounded, zero));
+}
+
+template <int N>
+__device__ __forceinline__ void bytes_of(const conv_bytes_params &b, const float (&v)[N],
+                                         uint32_t (&w)[N / 4])
+{
+    if (b.y_kind == CONV_F8) {
+#pragma unroll
+        for (int i = 0; i < N / 4; i++) {
+            w[i] = f8_of(v[4 * i], v[4 * i + 1]) | f8_of(v[4 * i + 2], v[4 * i + 3]) << 16;
+        }
+        return;
+    }
+    const float low = b.y_kind == CONV_S8 ? -128.0f : 0.0f, high = low + 255.0f;
+#pragma unroll
+    for (int i = 0; i < N / 4; i++) {
+        uint32_t q[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            q[j] = byte_of(v[4 * i + j], b.y_zero, low, high);
+        w[i] = __byte_perm(__byte_perm(q[0], q[1], 0x40), __byte_perm(q[2], q[3], 0x40), 0x5410);
+    }
+}
+
+template <int N>
+__device__ __forceinline__ void store_numbers(const conv_bytes_params &b, void *to,
+                                              const float (&v)[N])
+{
+    if (b.y_kind == CONV_F32) {
+        uint32_t w[N];
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            w[i] = __float_as_uint(v[i]);
+        store_words(to, w);
+    } else if (b.y_kind == CONV_F16) {
+        uint32_t w[N / 2];
+#pragma unroll
+        for (int i = 0; i < N / 2; i++)
+            w[i] = word_of(v[2 * i], v[2 * i + 1]);
+        store_words(to, w);
+    } else {
+        uint32_t w[N / 4];
+        bytes_of(b, v, w);
+        store_words(to, w);
+    }
+}
+
+// What the sums of N channels are multiplied with, and what is added.
+template <int N> struct bytes_channels {
+    float scale[N], bias[N];
+};
+
+__device__ __forceinline__ float scale_at(const conv_bytes_params &b, int k)
+{
+    return k < b.at.out_c ? __ldg(b.scale + k) * b.fold : 0;
+}
+__device__ __forceinline__ float bias_at(const conv_bytes_params &b, int k)
+{
+    const float *bias = (const float *)b.at.finish.bias;
+    return bias && k < b.at.out_c ? __ldg(bias + k) * b.fold : 0;
+}
+
+// N channels of a pixel from k on, of which all are stored at once where `wide`; other: the
+// residual.
+template <int N>
+__device__ __forceinline__ void bytes_finish(const conv_bytes_params &b, bool wide,
+                                             const bytes_channels<N> &channels, int64_t y_at, int k,
+                                             const float (&other)[N], float (&v)[N])
+{
+    const conv_finish &f = b.at.finish;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        v[i] = fmaf(v[i], channels.scale[i], channels.bias[i]);
+    if (f.residual_kind == SAC_RESIDUAL_BEFORE)
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] += b.residual_scale * (other[i] - b.residual_zero);
+    activate_all(f.act, f.alpha, f.beta, v);
+    if (f.residual_kind == SAC_RESIDUAL_AFTER)
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] += b.residual_scale * (other[i] - b.residual_zero);
+    if (b.y_inverse != 1)
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] *= b.y_inverse;
+    if (wide) {
+        store_numbers(b, (char *)b.at.y + (y_at + k) * number_bytes(b.y_kind), v);
+        return;
+    }
+    uint32_t bytes[N / 4];
+    if (b.y_kind >= CONV_S8)
+        bytes_of(b, v, bytes);
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        if (k + i >= b.at.out_c)
+            continue;
+        if (b.y_kind == CONV_F32)
+            ((float *)b.at.y)[y_at + k + i] = v[i];
+        else if (b.y_kind == CONV_F16)
+            ((__half *)b.at.y)[y_at + k + i] = __float2half_rn(v[i]);
+        else
+            ((uint8_t *)b.at.y)[y_at + k + i] = (uint8_t)(bytes[i / 4] >> i % 4 * 8);
+    }
+}
+
+// One by one, where they cannot be loaded at once.
+template <int N>
+__device__ __forceinline__ void residual_at(const conv_bytes_params &b, int64_t at, int k,
+                                            float (&other)[N])
+{
+    const void *from = b.at.finish.residual;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        other[i] = from && k + i < b.at.out_c ? number_at(from, b.residual_kind, at + k + i) : 0;
+}
+
+template <int KIND> __device__ __forceinline__ float sum_of(uint32_t bits)
+{
+    return KIND == CONV_BYTES_F8 ? __uint_as_float(bits) : (float)(int)bits;
+}
+
+// Scales and biases of the block's channels, which its threads read when its sums are there.
+template <class S>
+__device__ __forceinline__ void bytes_prepare(const conv_bytes_params &b, float *channels, int k)
+{
+    for (int i = threadIdx.x; i < S::NS; i += S::THREADS) {
+        channels[i] = scale_at(b, k + i);
+        channels[S::NS + i] = bias_at(b, k + i);
+    }
+}
+
+template <int N> __device__ __forceinline__ void floats_at(const float *from, float (&v)[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+        const uint4 w = *reinterpret_cast<const uint4 *>(from + i);
+        v[i] = __uint_as_float(w.x), v[i + 1] = __uint_as_float(w.y);
+        v[i + 2] = __uint_as_float(w.z), v[i + 3] = __uint_as_float(w.w);
+    }
+}
+
+// Where the two rows of a thread in each 16 (of a warp) lie; y below 0: beyond the last pixel.
+struct bytes_rows {
+    int                             y[2], residual[2];
+    __device__ __forceinline__ void find(const conv_tile_params &p, unsigned m0)
+    {
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const unsigned m = m0 + i * 8, n = m / (unsigned)p.pixels,
+                           pixel = m - n * (unsigned)p.pixels;
+            y[i] = m < p.m ? (int)(n * p.y_sample + pixel * p.y_pixel) : -1;
+            residual[i] = (int)(n * p.finish.residual_sample + pixel * p.finish.residual_pixel);
+        }
+    }
+};
+
+template <class S>
+__device__ __forceinline__ void put_aside(uint4 *shared, const uint32_t (&sum)[S::MT][S::SUMS])
+{
+    constexpr int GROUPS = S::SUMS * 2 / S::GROUP, QUADS = S::RUN / 4, ROWS = 2 * S::MT;
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++)
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+#pragma unroll
+            for (int q = 0; q < QUADS; q++) {
+                const uint32_t *from = &sum[i / 2][(g * S::GROUP / 8 + q * 2) * 4 + i % 2 * 2];
+                shared[((g * ROWS + i) * QUADS + q) * S::THREADS] =
+                    make_uint4(from[0], from[1], from[4], from[5]);
+            }
+}
+
+// RUN channels from k on of two rows, the sums of which begin at `sums`.
+template <class S>
+__device__ __forceinline__ void bytes_store_run(const conv_bytes_params &b, const bytes_rows &rows,
+                                                const uint4 *sums, const float *factors, int k)
+{
+    constexpr int          QUADS = S::RUN / 4;
+    const void            *residual = b.at.finish.residual;
+    const bool             wide = b.at.wide && k + S::RUN <= b.at.out_c;
+    bytes_channels<S::RUN> channels;
+    raw_numbers<S::RUN>    raw[2];
+    if (residual && wide)
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            if (rows.y[i] >= 0)
+                raw[i].load((const char *)residual +
+                                (int64_t)(rows.residual[i] + k) * number_bytes(b.residual_kind),
+                            b.residual_kind);
+    floats_at(factors, channels.scale);
+    floats_at(factors + S::NS, channels.bias);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        float v[S::RUN], other[S::RUN];
+        if (rows.y[i] < 0)
+            continue;
+#pragma unroll
+        for (int q = 0; q < QUADS; q++) {
+            const uint4 four = sums[(i * QUADS + q) * S::THREADS];
+            v[4 * q] = sum_of<S::KIND>(four.x);
+            v[4 * q + 1] = sum_of<S::KIND>(four.y);
+            v[4 * q + 2] = sum_of<S::KIND>(four.z);
+            v[4 * q + 3] = sum_of<S::KIND>(four.w);
+        }
+        if (residual && wide)
+            raw[i].get(b.residual_kind, other);
+        else
+            residual_at(b, rows.residual[i], k, other);
+        bytes_finish(b, wide, channels, rows.y[i], k, other, v);
+    }
+}
+
+// The sums go through shared memory, each thread's to itself: what is behind them is then a loop,
+// where in registers it would be written out for each of them.
+template <class S>
+__device__ __forceinline__ void bytes_store(const conv_bytes_params &b, uint4 *shared,
+                                            const float *factors, int64_t m0, int channel,
+                                            const uint32_t (&sum)[S::MT][S::SUMS])
+{
+    constexpr int GROUPS = S::SUMS * 2 / S::GROUP, QUADS = S::RUN / 4;
+    const int     lane = threadIdx.x & 31, warp = threadIdx.x >> 5,
+              row = (S::HOPPER ? (warp >> 2) * S::MT * 64 + (warp & 3) * 16
+                               : warp % (S::MS / 16 / S::MT) * S::MT * 16) +
+                    (lane >> 2),
+              first =
+                  (S::HOPPER ? 0 : warp / (S::MS / 16 / S::MT) * S::SUMS * 2) + (lane & 3) * S::RUN;
+    shared += threadIdx.x;
+    put_aside<S>(shared, sum);
+#pragma unroll 1
+    for (int t = 0; t < S::MT; t++) {
+        bytes_rows rows;
+        rows.find(b.at, (unsigned)m0 + row + t * (S::HOPPER ? 64 : 16));
+#pragma unroll 1
+        for (int g = 0; g < GROUPS; g++) {
+            const int at = first + g * S::GROUP;
+            if (channel + at >= b.at.out_c)
+                break;
+            bytes_store_run<S>(b, rows, shared + (g * S::MT + t) * 2 * QUADS * S::THREADS,
+                               factors + at, channel + at);
+        }
+    }
+}
+
+/* ---- the kernel ---- */
+
+// A turn, and what is fetched ahead meanwhile.
+template <class S>
+__device__ __forceinline__ void bytes_step(const conv_bytes_params &b, uint8_t *stages, int channel,
+                                           int turn, int turns, bytes_source<S> &source,
+                                           uint32_t (&sum)[S::MT][S::SUMS])
+{
+    fetch_wait<S::AHEAD - 1>();
+#ifdef BYTES_HOPPER
+    if constexpr (S::HOPPER) {
+        unit_sees();
+        if (S::LAG == 0 && turn > 0)
+            unit_wait<0>();
+    }
+#endif
+    __syncthreads();
+#ifdef BYTES_HOPPER
+    if constexpr (S::HOPPER) {
+        bytes_turn<S>(stages + turn % S::STAGES * S::STAGE, turn == 0, sum);
+        if (S::LAG == 1 && turn > 0)
+            unit_wait<1>();
+    }
+#endif
+    const int ahead = turn + S::AHEAD;
+    if (ahead < turns) {
+        source.fetch(b, stages + ahead % S::STAGES * S::STAGE, channel, ahead);
+        source.next(b.at);
+    }
+    fetch_commit();
+    if constexpr (!S::HOPPER)
+        bytes_turn<S>(stages + turn % S::STAGES * S::STAGE, turn == 0, sum);
+}
+
+template <class S>
+__global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
+    bytes_kernel(const __grid_constant__ conv_bytes_params b)
+{
+#ifndef BYTES_HOPPER
+    if constexpr (S::HOPPER)
+        return; // its launcher asks the GPU before
+    else
+#endif
+    {
+        const conv_tile_params &p = b.at;
+        uint8_t                *stages = block_memory();
+        const int n_tiles = (p.out_c + S::NS - 1) / S::NS, first_k = blockIdx.x % n_tiles * S::NS;
+        const int64_t   first_m = (int64_t)(blockIdx.x / n_tiles) * S::MS;
+        const int       turns = (p.taps + BYTES_TAPS - 1) / BYTES_TAPS;
+        uint32_t        sum[S::MT][S::SUMS];
+        float          *factors = (float *)(stages + S::STAGES * S::STAGE);
+        bytes_source<S> source;
+        bytes_prepare<S>(b, factors, first_k);
+        source.begin(p, first_m);
+#pragma unroll
+        for (int i = 0; i < S::AHEAD; i++) {
+            if (i < turns) {
+                source.fetch(b, stages + i * S::STAGE, first_k, i);
+                source.next(p);
+            }
+            fetch_commit();
+        }
+        // The first turn is by itself: what begins the sums would else be inside the pipeline of
+        // Hopper's unit, which the compiler then empties after every instruction.
+        if constexpr (!S::HOPPER)
+#pragma unroll
+            for (int i = 0; i < S::MT * S::SUMS; i++)
+                sum[i / S::SUMS][i % S::SUMS] = 0;
+        bytes_step<S>(b, stages, first_k, 0, turns, source, sum);
+        for (int turn = 1; turn < turns; turn++)
+            bytes_step<S>(b, stages, first_k, turn, turns, source, sum);
+        fetch_wait<0>();
+#ifdef BYTES_HOPPER
+        if constexpr (S::HOPPER)
+            unit_wait<0>();
+#endif
+        __syncthreads();
+        bytes_store<S>(b, (uint4 *)stages, factors, first_m, first_k, sum);
+    }
+}
+
+/* ---- the plain kernel ---- */
+
+enum { PLAIN_THREADS = 256, PLAIN_RUN = 4 };
+
+template <int KIND>
+__device__ __forceinline__ void bytes_add(const uint8_t *x, uint8_t w, int zero, uint32_t &sum)
+{
+    if constexpr (KIND == CONV_BYTES_F8)
+        sum = __float_as_uint(__uint_as_float(sum) + (x ? float_of_f8(*x) * float_of_f8(w) : 0));
+    else {
+        const int v = !x ? zero : KIND == CONV_BYTES_S8 ? (int)(int8_t)*x : (int)*x;
+        sum += (uint32_t)(v * (int8_t)w);
+    }
+}
+
+// A channel's sum at a pixel whose window begins at (y, x).
+template <int KIND>
+__device__ __forceinline__ uint32_t plain_sum(const conv_bytes_params &b, int64_t n, int y, int x,
+                                              int k)
+{
+    const conv_tile_params &p = b.at;
+    const int               depth = p.in_c / b.groups, group = k / (p.out_c / b.groups);
+    const uint8_t          *sample = (const uint8_t *)p.x + n * p.x_sample + group * depth,
+                  *w = (const uint8_t *)p.w + (int64_t)k * p.kernel_h * p.kernel_w * depth;
+    uint32_t sum = 0;
+    for (int r = 0; r < p.kernel_h; r++)
+        for (int s = 0; s < p.kernel_w; s++, w += depth) {
+            const int  at_y = y + r * p.dilation_h, at_x = x + s * p.dilation_w;
+            const bool inside =
+                (unsigned)at_y < (unsigned)p.in_h && (unsigned)at_x < (unsigned)p.in_w;
+            const uint8_t *from = sample + ((int64_t)at_y * p.in_w + at_x) * p.x_pixel;
+            for (int c = 0; c < depth; c++)
+                bytes_add<KIND>(inside ? from + c : nullptr, w[c], b.x_zero, sum);
+        }
+    return sum;
+}
+
+template <int KIND>
+__global__ void __launch_bounds__(PLAIN_THREADS)
+    bytes_plain_kernel(const __grid_constant__ conv_bytes_params b)
+{
+    const conv_tile_params &p = b.at;
+    const int64_t           i = (int64_t)blockIdx.x * PLAIN_THREADS + threadIdx.x;
+    const int     runs = (p.out_c + PLAIN_RUN - 1) / PLAIN_RUN, k = (int)(i % runs) * PLAIN_RUN;
+    const int64_t m = i / runs;
+    if (m >= p.m)
+        return;
+    const int64_t             n = m / p.pixels, pixel = m - n * p.pixels;
+    const int                 oy = (int)pixel / p.out_w, ox = (int)pixel - oy * p.out_w;
+    bytes_channels<PLAIN_RUN> channels;
+    float                     v[PLAIN_RUN], other[PLAIN_RUN];
+    for (int j = 0; j < PLAIN_RUN; j++) {
+        channels.scale[j] = scale_at(b, k + j);
+        channels.bias[j] = bias_at(b, k + j);
+        v[j] = k + j < p.out_c ? sum_of<KIND>(plain_sum<KIND>(b, n, oy * p.stride_h - p.pad_top,
+                                                              ox * p.stride_w - p.pad_left, k + j))
+                               : 0;
+    }
+    residual_at(b, n * p.finish.residual_sample + pixel * p.finish.residual_pixel, k, other);
+    bytes_finish(b, false, channels, n * p.y_sample + pixel * p.y_pixel, k, other, v);
+}
+
+__global__ void __launch_bounds__(PLAIN_THREADS)
+    bytes_fill_kernel(uint8_t *p, int kind, int64_t count)
+{
+    const int64_t step = (int64_t)gridDim.x * PLAIN_THREADS;
+    for (int64_t i = (int64_t)blockIdx.x * PLAIN_THREADS + threadIdx.x; i < count; i += step) {
+        uint32_t h = (uint32_t)i * 2654435761u;
+        h ^= h >> 15;
+        h *= 2246822519u;
+        h ^= h >> 13;
+        p[i] = (uint8_t)(kind == CONV_BYTES_F8 ? h >> 8 & 0xbf : h >> 8);
+    }
+}
+
+/* ---- launching ---- */
+
+template <class S> static cudaError_t run_bytes(const conv_bytes_params &p, cudaStream_t stream)
+{
+    const int64_t blocks = (p.at.m + S::MS - 1) / S::MS * ((p.at.out_c + S::NS - 1) / S::NS);
+    if (blocks > 0x7fffffff)
+        return cudaErrorInvalidValue;
+    return bytes_launch(bytes_kernel<S>, (unsigned)blocks, S::THREADS, S::SHARED, stream, p);
+}
+
+template <int KIND>
+static cudaError_t run_variant(const conv_bytes_params &p, int variant, cudaStream_t stream)
+{
+    switch (variant) {
+    case 0: return run_bytes<warp_shape<KIND, 128, 128, 4, 2, 3, 2>>(p, stream);
+    case 1: return run_bytes<warp_shape<KIND, 128, 64, 4, 1, 3, 2>>(p, stream);
+    case 2: return run_bytes<warp_shape<KIND, 128, 32, 4, 1, 3, 3>>(p, stream);
+    case 3: return run_bytes<warp_shape<KIND, 64, 64, 4, 1, 4, 3>>(p, stream);
+    case 4: return run_bytes<warp_shape<KIND, 64, 32, 4, 1, 4, 4>>(p, stream);
+    case 5: return run_bytes<hopper_shape<KIND, 128, 256, 2, 4, 1>>(p, stream);
+    case 6: return run_bytes<hopper_shape<KIND, 256, 128, 2, 4, 1>>(p, stream);
+    case 7: return run_bytes<hopper_shape<KIND, 128, 128, 2, 3, 2>>(p, stream);
+    case 8: return run_bytes<hopper_shape<KIND, 128, 64, 2, 4, 2>>(p, stream);
+    case 9: return run_bytes<hopper_shape<KIND, 64, 128, 1, 4, 2>>(p, stream);
+    case 10: return run_bytes<hopper_shape<KIND, 64, 64, 1, 4, 3>>(p, stream);
+    case 11: return run_bytes<hopper_shape<KIND, 128, 32, 2, 4, 2>>(p, stream);
+    default: return cudaErrorNotSupported;
+    }
+}
+
+} // namespace conv
+
+// Sizes as conv_bytes_sizes has them.
+extern "C" cudaError_t conv_launch_bytes(const conv_bytes_params *p, enum conv_bytes_kind kind,
+                                         int variant, cudaStream_t stream)
+{
+    using namespace conv;
+    switch (kind) {
+    case CONV_BYTES_S8: return run_variant<CONV_BYTES_S8>(*p, variant, stream);
+    case CONV_BYTES_U8: return run_variant<CONV_BYTES_U8>(*p, variant, stream);
+    default: return run_variant<CONV_BYTES_F8>(*p, variant, stream);
+    }
+}
+
+template <int KIND>
+static cudaError_t run_bytes_plain(const conv_bytes_params &p, cudaStream_t stream)
+{
+    using namespace conv;
+    const int64_t count = p.at.m * ((p.at.out_c + PLAIN_RUN - 1) / PLAIN_RUN),
+                  blocks = (count + PLAIN_THREADS - 1) / PLAIN_THREADS;
+    if (blocks > 0x7fffffff)
+        return cudaErrorInvalidValue;
+    return bytes_launch(bytes_plain_kernel<KIND>, (unsigned)blocks, PLAIN_THREADS, 0, stream, p);
+}
+
+extern "C" cudaError_t conv_launch_bytes_plain(const conv_bytes_params *p,
+                                               enum conv_bytes_kind kind, cudaStream_t stream)
+{
+    switch (kind) {
+    case CONV_BYTES_S8: return run_bytes_plain<CONV_BYTES_S8>(*p, stream);
+    case CONV_BYTES_U8: return run_bytes_plain<CONV_BYTES_U8>(*p, stream);
+    default: return run_bytes_plain<CONV_BYTES_F8>(*p, stream);
+    }
+}
+
+extern "C" cudaError_t conv_launch_bytes_fill(void *p, enum conv_bytes_kind kind, int64_t count,
+                                              cudaStream_t stream)
+{
+    CUDA_LAUNCH(conv::bytes_fill_kernel, 1024, conv::PLAIN_THREADS, stream, (uint8_t *)p, (int)kind,
+                count);
+    return cudaGetLastError();
+}
+
+extern "C" bool conv_bytes_has_hopper(void)
+{
+#ifdef SAC_HOPPER_CODE
+    return true;
+#else
+    return false;
+#endif
+}

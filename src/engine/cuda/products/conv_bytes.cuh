@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What conv_bytes.cu asks of the hardware: copies that are fetched ahead, and what the tensor cores
+// of each generation do with 8-bit numbers in shared memory. Tests without a GPU have their own.
+#pragma once
+
+#include <cuda_fp8.h>
+#include <stdint.h>
+
+#include "engine/cuda/products/conv_bytes.h"
+
+namespace conv
+{
+
+__device__ __forceinline__ unsigned shared_address(const void *p)
+{
+    return (unsigned)__cvta_generic_to_shared(p);
+}
+
+// What a launch asked for: a multiple of 1024 bytes from the start.
+__device__ __forceinline__ uint8_t *block_memory()
+{
+    extern __shared__ uint4 shared[];
+    return (uint8_t *)shared + (-shared_address(shared) & 1023);
+}
+
+/* ---- fetching ahead ---- */
+
+__device__ __forceinline__ void fetch16(uint8_t *to, const uint8_t *from, bool inside)
+{
+    const int bytes = inside ? 16 : 0; // of which none are read: zeros
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes));
+}
+__device__ __forceinline__ void fetch_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// All but the last N groups are there.
+template <int N> __device__ __forceinline__ void fetch_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+/* ---- E4M3 ---- */
+
+__device__ __forceinline__ float float_of_f8(unsigned byte)
+{
+    return __half2float(__half(__nv_cvt_fp8_to_halfraw((__nv_fp8_storage_t)byte, __NV_E4M3)));
+}
+// Two of them side by side, saturated.
+__device__ __forceinline__ uint32_t f8_of(float a, float b)
+{
+    return __nv_cvt_float2_to_fp8x2(make_float2(a, b), __NV_SATFINITE, __NV_E4M3);
+}
+
+/* ---- warps of any generation ---- */
+
+__device__ __forceinline__ void bytes_load(uint32_t (&v)[4], const uint8_t *from)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+                 : "r"(shared_address(from)));
+}
+
+#define BYTES_MMA(kinds)                                                                      \
+    asm volatile("mma.sync.aligned.m16n8k32.row.col." kinds " {%0,%1,%2,%3}, {%4,%5,%6,%7}, " \
+                 "{%8,%9}, {%0,%1,%2,%3};"                                                    \
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])                             \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+
+template <int KIND>
+__device__ __forceinline__ void bytes_multiply(uint32_t *d, const uint32_t (&a)[4], uint32_t b0,
+                                               uint32_t b1)
+{
+    if constexpr (KIND == CONV_BYTES_S8)
+        BYTES_MMA("s32.s8.s8.s32");
+    else if constexpr (KIND == CONV_BYTES_U8)
+        BYTES_MMA("s32.u8.s8.s32");
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890
+    else
+        BYTES_MMA("f32.e4m3.e4m3.f32");
+#endif
+}
+#undef BYTES_MMA
+
+/* ---- a group of four warps of Hopper ---- */
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define BYTES_HOPPER 1
+
+// The unit reads what ordinary writes have written.
+__device__ __forceinline__ void unit_sees()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+__device__ __forceinline__ void unit_begin()
+{
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void unit_commit()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int N> __device__ __forceinline__ void unit_wait()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
+
+#define OUT16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
+#define OUT32 OUT16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define OUT64                                                                \
+    OUT32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47" \
+          ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define OUT128                                                                          \
+    OUT64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"            \
+          ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"            \
+          ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110"     \
+          ",%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125" \
+          ",%126,%127"
+#define SUMS4(i)   "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3])
+#define SUMS16(i)  SUMS4(i), SUMS4(i + 4), SUMS4(i + 8), SUMS4(i + 12)
+#define SUMS32(i)  SUMS16(i), SUMS16(i + 16)
+#define SUMS64(i)  SUMS32(i), SUMS32(i + 32)
+#define SUMS128(i) SUMS64(i), SUMS64(i + 64)
+
+#define BYTES_WGMMA(n, count, kinds, a_at, b_at, add_at, signs)                      \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %" #add_at ", 0; "                   \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k32." kinds " {" OUT##count \
+                 "}, %" #a_at ", %" #b_at ", p" signs ";}"                           \
+                 : SUMS##count(0)                                                    \
+                 : "l"(a), "l"(b), "r"((int)add))
+
+#define BYTES_WGMMA_OF(n, count, a_at, b_at, add_at)                                         \
+    __device__ __forceinline__ void bytes_wgmma(uint32_t(&d)[count], uint64_t a, uint64_t b, \
+                                                bool add, bytes_kind<CONV_BYTES_S8>)         \
+    {                                                                                        \
+        BYTES_WGMMA(n, count, "s32.s8.s8", a_at, b_at, add_at, "");                          \
+    }                                                                                        \
+    __device__ __forceinline__ void bytes_wgmma(uint32_t(&d)[count], uint64_t a, uint64_t b, \
+                                                bool add, bytes_kind<CONV_BYTES_U8>)         \
+    {                                                                                        \
+        BYTES_WGMMA(n, count, "s32.u8.s8", a_at, b_at, add_at, "");                          \
+    }                                                                                        \
+    __device__ __forceinline__ void bytes_wgmma(uint32_t(&d)[count], uint64_t a, uint64_t b, \
+                                                bool add, bytes_kind<CONV_BYTES_F8>)         \
+    {                                                                                        \
+        BYTES_WGMMA(n, count, "f32.e4m3.e4m3", a_at, b_at, add_at, ", 1, 1");                \
+    }
+template <int KIND> struct bytes_kind {
+};
+BYTES_WGMMA_OF(32, 16, 16, 17, 18)
+BYTES_WGMMA_OF(64, 32, 32, 33, 34)
+BYTES_WGMMA_OF(128, 64, 64, 65, 66)
+BYTES_WGMMA_OF(256, 128, 128, 129, 130)
+#endif
+
+/* ---- launching ---- */
+
+template <class P>
+static cudaError_t bytes_launch(void (*kernel)(P), unsigned blocks, unsigned threads, int shared,
+                                cudaStream_t stream, const P &params)
+{
+    const cudaError_t res =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (res != cudaSuccess)
+        return res;
+    kernel<<<blocks, threads, shared, stream>>>(params);
+    return cudaGetLastError();
+}
+
+} // namespace conv

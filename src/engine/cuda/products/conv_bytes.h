@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernels of 8-bit numbers compute, and their variants. */
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_CONV_BYTES_H
+#define SAC_ENGINE_CUDA_PRODUCTS_CONV_BYTES_H
+
+enum conv_bytes_kind {
+    CONV_BYTES_S8 = 0, /* int8 by int8 */
+    CONV_BYTES_U8,     /* uint8 by int8 */
+    CONV_BYTES_F8      /* E4M3 by E4M3, sums in float32 */
+};
+/* What the output and the residual hold. */
+enum conv_number { CONV_F32 = 0, CONV_F16, CONV_S8, CONV_U8, CONV_F8 };
+
+/* The first variants are for any GPU since sm_80, with E4M3 since sm_89; those from
+ * CONV_BYTES_HOPPER on are for sm_90 alone. */
+enum { CONV_BYTES_HOPPER = 5, CONV_BYTES_VARIANTS = 12 };
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/cuda/products/quant_params.h"
+
+static struct conv_finish finish_of(const struct conv_spec *v, const struct quant_operands *o)
+{
+    return (struct conv_finish){
+        .act = (int)v->act.kind,
+        .alpha = v->act.alpha,
+        .beta = v->act.beta,
+        .residual_kind = (int)v->residual_kind,
+        .bias = o->bias,
+        .residual = v->residual_kind == SAC_RESIDUAL_NONE ? NULL : o->residual,
+        .residual_pixel = v->residual.pixel,
+        .residual_sample = v->residual.sample,
+    };
+}
+
+static struct conv_tile_params places_of(const struct quant_spec *s, const struct quant_operands *o)
+{
+    const struct conv_spec *v = &s->conv;
+    const int64_t           pixels = v->out.size[1] * v->out.size[2];
+    return (struct conv_tile_params){
+        .finish = finish_of(v, o),
+        .x = o->x,
+        .w = o->weights,
+        .y = o->y,
+        .wide = quant_is_wide(s),
+        .m = v->n * pixels,
+        .pixels = (int)pixels,
+        .in_c = (int)v->in.c,
+        .in_h = (int)v->in.size[1],
+        .in_w = (int)v->in.size[2],
+        .out_c = (int)v->out.c,
+        .out_w = (int)v->out.size[2],
+        .kernel_h = (int)v->kernel[1],
+        .kernel_w = (int)v->kernel[2],
+        .taps = (int)(v->kernel[1] * v->kernel[2] * v->in.c),
+        .stride_h = (int)v->stride[1],
+        .stride_w = (int)v->stride[2],
+        .dilation_h = (int)v->dilation[1],
+        .dilation_w = (int)v->dilation[2],
+        .pad_top = (int)v->pad_begin[1],
+        .pad_left = (int)v->pad_begin[2],
+        .x_pixel = v->in.pixel,
+        .x_sample = v->in.sample,
+        .y_pixel = v->out.pixel,
+        .y_sample = v->out.sample,
+    };
+}
+
+static bool is_float(enum conv_number n)
+{
+    return n == CONV_F32 || n == CONV_F16;
+}
+
+/* Does act(a v) equal a act(v) for a > 0? Then the output's scale is part of what comes before. */
+static bool is_linear(enum sac_activation_kind kind)
+{
+    return kind == SAC_ACT_NONE || kind == SAC_ACT_RELU || kind == SAC_ACT_LEAKY_RELU;
+}
+
+struct conv_bytes_params quant_params(const struct quant_spec *s, const struct quant_operands *o)
+{
+    const bool  scaled = !is_float(s->y), steps = !is_float(s->residual);
+    const float inverse = scaled ? s->q.y_inverse : 1;
+    const float fold = is_linear(s->conv.act.kind) ? inverse : 1;
+    return (struct conv_bytes_params){
+        .at = places_of(s, o),
+        .scale = o->scale,
+        .y_kind = (int)s->y,
+        .residual_kind = (int)s->residual,
+        .y_inverse = inverse / fold,
+        .y_zero = scaled ? (float)s->q.y_zero : 0,
+        .residual_scale = (steps ? s->q.r_scale : 1) * fold,
+        .residual_zero = steps ? (float)s->q.r_zero : 0,
+        .x_zero = quant_moves_bias(s) ? s->q.x_zero : 0,
+        .fold = fold,
+        .groups = (int)s->conv.groups,
+    };
+}

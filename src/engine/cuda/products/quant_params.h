@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What conv_bytes.cu gets for a convolution or product of 8-bit numbers. */
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_QUANT_PARAMS_H
+#define SAC_ENGINE_CUDA_PRODUCTS_QUANT_PARAMS_H
+
+#include "engine/cuda/products/conv_launch.h"
+#include "engine/cuda/products/quant_spec.h"
+
+/* On the device; bias NULL: none, residual: where the node has one. */
+struct quant_operands {
+    const void *x, *weights, *scale, *bias, *residual;
+    void       *y;
+};
+struct conv_bytes_params quant_params(const struct quant_spec *s, const struct quant_operands *o);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What conv_bytes.cu asks of the hardware, on the host: copies are there at once, and the tensor
+ * cores compute what PTX's documents say that each lane holds. */
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include "engine/cuda/products/conv_bytes.h"
+
+extern "C" float   sac_f8_to_float(uint8_t v);
+extern "C" uint8_t sac_float_to_f8(float f);
+
+#define BYTES_HOPPER 1
+
+static inline unsigned __float_as_uint(float f)
+{
+    unsigned u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+static inline float __uint_as_float(unsigned u)
+{
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+static inline float __fadd_rn(float a, float b)
+{
+    return a + b;
+}
+static inline float __fmul_rn(float a, float b)
+{
+    return a * b;
+}
+static inline __half __ushort_as_half(unsigned short bits)
+{
+    __half h;
+    h.bits = bits;
+    return h;
+}
+static inline float __half2float(__half h)
+{
+    return (float)h;
+}
+static inline __half __float2half_rn(float f)
+{
+    return __half(f);
+}
+
+namespace conv
+{
+
+enum { SHARED_BYTES = 256 << 10, TAPS_OF_ONE = 32 };
+alignas(1024) static uint8_t shared_memory[SHARED_BYTES];
+
+static inline unsigned shared_address(const void *p)
+{
+    return (unsigned)((const uint8_t *)p - shared_memory);
+}
+static inline uint8_t *block_memory()
+{
+    return shared_memory;
+}
+
+static inline void fetch16(uint8_t *to, const uint8_t *from, bool inside)
+{
+    if ((uintptr_t)to % 16 || (inside && (uintptr_t)from % 16))
+        abort(); /* a GPU stops there */
+    if (inside)
+        memcpy(to, from, 16);
+    else
+        memset(to, 0, 16);
+}
+static inline void fetch_commit()
+{
+}
+template <int N> void fetch_wait()
+{
+}
+
+static inline float float_of_f8(unsigned byte)
+{
+    return sac_f8_to_float((uint8_t)byte);
+}
+static inline uint32_t f8_of(float a, float b)
+{
+    return (uint32_t)sac_float_to_f8(a) | (uint32_t)sac_float_to_f8(b) << 8;
+}
+
+/* The sum of a row's bytes by a column's, added to what is there. */
+template <int KIND>
+void add_products(uint32_t &sum, const uint8_t *row, const uint8_t *column, int count)
+{
+    for (int k = 0; k < count; k++)
+        if (KIND == CONV_BYTES_F8)
+            sum = __float_as_uint(__uint_as_float(sum) +
+                                  sac_f8_to_float(row[k]) * sac_f8_to_float(column[k]));
+        else
+            sum += (uint32_t)((KIND == CONV_BYTES_S8 ? (int)(int8_t)row[k] : (int)row[k]) *
+                              (int8_t)column[k]);
+}
+
+/* Lane 8 j + r names row r of matrix j; lane i gets bytes 4 (i % 4) on of row i / 4 of each. */
+static inline void bytes_load(uint32_t (&v)[4], const uint8_t *from)
+{
+    const int lane = emulated::lane();
+    for (int j = 0; j < 4; j++) {
+        const uint8_t *row = emulated::exchange(~0u, from, 8 * j + lane / 4);
+        memcpy(&v[j], row + lane % 4 * 4, 4);
+    }
+}
+
+/* Words of a row (of A, from lanes 4 row on) or a column of B, 16 bytes each half. */
+template <int KIND>
+void bytes_multiply(uint32_t *d, const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+{
+    const int lane = emulated::lane(), g = lane / 4, t = lane % 4;
+    uint8_t   row[2][32], column[2][32];
+    for (int i = 0; i < 4; i++) {
+        const uint32_t own[4] = {a[0], a[2], a[1], a[3]}; /* low and high half of row g, g + 8 */
+        for (int w = 0; w < 4; w++) {
+            const uint32_t word = emulated::exchange(~0u, own[w], g * 4 + i);
+            memcpy(row[w / 2] + w % 2 * 16 + 4 * i, &word, 4);
+        }
+        for (int c = 0; c < 2; c++) {
+            const uint32_t low = emulated::exchange(~0u, b0, (2 * t + c) * 4 + i),
+                           high = emulated::exchange(~0u, b1, (2 * t + c) * 4 + i);
+            memcpy(column[c] + 4 * i, &low, 4);
+            memcpy(column[c] + 16 + 4 * i, &high, 4);
+        }
+    }
+    for (int i = 0; i < 4; i++)
+        add_products<KIND>(d[i], row[i / 2], column[i % 2], TAPS_OF_ONE);
+}
+
+/* ---- Hopper's unit ---- */
+
+static inline void unit_sees()
+{
+}
+static inline void unit_begin()
+{
+}
+static inline void unit_commit()
+{
+}
+template <int N> void unit_wait()
+{
+}
+
+/* Bytes of a row of a matrix that is swizzled by 128: address bits 4 to 6 by bits 7 to 9. */
+static inline void matrix_row(uint64_t matrix, int row, uint8_t (&out)[TAPS_OF_ONE])
+{
+    const unsigned base = (unsigned)(matrix & 0x3fff) << 4, step = (unsigned)(matrix >> 32 & 0x3fff)
+                                                                   << 4;
+    if (matrix >> 62 != 1 || base % 1024 / 128 != 0)
+        abort(); /* eight rows begin at a multiple of 1024 */
+    for (int k = 0; k < TAPS_OF_ONE; k++) {
+        const unsigned at =
+            base + (unsigned)(row / 8) * step + (unsigned)(row % 8) * 128 + (unsigned)k;
+        out[k] = shared_memory[at ^ (at >> 3 & 0x70)];
+    }
+}
+
+template <int KIND> struct bytes_kind {
+};
+template <int COUNT, int KIND>
+void bytes_wgmma(uint32_t (&d)[COUNT], uint64_t a, uint64_t b, bool add, bytes_kind<KIND>)
+{
+    const int lane = emulated::lane(), warp = (int)threadIdx.x / 32 % 4;
+    uint8_t   row[TAPS_OF_ONE], column[TAPS_OF_ONE];
+    for (int i = 0; i < COUNT; i++) {
+        matrix_row(a, warp * 16 + lane / 4 + i % 4 / 2 * 8, row);
+        matrix_row(b, i / 4 * 8 + lane % 4 * 2 + i % 2, column);
+        d[i] = add ? d[i] : 0;
+        add_products<KIND>(d[i], row, column, TAPS_OF_ONE);
+    }
+}
+
+/* ---- launching ---- */
+
+template <class P>
+cudaError_t bytes_launch(void (*kernel)(P), unsigned blocks, unsigned threads, int shared,
+                         cudaStream_t, const P &params)
+{
+    if (shared > SHARED_BYTES)
+        abort();
+    emulated::launch(blocks, threads, [&] { kernel(params); });
+    return cudaSuccess;
+}
+
+} // namespace conv

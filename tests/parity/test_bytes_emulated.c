@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions and products of 8-bit numbers by the CUDA device's kernels with their threads
+ * emulated, every variant: the numbers that the reference rows compute. Maps are dense, or slices
+ * of wider ones, where what lies beside them must stay. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/cuda/products/quant_params.h"
+#include "tests/parity/subject.h"
+#include "tests/test.h"
+
+static const struct parity_case cases[] = {
+    {"QuantConv", "i8[2,16,7,6] i8[24,16,3,3]! [24]! - [24]!",
+     "pads=1,1,1,1 activation=1 y_type=3 y_scale=900."},
+    {"QuantConv", "u8[1,32,9,5] i8[40,32,3,3]! [40]! u8[1,40,5,3] [40]+!",
+     "pads=1,1,1,1 strides=2,2 x_zero=7 residual=1 r_scale=300. r_zero=9 activation=5 y_type=2 "
+     "y_scale=700. y_zero=100"},
+    {"QuantConv", "i8[3,48,5,5] i8[13,48,1,1]! - [3,13,5,5] [13]!", "residual=2 activation=1"},
+    {"QuantConv", "i8[1,160,6,6] i8[130,160,2,2]! - - [130]!",
+     "dilations=2,2 y_type=3 y_scale=9e3"},
+    {"QuantConv", "f8[1,32,6,7] f8[64,32,3,3]! [64]! f8[1,64,6,7] [64]!",
+     "pads=1,1,1,1 residual=1 r_scale=2. activation=1 y_type=17 y_scale=3."},
+    {"QuantMatMul", "i8[3,7,64] i8[64,48]! [48]! - [48]!", "activation=10"},
+    {"QuantMatMul", "f8[5,32] f8[32,80]! - [5,80] [80]!", "residual=1"},
+    /* the plain kernel alone */
+    {"QuantConv", "u8[1,6,6,5] i8[9,2,3,3]! [9]! - [9]!", "group=3 pads=1,0,2,1 x_zero=3"},
+    {"QuantConv", "i8[2,7,5] i8[6,7,3]! - - [6]!", "pads=1,1 y_type=3 y_scale=500."},
+};
+
+/* A map channels last with `more` other bytes behind each pixel; from: [N,C,pixels] or NULL. */
+struct laid {
+    uint8_t        *bytes;
+    size_t          size;
+    struct conv_map m;
+};
+
+static size_t number_bytes(enum conv_number n)
+{
+    return n == CONV_F32 ? 4 : n == CONV_F16 ? 2 : 1;
+}
+
+static struct laid lay(const struct conv_map *m, int64_t n, size_t each, const void *from)
+{
+    const int64_t pixels = m->size[1] * m->size[2];
+    struct laid   l = {.size = (size_t)(n * m->sample) * each, .m = *m};
+    l.bytes = sac_alloc_aligned(64, l.size);
+    assert_non_null(l.bytes);
+    memset(l.bytes, 0xee, l.size);
+    for (int64_t i = 0; i < n * m->c * pixels && from; i++)
+        memcpy(l.bytes + (size_t)(i / pixels / m->c * m->sample + i % pixels * m->pixel +
+                                  i / pixels % m->c) *
+                             each,
+               (const char *)from + (size_t)i * each, each);
+    return l;
+}
+
+/* [rows, columns] is [1, columns, rows] channels last already. */
+static const void *in_order(const struct quant_spec *s, const void *data, int64_t c, size_t each,
+                            void *room)
+{
+    const int64_t rows = s->conv.in.size[2];
+    if (!s->conv.turned || !data)
+        return data;
+    for (int64_t i = 0; i < rows * c; i++)
+        memcpy((char *)room + (size_t)(i % c * rows + i / c) * each,
+               (const char *)data + (size_t)i * each, each);
+    return room;
+}
+
+static double number_at(enum conv_number kind, const void *p, int64_t i)
+{
+    switch (kind) {
+    case CONV_F32: return (double)((const float *)p)[i];
+    case CONV_S8: return ((const int8_t *)p)[i];
+    case CONV_U8: return ((const uint8_t *)p)[i];
+    default: return (double)sac_f8_to_float(((const uint8_t *)p)[i]);
+    }
+}
+
+struct job {
+    struct subject          *s;
+    struct quant_spec        v;
+    struct laid              x, y, residual;
+    float                   *bias;
+    uint8_t                 *weights;
+    struct conv_bytes_params p;
+};
+
+static void check_output(const struct job *j, int variant)
+{
+    const struct sac_operand *out = &j->s->call->out[0];
+    const struct sac_op      *op = j->s->node.op;
+    const double              most = subject_most(op, out);
+    const int64_t             pixels = j->y.m.size[1] * j->y.m.size[2], c = j->y.m.c;
+    const size_t              each = number_bytes(j->v.y);
+    for (int64_t n = 0; n < j->v.conv.n; n++)
+        for (int64_t p = 0; p < pixels; p++)
+            for (int64_t k = 0; k < j->y.m.pixel; k++) {
+                const int64_t at = n * j->y.m.sample + p * j->y.m.pixel + k;
+                const int64_t from = j->v.conv.turned ? p * c + k : (n * c + k) * pixels + p;
+                if (k >= c) {
+                    for (size_t b = 0; b < each; b++)
+                        assert_int_equal(j->y.bytes[(size_t)at * each + b], 0xee);
+                    continue;
+                }
+                const double got = number_at(j->v.y, j->y.bytes, at),
+                             want = number_at(j->v.y, out->data, from);
+                if (!(fabs(got - want) <= subject_bound(op, out->dtype, most, want) + 1e-5 * most))
+                    fail_msg("%s variant %d: [%lld,%lld,%lld] is %g, not %g", op->name, variant,
+                             (long long)n, (long long)k, (long long)p, got, want);
+            }
+}
+
+static void fill_params(struct job *j)
+{
+    const struct quant_operands o = {.x = j->x.bytes,
+                                     .weights = j->weights,
+                                     .scale = j->s->call->in[SAC_QUANT_SCALE].data,
+                                     .bias = j->bias,
+                                     .residual = j->residual.bytes,
+                                     .y = j->y.bytes};
+    j->p = quant_params(&j->v, &o);
+}
+
+static void make_constants(struct job *j)
+{
+    const struct sac_op_call *c = j->s->call;
+    const float  *bias = sac_op_has(c, SAC_QUANT_BIAS) ? c->in[SAC_QUANT_BIAS].data : NULL;
+    const int64_t outputs = j->v.conv.out.c;
+    j->weights = sac_alloc_aligned(64, quant_weights_bytes(&j->v));
+    j->bias = sac_alloc_aligned(64, (size_t)outputs * sizeof(float));
+    assert_non_null(j->weights);
+    assert_non_null(j->bias);
+    quant_weights_pack(&j->v, c->in[1].data, j->weights, 0, outputs / 2);
+    quant_weights_pack(&j->v, c->in[1].data, j->weights, outputs / 2, outputs);
+    if (quant_moves_bias(&j->v))
+        quant_bias_pack(&j->v, c->in[1].data, c->in[SAC_QUANT_SCALE].data, bias, j->bias);
+    else
+        for (int64_t i = 0; i < outputs; i++)
+            j->bias[i] = bias ? bias[i] : 0;
+}
+
+static void run_variants(struct job *j)
+{
+    int ran = 0;
+    for (int v = -1; v < CONV_BYTES_VARIANTS; v++) {
+        if (v >= 0 && !quant_fits(&j->v, v, 90))
+            continue;
+        memset(j->y.bytes, 0xee, j->y.size);
+        assert_int_equal(v < 0 ? conv_launch_bytes_plain(&j->p, j->v.kind, NULL)
+                               : conv_launch_bytes(&j->p, j->v.kind, v, NULL),
+                         cudaSuccess);
+        check_output(j, v);
+        ran++;
+    }
+    if (j->v.conv.groups == 1 && j->v.conv.in.c % 16 == 0 && j->x.m.pixel % 16 == 0)
+        assert_int_equal(ran, 1 + CONV_BYTES_VARIANTS);
+}
+
+/* Elements from one pixel to the next, of a slice. */
+static int64_t apart(int64_t c, int64_t more)
+{
+    return more ? c + more : 0;
+}
+
+static void check(const struct parity_case *pc, int64_t more)
+{
+    static struct sac_weights weights; /* only looked at whether there are any */
+    struct subject            s;
+    struct job                j = {.s = &s};
+    char                      why[160];
+    subject_seed(29);
+    subject_init(&s, pc, FILL_RANDOM);
+    assert_sac_ok(subject_shape(&s));
+    assert_sac_ok(s.node.op->ref(s.call));
+    struct sac_kernel_plan plan = {
+        .call = s.call, .precision = SAC_PRECISION_FP32, .weights = &weights};
+    const struct sac_operand *in = s.call->in, *out = &s.call->out[0];
+    const bool                conv = s.node.op->id == SAC_OP_QuantConv;
+    plan.in_pixel[0] = conv ? apart(in[0].dims[1], more) : 0;
+    plan.out_pixel[0] = conv ? apart(out->dims[1], more) : 0;
+    plan.in_pixel[3] = conv && sac_op_has(s.call, 3) ? apart(out->dims[1], more) : 0;
+    if (!quant_spec_read(&plan, &j.v, why, sizeof why))
+        fail_msg("%s: %s", pc->inputs, why);
+    const struct conv_spec *c = &j.v.conv;
+    const size_t            most =
+        4 * (size_t)sac_operand_elements(&in[0]) + 4 * (size_t)sac_operand_elements(out);
+    void *room = sac_alloc(most);
+    assert_non_null(room);
+    j.x = lay(&c->in, c->n, 1, in_order(&j.v, in[0].data, c->in.c, 1, room));
+    j.y = lay(&c->out, c->n, number_bytes(j.v.y), NULL);
+    if (c->residual_kind != SAC_RESIDUAL_NONE)
+        j.residual = lay(&c->residual, c->n, number_bytes(j.v.residual),
+                         in_order(&j.v, in[3].data, c->out.c, number_bytes(j.v.residual), room));
+    make_constants(&j);
+    fill_params(&j);
+    run_variants(&j);
+    void *all[] = {room, j.x.bytes, j.y.bytes, j.residual.bytes, j.weights, j.bias};
+    for (size_t i = 0; i < SAC_COUNT(all); i++)
+        sac_free(all[i]);
+    subject_finish(&s);
+}
+
+static void every_variant_is_right(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        check(&cases[i], 0);
+        if (strcmp(cases[i].op, "QuantConv") == 0)
+            check(&cases[i], i % 2 ? 16 : 5);
+    }
+}
+
+/* On GPUs before, Hopper's variants are not taken, nor E4M3 on those without it. */
+static void older_cards_have_fewer(void **state)
+{
+    static struct sac_weights weights;
+    struct subject            s;
+    struct quant_spec         v;
+    char                      why[160];
+    (void)state;
+    subject_seed(1);
+    subject_init(&s, &cases[4], FILL_RANDOM);
+    assert_sac_ok(subject_shape(&s));
+    struct sac_kernel_plan plan = {
+        .call = s.call, .precision = SAC_PRECISION_FP16, .weights = &weights};
+    assert_true(quant_spec_read(&plan, &v, why, sizeof why));
+    assert_true(quant_fits(&v, CONV_BYTES_HOPPER, 90) && quant_fits(&v, 0, 89));
+    assert_false(quant_fits(&v, CONV_BYTES_HOPPER, 100) || quant_fits(&v, 0, 86));
+    assert_false(quant_fits(&v, -1, 90) || quant_fits(&v, CONV_BYTES_VARIANTS, 90));
+    v.kind = CONV_BYTES_S8;
+    assert_true(quant_fits(&v, 0, 80));
+    assert_false(quant_fits(&v, 0, 75));
+    subject_finish(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_variant_is_right),
+        cmocka_unit_test(older_cards_have_fewer),
+    };
+    return cmocka_run_group_tests_name("parity/bytes_emulated", tests, NULL, NULL);
+}
