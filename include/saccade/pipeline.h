@@ -17,6 +17,7 @@
 #define SACCADE_PIPELINE_H
 
 #include <saccade/files.h>
+#include <saccade/monitor.h>
 #include <saccade/segment.h>
 #include <saccade/sink.h>
 #include <saccade/stats.h>
@@ -138,8 +139,11 @@ struct sac_track_job_params {
     /* From this many frames on a batch begins as soon as the device has nothing to do, without the
      * wait of timeout_ms for more; while it is busy, batches fill. 1: no frame waits for another.
      * 0 (default): a full batch, and 1 where inputs are live */
-    int      inference_batch_min;
-    uint64_t reserved[12]; /* 0 */
+    int inference_batch_min;
+    /* Watch the run while it runs, and log what is unusual (saccade/monitor.h); with stats_out the
+     * history is in the statistics. Copied. NULL (default): not watched */
+    const struct sac_monitor_params *monitor;
+    uint64_t                         reserved[12]; /* 0 */
 };
 
 /* Bits. AUTO: the id, and the class where more than one class is kept. A class without a name is
@@ -246,7 +250,9 @@ SAC_API const char *sac_pipeline_class_name(const sac_pipeline *pipe, int class_
  * during a run. */
 SAC_API void sac_pipeline_dump_live(const sac_pipeline *pipe,
                                     void (*fn)(void *user, const char *line), void *user);
-SAC_API void sac_pipeline_destroy(sac_pipeline **pipe);
+/* What job.monitor watches, borrowed; NULL: nothing, or sac_pipeline_run was not called yet. */
+SAC_API sac_monitor *sac_pipeline_monitor(sac_pipeline *pipe);
+SAC_API void         sac_pipeline_destroy(sac_pipeline **pipe);
 
 /* ---- push ---- */
 
@@ -313,7 +319,9 @@ SAC_API sac_result sac_session_result_wait(sac_session *s, int64_t timeout_ns,
 SAC_API void sac_session_end(sac_session *s);
 /* Any thread, at any time. Only a pipeline fills encoder, frames_total and source. */
 SAC_API void sac_session_get_stats(sac_session *s, struct sac_pipeline_stats *out);
-SAC_API void sac_session_destroy(sac_session **s);
+/* What job.monitor watches, borrowed; NULL: nothing, or the session has not started. */
+SAC_API sac_monitor *sac_session_monitor(sac_session *s);
+SAC_API void         sac_session_destroy(sac_session **s);
 
 #ifdef __cplusplus
 }

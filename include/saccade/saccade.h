@@ -6,8 +6,8 @@
  * frames, head.h finds boxes and computes embeddings, track.h follows objects, image.h draws,
  * sink.h writes a video, eval.h scores tracks and masks. A network of your own: device.h, tensor.h
  * and model.h, with frame.h and image.h for its pixels, and dlpack.h for tensors of others;
- * server.h runs it for many threads, in batches. About a run: stats.h, timer.h, doctor.h. What can
- * fail returns a result (result.h).
+ * server.h runs it for many threads, in batches. About a run: stats.h, timer.h, monitor.h,
+ * doctor.h. What can fail returns a result (result.h).
  *
  * A program that was built with these headers runs with later libraries of the same soname. Structs
  * that a program allocates end in `reserved`, and later fields take their place there, so sizes and
@@ -30,6 +30,7 @@
 #include <saccade/image.h>
 #include <saccade/model.h>
 #include <saccade/models.h>
+#include <saccade/monitor.h>
 #include <saccade/pipeline.h>
 #include <saccade/result.h>
 #include <saccade/segment.h>

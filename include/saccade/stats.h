@@ -41,6 +41,9 @@ struct sac_batch_stats {
     uint64_t reserved[2]; /* 0 */
 };
 
+/* What slows a GPU down, as bits: its heat, its power limit, or another protection of the card. */
+enum { SAC_THROTTLE_HEAT = 1, SAC_THROTTLE_POWER = 2, SAC_THROTTLE_HARDWARE = 4 };
+
 /* Load and memory of the whole GPU during the run, other programs included, as read from NVML. */
 struct sac_gpu_stats {
     int    known; /* 0: no GPU, or no NVML; all below is 0 */
@@ -53,7 +56,15 @@ struct sac_gpu_stats {
      * shorter. */
     double   utilisation_1m, utilisation_5m, decoder_load_1m, decoder_load_5m;
     uint64_t memory_bytes, memory_peak_bytes, memory_total_bytes;
-    uint64_t reserved[8]; /* 0 */
+    /* The latest sample; 0: the card does not report it. */
+    int      temperature_c, temperature_peak_c; /* degrees Celsius; the highest of all samples */
+    int      power_mw, power_limit_mw;          /* milliwatts */
+    int      clock_mhz, clock_max_mhz, memory_clock_mhz; /* of the multiprocessors, of the memory */
+    int      pcie_rx_kb_s, pcie_tx_kb_s; /* over the bus to the card and from it, kB a second */
+    int      processes;                  /* that compute on it, as far as NVML may tell */
+    unsigned throttle;                   /* SAC_THROTTLE_... bits */
+    int      throttled;                  /* so many samples had one of them */
+    uint64_t reserved[2];                /* 0 */
 };
 
 /* Bits. */

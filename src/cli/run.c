@@ -31,6 +31,7 @@ static void fill_params(struct settings *s, const char *input, struct sac_pipeli
     params->source.keep_packets = params->video_out && s->audio;
     if (!params->sink.threads)
         params->sink.threads = threads;
+    params->job.monitor = s->watched ? &s->monitor : NULL;
     params->reads = (const char *const *)&s->config;
     params->read_count = s->config ? 1 : 0;
 }
@@ -173,8 +174,10 @@ static int finish(const struct settings *s, const struct inputs *inputs, sac_con
             summary_print_streams(pipe, &stats, (int)inputs->count, stderr);
         summary_print_files(pipe, &stats, s, inputs, stderr);
     }
-    if (is_verbose(s))
+    if (is_verbose(s)) {
         summary_print_details(&stats, stderr);
+        summary_print_monitor(sac_pipeline_monitor(pipe), stderr);
+    }
     if ((res == SAC_ERR_CANCELLED || (many && res != SAC_OK)) && interrupt_came()) {
         fault_failure(fault, "interrupted: %lld frame%s done%s", (long long)stats.frames,
                       stats.frames == 1 ? " is" : "s are",

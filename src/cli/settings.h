@@ -37,6 +37,10 @@ struct settings {
     const char               *background, *scales;
     float                     feather;
 
+    /* monitor, and the runs that are watched */
+    struct sac_monitor_params monitor;
+    bool                      watched, once;
+
     /* infer */
     struct text_list infer_inputs;
     const char      *infer_output;

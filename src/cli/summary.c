@@ -197,3 +197,11 @@ void summary_print_details(const struct sac_pipeline_stats *stats, FILE *out)
     print_advice(stats, out);
     print_stages(stats, out);
 }
+
+void summary_print_monitor(sac_monitor *monitor, FILE *out)
+{
+    const int found = sac_monitor_event_count(monitor);
+    if (monitor)
+        fprintf(out, "monitor     %.2f %% of one core; reported %d event%s\n",
+                100 * sac_monitor_cost(monitor), found, s_of(found));
+}

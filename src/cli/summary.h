@@ -13,6 +13,8 @@
 void summary_print(const struct sac_pipeline_stats *stats, FILE *out);
 /* Details: models, device, memory, copies, bottleneck, time by stage. */
 void summary_print_details(const struct sac_pipeline_stats *stats, FILE *out);
+/* What its monitor found and cost; NULL: nothing. */
+void summary_print_monitor(sac_monitor *monitor, FILE *out);
 /* A line for each of several inputs. */
 void summary_print_streams(sac_pipeline *pipe, const struct sac_pipeline_stats *stats, int count,
                            FILE *out);

@@ -126,6 +126,20 @@ const struct verb verbs[] = {
      "saccade eval --gt instances_val2017.json --masks results.json --json\n"
      "saccade eval --masks mattes.mkv --video in.mp4\n",
      0, 0, verb_eval},
+    {"monitor", VERB_MONITOR, "", "watch the machine, its GPUs and runs of saccade",
+     "Draws what they do now, on average over one and five minutes, and at least and most: load "
+     "and "
+     "memory of the machine; of each GPU, through NVML, also temperature, power, clocks, what "
+     "slows "
+     "it down, decoder, encoder, bytes over the bus and processes; of each run of this user frames "
+     "a second, latency, time and memory of each stage, load of each kind of thread, and what its "
+     "own monitor found: limits that were passed, growth like that of a leak, and figures that "
+     "left their usual range, with the cause. Runs are seen while they are watched (--monitor, the "
+     "default of track and segment). Ctrl-C ends it. docs/monitor.md has the figures.",
+     "saccade monitor\n"
+     "saccade monitor --once\n"
+     "saccade monitor --json | jq -c '.runs[] | {pid, title}'\n",
+     0, 0, verb_monitor},
     {"doctor", VERB_DOCTOR, "", "check what this machine has and what is missing",
      "Looks for what saccade can use on this machine: CPU features, FFmpeg and its codecs, the "
      "fast kernels, its models, a GPU. For what is missing it prints the command that installs it.",

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdio.h>
 
 #include "base/base.h"
@@ -251,6 +252,20 @@ static const struct sac_figure gpu_rows[] = {
     FIGURE(COUNT, "memory_bytes", memory_bytes, UNIT("bytes")),
     FIGURE(COUNT, "memory_peak_bytes", memory_peak_bytes, UNIT("bytes")),
     FIGURE(COUNT, "memory_total_bytes", memory_total_bytes, UNIT("bytes")),
+    FIGURE(COUNT, "temperature_c", temperature_c, UNIT("C"),
+           MEANS("this and what follows: the latest sample; 0: not reported")),
+    FIGURE(COUNT, "temperature_peak_c", temperature_peak_c, UNIT("C")),
+    FIGURE(COUNT, "power_mw", power_mw, UNIT("mW")),
+    FIGURE(COUNT, "power_limit_mw", power_limit_mw, UNIT("mW")),
+    FIGURE(COUNT, "clock_mhz", clock_mhz, UNIT("MHz")),
+    FIGURE(COUNT, "clock_max_mhz", clock_max_mhz, UNIT("MHz")),
+    FIGURE(COUNT, "memory_clock_mhz", memory_clock_mhz, UNIT("MHz")),
+    FIGURE(COUNT, "pcie_rx_kb_s", pcie_rx_kb_s, UNIT("kB/s"), MEANS("over the bus to the card")),
+    FIGURE(COUNT, "pcie_tx_kb_s", pcie_tx_kb_s, UNIT("kB/s"), MEANS("and from it")),
+    FIGURE(COUNT, "processes", processes, MEANS("that compute on it, as far as NVML may tell")),
+    FIGURE(COUNT, "throttle", throttle,
+           MEANS("bits of what slows it down: 1 heat, 2 power, 4 another protection")),
+    FIGURE(COUNT, "throttled", throttled, MEANS("samples with one of them")),
 };
 static const struct sac_figures gpu = {FIGURES("gpu", gpu_rows), .is_known = is_watched};
 #undef STATS
@@ -384,6 +399,57 @@ static const struct sac_figure judgement_rows[] = {
 const struct sac_figures sac_figures_judgement = {FIGURES("judgement", judgement_rows)};
 #undef STATS
 
+#define STATS struct sac_monitor_figure
+static const struct sac_figure watched_rows[] = {
+    FIGURE(NAME, "name", name),
+    FIGURE(TEXT, "unit", unit, MEANS("null: a count")),
+    FIGURE(KNOWN, "now", now, MEANS("null: not measured in the last interval")),
+    FIGURE(KNOWN, "mean_1m", mean_1m, MEANS("over the last minute, or what there is of it")),
+    FIGURE(KNOWN, "mean_5m", mean_5m),
+    FIGURE(KNOWN, "least", least),
+    FIGURE(KNOWN, "most", most),
+    FIGURE(AMOUNT, "step_s", history_step_s, UNIT("s"), MEANS("from one point to the next")),
+    FIGURE(POINTS, "history", history, LONG(history_count),
+           MEANS("the mean in each step; the last one ends now")),
+};
+static const struct sac_figures watched = {FIGURES("watched", watched_rows)};
+#undef STATS
+
+#define STATS struct sac_monitor_told
+static const struct sac_figure event_rows[] = {
+    FIGURE(NAME, "kind", kind, MEANS("warning or anomaly")),
+    FIGURE(NAME, "figure", event.figure),
+    FIGURE(AMOUNT, "begun_s", event.begun_s, UNIT("s"), MEANS("since the monitor began")),
+    FIGURE(KNOWN, "ended_s", event.ended_s, UNIT("s"), MEANS("null: it went on")),
+    FIGURE(KNOWN, "before", event.before, MEANS("the usual value, or the limit")),
+    FIGURE(KNOWN, "after", event.after),
+    FIGURE(NAME, "text", event.text),
+};
+static const struct sac_figures event = {FIGURES("event", event_rows)};
+#undef STATS
+
+#define STATS struct sac_monitor_view
+static bool is_monitored(const void *group)
+{
+    return ((const STATS *)group)->known;
+}
+static const struct sac_figure monitor_rows[] = {
+    FIGURE(AMOUNT, "interval_s", interval_s, UNIT("s"), MEANS("between samples")),
+    FIGURE(AMOUNT, "elapsed_s", elapsed_s, UNIT("s"), MEANS("since it began")),
+    FIGURE(AMOUNT, "cost", cost, MEANS("CPU time of the monitor, as a share of one core")),
+    FIGURE(LIST, "figures", figure, OF(watched), LONG(figure_count), EACH(figure)),
+    FIGURE(LIST, "events", event, OF(event), LONG(event_count), EACH(event),
+           MEANS("the oldest first")),
+};
+const struct sac_figures       sac_figures_monitor = {FIGURES("monitor", monitor_rows),
+                                                      .is_known = is_monitored};
+static const struct sac_figure monitored_rows[] = {
+    ROW(GROUP, "monitor", OF(sac_figures_monitor),
+        MEANS("what the run's monitor saw; null where it had none")),
+};
+const struct sac_figures sac_figures_watched = {FIGURES("monitored", monitored_rows)};
+#undef STATS
+
 /* ---- what is done with them ---- */
 
 static void *place(const struct sac_figure *row, const void *group, int index)
@@ -434,6 +500,23 @@ static void write_group(struct sac_json *json, const struct sac_figure *row, con
     sac_json_close(json, '}');
 }
 
+static void write_known(struct sac_json *json, const char *name, double value)
+{
+    if (isnan(value))
+        sac_json_null(json, name);
+    else
+        sac_json_fixed(json, name, value, 4);
+}
+
+static void write_points(struct sac_json *json, const struct sac_figure *row, const void *group)
+{
+    const float *points = place(row, group, 0);
+    sac_json_open(json, row->name, '[');
+    for (int i = 0; i < length_of(row, group); i++)
+        write_known(json, NULL, points[i]);
+    sac_json_close(json, ']');
+}
+
 static void write_row(struct sac_json *json, const struct sac_figure *row, const void *group,
                       const void *at)
 {
@@ -444,6 +527,8 @@ static void write_row(struct sac_json *json, const struct sac_figure *row, const
         sac_json_fixed(json, row->name, row->compute ? row->compute(group) : *(const double *)at,
                        6);
         break;
+    case SAC_FIGURE_KNOWN: write_known(json, row->name, *(const double *)at); break;
+    case SAC_FIGURE_POINTS: write_points(json, row, group); break;
     case SAC_FIGURE_NAME:
     case SAC_FIGURE_TEXT: sac_json_string(json, row->name, *(const char *)at ? at : NULL); break;
     case SAC_FIGURE_GROUP: write_group(json, row, at); break;

@@ -10,14 +10,19 @@
 #ifndef SAC_OBSERVE_FIGURES_H
 #define SAC_OBSERVE_FIGURES_H
 
+#include <saccade/monitor.h>
 #include <saccade/stats.h>
 
 #include "base/json.h"
+
+enum { SAC_MONITOR_EVENTS = 64, SAC_MONITOR_FIGURES = 256 }; /* at most */
 
 enum sac_figure_type {
     SAC_FIGURE_COUNT,  /* int, int64_t or uint64_t, not negative */
     SAC_FIGURE_AMOUNT, /* double, not negative */
     SAC_FIGURE_SHARE,  /* double, 0 to 1 */
+    SAC_FIGURE_KNOWN,  /* double, not negative; NAN: null */
+    SAC_FIGURE_POINTS, /* an array of float, each as KNOWN; its length as a list's */
     SAC_FIGURE_NAME,   /* char[], never empty */
     SAC_FIGURE_TEXT,   /* char[]; empty: null */
     SAC_FIGURE_GROUP,  /* a structure with rows of its own */
@@ -66,6 +71,20 @@ struct sac_figures {
  * struct sac_pipeline_stats again. */
 extern const struct sac_figures sac_figures_run, sac_figures_stream, sac_figures_judgement;
 extern const struct sac_figures sac_figures_source, sac_figures_queue;
+
+/* What a monitor knows at one time. */
+struct sac_monitor_view {
+    bool                      known;
+    double                    interval_s, elapsed_s, cost;
+    int                       figure_count, event_count;
+    struct sac_monitor_figure figure[SAC_MONITOR_FIGURES];
+    struct sac_monitor_told {
+        char                     kind[16]; /* by name */
+        struct sac_monitor_event event;    /* ended_s: NAN: it goes on */
+    } event[SAC_MONITOR_EVENTS];
+};
+extern const struct sac_figures sac_figures_monitor; /* its members */
+extern const struct sac_figures sac_figures_watched; /* "monitor": them, or null */
 
 void sac_figures_write(struct sac_json *json, const struct sac_figures *figures, const void *group);
 /* A list of n groups under a key. */

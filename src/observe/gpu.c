@@ -1,97 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "base/thread.h"
 #include "observe/gpu.h"
+#include "observe/nvml.h"
 
-/* NVML measures utilisation over windows of 1/6 to 1 s, so sampling faster gains nothing. */
 enum {
-    SAMPLE_EVERY_MS = 250,
-    MINUTE = 60 * 1000 / SAMPLE_EVERY_MS, /* samples */
-    KEPT = 5 * MINUTE
+    MINUTE_MS = 60 * 1000,
+    KEPT_MAX = 5 * MINUTE_MS / SAC_GPU_SAMPLE_MS_MIN /* samples of five minutes */
 };
-
-/* The part of NVML's interface that is used, as in its documentation. */
-typedef void *nvml_device;
-struct nvml_utilisation {
-    unsigned gpu, memory; /* per cent */
-};
-struct nvml_memory {
-    unsigned long long total, free, used;
-};
-enum { NVML_SUCCESS = 0 };
-
-struct nvml {
-    void *library;
-    int (*init)(void);
-    int (*shutdown)(void);
-    int (*by_pci)(const char *pci, nvml_device *out);
-    int (*name)(nvml_device device, char *name, unsigned length);
-    int (*utilisation)(nvml_device device, struct nvml_utilisation *out);
-    int (*decoder)(nvml_device device, unsigned *utilisation, unsigned *period_us);
-    int (*encoder)(nvml_device device, unsigned *utilisation, unsigned *period_us);
-    int (*memory)(nvml_device device, struct nvml_memory *out);
-};
+static const int64_t BUS_EVERY_NS = 1000000000;
 
 struct sac_gpu_watch {
-    struct nvml nvml;
-    nvml_device device;
-    pthread_t   thread;
-    bool        initialised, started;
+    struct sac_nvml *nvml;
+    sac_nvml_card    card;
+    int              interval_ms;
+    pthread_t        thread;
+    bool             started;
+    int64_t          bus_ns; /* when it last looked at the bus; the thread's */
 
     pthread_mutex_t      lock; /* guards all below */
     pthread_cond_t       wake;
     bool                 ended;
-    struct sac_gpu_stats stats;                     /* utilisation and the loads are sums here */
-    uint8_t              busy[KEPT], decoder[KEPT]; /* per cent; a ring of the latest samples */
+    struct sac_gpu_stats stats;                             /* utilisation and the loads are sums */
+    uint8_t              busy[KEPT_MAX], decoder[KEPT_MAX]; /* per cent; a ring of the latest */
 };
 
-static bool open_nvml(struct nvml *nvml, const char *library)
+/* Under the lock. */
+static void add_loads(struct sac_gpu_watch *w, const struct sac_nvml_sample *s)
 {
-    const struct {
-        const char *name;
-        void      **at;
-    } symbols[] = {
-        {"nvmlInit_v2", (void **)&nvml->init},
-        {"nvmlShutdown", (void **)&nvml->shutdown},
-        {"nvmlDeviceGetHandleByPciBusId_v2", (void **)&nvml->by_pci},
-        {"nvmlDeviceGetName", (void **)&nvml->name},
-        {"nvmlDeviceGetUtilizationRates", (void **)&nvml->utilisation},
-        {"nvmlDeviceGetDecoderUtilization", (void **)&nvml->decoder},
-        {"nvmlDeviceGetEncoderUtilization", (void **)&nvml->encoder},
-        {"nvmlDeviceGetMemoryInfo", (void **)&nvml->memory},
-    };
-    nvml->library = dlopen(library ? library : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    for (size_t i = 0; nvml->library && i < SAC_COUNT(symbols); i++)
-        if (!(*symbols[i].at = dlsym(nvml->library, symbols[i].name)))
-            return false;
-    return nvml->library != NULL;
+    struct sac_gpu_stats *stats = &w->stats;
+    w->busy[stats->samples % KEPT_MAX] = (uint8_t)s->busy;
+    w->decoder[stats->samples % KEPT_MAX] = (uint8_t)s->decoder;
+    stats->samples++;
+    stats->utilisation += s->busy * 0.01;
+    stats->decoder_load += s->decoder * 0.01;
+    stats->encoder_load += s->encoder * 0.01;
 }
 
-/* Figures that a card does not report (decoder load in some virtual machines) stay 0. */
-static void sample(struct sac_gpu_watch *w)
+static void add_bus(struct sac_gpu_stats *stats, const struct sac_nvml_sample *s)
 {
-    struct nvml_utilisation utilisation = {0};
-    struct nvml_memory      memory = {0};
-    unsigned                decoder = 0, encoder = 0, period_us;
-    bool                    busy = w->nvml.utilisation(w->device, &utilisation) == NVML_SUCCESS;
-    w->nvml.decoder(w->device, &decoder, &period_us);
-    w->nvml.encoder(w->device, &encoder, &period_us);
-    w->nvml.memory(w->device, &memory);
+    stats->pcie_rx_kb_s = s->pcie_rx_kb_s;
+    stats->pcie_tx_kb_s = s->pcie_tx_kb_s;
+}
+
+static void add_state(struct sac_gpu_stats *stats, const struct sac_nvml_sample *s)
+{
+    stats->memory_bytes = s->memory_bytes;
+    stats->memory_peak_bytes = SAC_MAX(stats->memory_peak_bytes, s->memory_bytes);
+    stats->memory_total_bytes = s->memory_total_bytes;
+    stats->temperature_c = s->temperature_c;
+    stats->temperature_peak_c = SAC_MAX(stats->temperature_peak_c, s->temperature_c);
+    stats->power_mw = s->power_mw;
+    stats->power_limit_mw = s->power_limit_mw;
+    stats->clock_mhz = s->clock_mhz;
+    stats->clock_max_mhz = s->clock_max_mhz;
+    stats->memory_clock_mhz = s->memory_clock_mhz;
+    stats->processes = s->processes;
+    stats->throttle = s->throttle;
+    stats->throttled += s->throttle != 0;
+}
+
+static void take_sample(struct sac_gpu_watch *w)
+{
+    struct sac_nvml_sample s;
+    const int64_t          now_ns = sac_time_ns();
+    const bool             with_bus = now_ns - w->bus_ns >= BUS_EVERY_NS;
+    w->bus_ns = with_bus ? now_ns : w->bus_ns;
+    sac_nvml_sample(w->nvml, w->card, with_bus, &s);
     pthread_mutex_lock(&w->lock);
-    if (busy) {
-        w->busy[w->stats.samples % KEPT] = (uint8_t)SAC_MIN(utilisation.gpu, 100u);
-        w->decoder[w->stats.samples % KEPT] = (uint8_t)SAC_MIN(decoder, 100u);
-        w->stats.samples++;
-        w->stats.utilisation += utilisation.gpu * 0.01;
-        w->stats.decoder_load += decoder * 0.01;
-        w->stats.encoder_load += encoder * 0.01;
-    }
-    w->stats.memory_bytes = memory.used;
-    w->stats.memory_peak_bytes = SAC_MAX(w->stats.memory_peak_bytes, memory.used);
-    w->stats.memory_total_bytes = memory.total;
+    if (s.busy_known)
+        add_loads(w, &s);
+    if (with_bus)
+        add_bus(&w->stats, &s);
+    add_state(&w->stats, &s);
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -100,9 +83,9 @@ static bool next_sample(struct sac_gpu_watch *w)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += SAMPLE_EVERY_MS * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    const int64_t ns = until.tv_nsec + w->interval_ms * INT64_C(1000000);
+    until.tv_nsec = ns % 1000000000;
+    until.tv_sec += ns / 1000000000;
     pthread_mutex_lock(&w->lock);
     while (!w->ended && pthread_cond_timedwait(&w->wake, &w->lock, &until) == 0)
         ;
@@ -114,7 +97,7 @@ static bool next_sample(struct sac_gpu_watch *w)
 static void *watch_main(void *arg)
 {
     do
-        sample(arg);
+        take_sample(arg);
     while (next_sample(arg));
     return NULL;
 }
@@ -122,24 +105,24 @@ static void *watch_main(void *arg)
 static bool begin(struct sac_gpu_watch *w, sac_context *ctx, const char *pci_bus_id,
                   const char *library)
 {
-    if (!open_nvml(&w->nvml, library) || w->nvml.init() != NVML_SUCCESS)
-        return false;
-    w->initialised = true;
-    if (w->nvml.by_pci(pci_bus_id, &w->device) != NVML_SUCCESS)
+    w->nvml = sac_nvml_open(library);
+    if (!w->nvml || !sac_nvml_find(w->nvml, pci_bus_id, &w->card))
         return false;
     w->stats.known = 1;
-    if (w->nvml.name(w->device, w->stats.name, sizeof w->stats.name) != NVML_SUCCESS)
+    if (!sac_nvml_name(w->nvml, w->card, w->stats.name, sizeof w->stats.name))
         snprintf(w->stats.name, sizeof w->stats.name, "%s", pci_bus_id);
     w->started = sac_thread_start(ctx, &w->thread, "sac-gpu", watch_main, w) == SAC_OK;
     return w->started;
 }
 
-struct sac_gpu_watch *sac_gpu_watch_start(sac_context *ctx, const char *pci_bus_id,
+struct sac_gpu_watch *sac_gpu_watch_start(sac_context *ctx, const char *pci_bus_id, int interval_ms,
                                           const char *library)
 {
     struct sac_gpu_watch *w = pci_bus_id[0] ? sac_new(struct sac_gpu_watch) : NULL;
     if (!w)
         return NULL;
+    w->interval_ms =
+        interval_ms > 0 ? SAC_MAX(interval_ms, (int)SAC_GPU_SAMPLE_MS_MIN) : SAC_GPU_SAMPLE_MS;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     if (!begin(w, ctx, pci_bus_id, library))
@@ -158,10 +141,7 @@ void sac_gpu_watch_stop(struct sac_gpu_watch **watch)
     pthread_mutex_unlock(&w->lock);
     if (w->started)
         pthread_join(w->thread, NULL);
-    if (w->initialised)
-        w->nvml.shutdown();
-    if (w->nvml.library)
-        dlclose(w->nvml.library);
+    sac_nvml_close(&w->nvml);
     pthread_mutex_destroy(&w->lock);
     pthread_cond_destroy(&w->wake);
     sac_free(w);
@@ -173,18 +153,19 @@ void sac_gpu_watch_restart(struct sac_gpu_watch *w)
     if (!w)
         return;
     pthread_mutex_lock(&w->lock);
-    w->stats.samples = 0;
+    w->stats.samples = w->stats.throttled = 0;
     w->stats.utilisation = w->stats.decoder_load = w->stats.encoder_load = 0;
     pthread_mutex_unlock(&w->lock);
 }
 
-/* The mean of the last n samples, or of all if there are fewer. Under the lock. */
-static double mean_of_last(const uint8_t percent[KEPT], int samples, int n)
+/* The mean of the last so many minutes, or of all samples if there are fewer. Under the lock. */
+static double mean_of_last(const struct sac_gpu_watch *w, const uint8_t percent[KEPT_MAX],
+                           int minutes)
 {
-    unsigned sum = 0;
-    n = SAC_MIN(n, samples);
+    const int n = SAC_MIN(SAC_MAX(minutes * MINUTE_MS / w->interval_ms, 1), w->stats.samples);
+    unsigned  sum = 0;
     for (int i = 1; i <= n; i++)
-        sum += percent[(samples - i) % KEPT];
+        sum += percent[(w->stats.samples - i) % KEPT_MAX];
     return n ? sum * 0.01 / n : 0;
 }
 
@@ -195,10 +176,10 @@ void sac_gpu_watch_get(struct sac_gpu_watch *w, struct sac_gpu_stats *out)
         return;
     pthread_mutex_lock(&w->lock);
     *out = w->stats;
-    out->utilisation_1m = mean_of_last(w->busy, out->samples, MINUTE);
-    out->utilisation_5m = mean_of_last(w->busy, out->samples, KEPT);
-    out->decoder_load_1m = mean_of_last(w->decoder, out->samples, MINUTE);
-    out->decoder_load_5m = mean_of_last(w->decoder, out->samples, KEPT);
+    out->utilisation_1m = mean_of_last(w, w->busy, 1);
+    out->utilisation_5m = mean_of_last(w, w->busy, 5);
+    out->decoder_load_1m = mean_of_last(w, w->decoder, 1);
+    out->decoder_load_5m = mean_of_last(w, w->decoder, 5);
     pthread_mutex_unlock(&w->lock);
     if (out->samples > 0) {
         out->utilisation /= out->samples;

@@ -8,11 +8,15 @@
 
 #include "base/base.h"
 
+/* NVML measures utilisation over windows of 1/6 to 1 s, so sampling faster gains nothing. */
+enum { SAC_GPU_SAMPLE_MS = 250, SAC_GPU_SAMPLE_MS_MIN = 100 };
+
 struct sac_gpu_watch;
 
-/* Begin to sample the GPU at this PCI address ("0000:3b:00.0"). library: NULL for NVML's usual
- * name. Returns NULL when NVML or the GPU is not found. */
-struct sac_gpu_watch *sac_gpu_watch_start(sac_context *ctx, const char *pci_bus_id,
+/* Begin to sample the GPU at this PCI address ("0000:3b:00.0"). interval_ms: 0 for
+ * SAC_GPU_SAMPLE_MS. library: NULL for NVML's usual name. Returns NULL when NVML or the GPU is not
+ * found. */
+struct sac_gpu_watch *sac_gpu_watch_start(sac_context *ctx, const char *pci_bus_id, int interval_ms,
                                           const char *library);
 void                  sac_gpu_watch_stop(struct sac_gpu_watch **watch);
 /* Discard the samples so far: the run begins now. A NULL watch is ignored. Any thread. */

@@ -5,6 +5,7 @@
 
 #include "base/range.h"
 #include "observe/gpu.h"
+#include "observe/run_watch.h"
 #include "observe/trace.h"
 
 /* ---- creation ---- */
@@ -65,11 +66,11 @@ sac_result sac_books_create(sac_device *dev, const struct sac_track_job_params *
                : res;
 }
 
-void sac_books_watch(struct sac_books *b)
+void sac_books_watch(struct sac_books *b, int gpu_interval_ms)
 {
     if (b->trace && b->dev->ops->async)
         add_gpu_tracks(b);
-    b->gpu = sac_gpu_watch_start(b->ctx, b->dev->pci_bus_id, NULL);
+    b->gpu = sac_gpu_watch_start(b->ctx, b->dev->pci_bus_id, gpu_interval_ms, NULL);
 }
 
 void sac_books_destroy(struct sac_books **at)
@@ -78,6 +79,7 @@ void sac_books_destroy(struct sac_books **at)
     if (!b)
         return;
     *at = NULL;
+    sac_run_watch_destroy(&b->watch);
     if (!b->leader) {
         sac_trace_destroy(&b->trace);
         sac_timers_destroy(&b->timers);

@@ -8,6 +8,7 @@
 #include "pipeline/job.h"
 #include "pipeline/stage.h"
 
+struct sac_run_watch;
 struct sac_books {
     /* Constant once created. */
     sac_context            *ctx;
@@ -19,6 +20,7 @@ struct sac_books {
     int                   gpu_infer, gpu_matte, gpu_finish; /* in the trace: tracks of the device */
     bool                  measures;                         /* timers or trace are on */
     struct sac_gpu_watch *gpu;                              /* NULL: no GPU, or no NVML */
+    struct sac_run_watch *watch;      /* params.monitor's, while and after the run; NULL: none */
     struct sac_outfile    stats_file; /* with params.stats_out; finish_reports' */
 
     atomic_uint          whole; /* SAC_OUTPUT_TRACE, SAC_OUTPUT_STATS; finish_reports writes it */
@@ -39,8 +41,8 @@ struct sac_books {
  * their own. */
 sac_result sac_books_create(sac_device *dev, const struct sac_track_job_params *params,
                             const struct sac_books *leader, struct sac_books **out);
-void       sac_books_watch(struct sac_books *b);
-void       sac_books_destroy(struct sac_books **books); /* half-built too */
+void       sac_books_watch(struct sac_books *b, int gpu_interval_ms); /* 0: the usual one */
+void       sac_books_destroy(struct sac_books **books);               /* half-built too */
 
 /* Time a stage's work on one frame; call both on the thread that does the work. begin: 0 when not
  * measuring. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "observe/monitor.h"
 #include "pipeline/books.h"
 #include "pipeline/finish.h"
 #include "pipeline/inference.h"
@@ -86,6 +87,16 @@ static sac_result copy_segment(struct sac_job *job)
     return SAC_OK;
 }
 
+static sac_result copy_monitor(struct sac_job *job)
+{
+    struct sac_monitor_params *p = sac_arena_alloc(&job->strings, sizeof *p);
+    if (!p)
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the job's parameters");
+    *p = *job->params.monitor;
+    job->params.monitor = p;
+    return SAC_OK;
+}
+
 static sac_result copy_params(struct sac_job *job, const struct sac_track_job_params *params)
 {
     struct sac_track_job_params *p = &job->params;
@@ -99,7 +110,8 @@ static sac_result copy_params(struct sac_job *job, const struct sac_track_job_pa
         !copy_string(arena, &p->stats_out))
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the job's parameters");
     p->queue_length = SAC_MAX(p->queue_length, 1);
-    return p->segment ? copy_segment(job) : SAC_OK;
+    sac_result res = p->segment ? copy_segment(job) : SAC_OK;
+    return res == SAC_OK && p->monitor ? copy_monitor(job) : res;
 }
 
 static sac_result create_queues(struct sac_job *job, size_t queue_min)
@@ -153,6 +165,8 @@ static sac_result check_params(sac_context *ctx, const struct sac_track_job_para
     SAC_NEEDS_NO_LATER_FIELD(ctx, p, "job parameters");
     if (p->segment && check_segment(ctx, p->segment) != SAC_OK)
         return SAC_ERR_ARG;
+    if (p->monitor && sac_monitor_check(ctx, p->monitor) != SAC_OK)
+        return SAC_ERR_ARG;
     return sac_numbers_check(ctx, "job", numbers, SAC_COUNT(numbers));
 }
 
@@ -183,7 +197,7 @@ sac_result sac_job_open_device(struct sac_job *job)
 {
     sac_result res = sac_start_step(&job->start, SAC_START_DEVICE, end_device, job);
     if (res == SAC_OK)
-        sac_books_watch(job->books);
+        sac_books_watch(job->books, job->params.monitor ? job->params.monitor->interval_ms / 4 : 0);
     return res;
 }
 

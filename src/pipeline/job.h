@@ -185,6 +185,12 @@ void                  sac_job_get_stats(struct sac_job *job, struct sac_pipeline
 struct sac_queue_info sac_job_queue_info(struct sac_queue *queue, const char *name);
 /* Fill in the bottleneck and the advice, once all other figures are there. */
 void sac_job_judge(const struct sac_job *job, int streams, struct sac_pipeline_stats *out);
+/* With params.monitor: watch a run that begins now; and the end of that, which the caller must see
+ * to before what the feed asks goes away. */
+struct sac_run_feed;
+sac_result sac_job_watch(struct sac_job *job, const struct sac_run_feed *feed, const char *title,
+                         bool live);
+void       sac_job_watch_end(struct sac_job *job);
 /* At the end: finish the trace and write the statistics; later work is not in them. */
 sac_result sac_job_finish_reports(struct sac_job *job, const struct sac_pipeline_stats *stats,
                                   const struct sac_stream_stats *streams, int stream_count);

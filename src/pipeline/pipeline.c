@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "observe/figures.h"
+#include "observe/run_watch.h"
 #include "pipeline/inference.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/task.h"
@@ -534,6 +535,42 @@ static bool look_after_streams(sac_pipeline *pipe)
     return false;
 }
 
+/* ---- its monitor ---- */
+
+static void feed_stats(void *pipe, struct sac_pipeline_stats *out)
+{
+    sac_pipeline_get_stats(pipe, out);
+}
+
+static int feed_streams(void *user)
+{
+    const sac_pipeline *pipe = user;
+    int                 running = 0;
+    for (int i = 0; i < pipe->stream_count; i++)
+        running += pipe->streams[i].ready && !atomic_load(&pipe->streams[i].finished);
+    return running;
+}
+
+/* A run that can't be watched runs all the same. */
+static void watch(sac_pipeline *pipe)
+{
+    const struct sac_run_feed feed = {feed_stats, feed_streams, pipe};
+    char                      title[256];
+    bool                      live = pipe->params.realtime != 0;
+    for (int i = 0; i < pipe->stream_count; i++)
+        live |= pipe->streams[i].info.live != 0;
+    describe_input(pipe, title, sizeof title);
+    if (sac_job_watch(pipe->jobs[0], &feed, title, live) != SAC_OK) {
+        sac_log(pipe->ctx, SAC_LOG_WARN, "there are no means to watch the run");
+        sac_error_clear(pipe->ctx);
+    }
+}
+
+sac_monitor *sac_pipeline_monitor(sac_pipeline *pipe)
+{
+    return pipe && pipe->job_count ? sac_run_watch_monitor(pipe->jobs[0]->books->watch) : NULL;
+}
+
 static sac_result write_reports(sac_pipeline *pipe)
 {
     struct sac_pipeline_stats stats;
@@ -555,9 +592,11 @@ sac_result sac_pipeline_run(sac_pipeline *pipe)
         return SAC_FAIL(pipe->ctx, SAC_ERR_ARG, "pipeline: a second run; create another");
     pipe->ran = true;
     start_streams(pipe);
+    watch(pipe);
     while (!look_after_streams(pipe))
         while (sem_wait(&pipe->wake) != 0 && errno == EINTR)
             ;
+    sac_job_watch_end(pipe->jobs[0]);
     for (int i = 0; i < pipe->stream_count; i++)
         sac_stream_join(&pipe->streams[i]);
     sac_result reported = write_reports(pipe);

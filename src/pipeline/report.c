@@ -10,8 +10,11 @@
 enum { FORMAT_VERSION = 1 };
 
 static void add_document(struct sac_text *text, const struct sac_pipeline_stats *stats,
-                         const struct sac_stream_stats *streams, int stream_count)
+                         const struct sac_stream_stats *streams, int stream_count,
+                         const struct sac_monitor_view *view)
 {
+    static const struct sac_monitor_view none;
+
     struct sac_json json = {.text = text};
     sac_json_open(&json, NULL, '{');
     sac_json_string(&json, "format", "saccade-stats");
@@ -22,6 +25,7 @@ static void add_document(struct sac_text *text, const struct sac_pipeline_stats 
     sac_figures_write_list(&json, "streams", &sac_figures_stream, streams, sizeof *streams,
                            stream_count);
     sac_figures_write(&json, &sac_figures_judgement, stats);
+    sac_figures_write(&json, &sac_figures_watched, view ? view : &none);
     json.gap = "\n";
     sac_json_close(&json, '}');
     sac_text_add(text, "\n");
@@ -29,10 +33,11 @@ static void add_document(struct sac_text *text, const struct sac_pipeline_stats 
 
 sac_result sac_report_write(sac_context *ctx, struct sac_outfile *file,
                             const struct sac_pipeline_stats *stats,
-                            const struct sac_stream_stats *streams, int stream_count)
+                            const struct sac_stream_stats *streams, int stream_count,
+                            const struct sac_monitor_view *view)
 {
     struct sac_text text = {0};
-    add_document(&text, stats, streams, stream_count);
+    add_document(&text, stats, streams, stream_count, view);
     if (text.failed) {
         sac_text_finish(&text);
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "'%s': no memory for the statistics", file->name.path);

@@ -6,9 +6,12 @@
 
 #include "base/outfile.h"
 
-/* Write the statistics as one JSON object (docs/stats.schema.json) and finish the file. */
+struct sac_monitor_view;
+/* Write the statistics as one JSON object (docs/stats.schema.json) and finish the file. view: what
+ * the run's monitor saw, or NULL. */
 sac_result sac_report_write(sac_context *ctx, struct sac_outfile *file,
                             const struct sac_pipeline_stats *stats,
-                            const struct sac_stream_stats *streams, int stream_count);
+                            const struct sac_stream_stats *streams, int stream_count,
+                            const struct sac_monitor_view *view);
 
 #endif

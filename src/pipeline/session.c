@@ -2,6 +2,8 @@
 /* The push form: the program submits frames and takes results. */
 
 #include "media/media.h"
+#include "observe/run_watch.h"
+#include "pipeline/books.h"
 #include "pipeline/inference.h"
 #include "pipeline/tasks/segment.h"
 
@@ -75,6 +77,7 @@ void sac_session_destroy(sac_session **s)
         return;
     if ((*s)->started) {
         struct sac_pipeline_stats stats;
+        sac_job_watch_end((*s)->job);
         sac_job_stop((*s)->job);
         sac_session_get_stats(*s, &stats);
         if (sac_job_finish_reports((*s)->job, &stats, NULL, 0) != SAC_OK) /* destroy has no result
@@ -95,6 +98,18 @@ sac_device *sac_session_device(const sac_session *s)
     return s->job->dev;
 }
 
+static void feed_stats(void *session, struct sac_pipeline_stats *out)
+{
+    sac_session_get_stats(session, out);
+}
+
+/* Frames come when the program has them: as from a camera. */
+static sac_result watch(sac_session *s)
+{
+    const struct sac_run_feed feed = {.get = feed_stats, .user = s};
+    return sac_job_watch(s->job, &feed, "frames of a program", true);
+}
+
 sac_result sac_session_start(sac_session *s)
 {
     SAC_NEEDS(NULL, s);
@@ -107,7 +122,12 @@ sac_result sac_session_start(sac_session *s)
         sac_job_started(s->job, begun);
     if (res == SAC_OK)
         res = check_files(s); /* now with all files of the models */
-    return res;
+    return res == SAC_OK ? watch(s) : res;
+}
+
+sac_monitor *sac_session_monitor(sac_session *s)
+{
+    return s ? sac_run_watch_monitor(s->job->books->watch) : NULL;
 }
 
 const char *sac_session_class_name(const sac_session *s, int class_id)

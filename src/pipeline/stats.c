@@ -5,6 +5,7 @@
 #include "observe/figures.h"
 #include "observe/gpu.h"
 #include "observe/process.h"
+#include "observe/run_watch.h"
 #include "observe/trace.h"
 #include "pipeline/flow.h"
 #include "pipeline/inference.h"
@@ -166,6 +167,28 @@ void sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out)
     sac_gpu_watch_get(job->books->gpu, &out->gpu);
 }
 
+sac_result sac_job_watch(struct sac_job *job, const struct sac_run_feed *feed, const char *title,
+                         bool live)
+{
+    if (!job->params.monitor)
+        return SAC_OK;
+    struct sac_monitor_params params = *job->params.monitor;
+    params.live |= live;
+    return sac_run_watch_start(job->ctx, &params, feed, title, &job->books->watch);
+}
+
+void sac_job_watch_end(struct sac_job *job)
+{
+    sac_run_watch_end(job->books->watch);
+}
+
+/* The file is written without it where there is no memory for it. */
+static struct sac_monitor_view *view_of(const struct sac_books *b)
+{
+    sac_monitor *monitor = sac_run_watch_monitor(b->watch);
+    return monitor ? sac_monitor_look_at(monitor, true) : NULL;
+}
+
 sac_result sac_job_finish_reports(struct sac_job *job, const struct sac_pipeline_stats *stats,
                                   const struct sac_stream_stats *streams, int stream_count)
 {
@@ -175,7 +198,9 @@ sac_result sac_job_finish_reports(struct sac_job *job, const struct sac_pipeline
     if (b->trace && res == SAC_OK)
         atomic_fetch_or(&b->whole, SAC_OUTPUT_TRACE);
     if (b->stats_file.file) {
-        written = sac_report_write(job->ctx, &b->stats_file, stats, streams, stream_count);
+        struct sac_monitor_view *view = view_of(b);
+        written = sac_report_write(job->ctx, &b->stats_file, stats, streams, stream_count, view);
+        sac_free(view);
         if (written == SAC_OK)
             atomic_fetch_or(&b->whole, SAC_OUTPUT_STATS);
     }

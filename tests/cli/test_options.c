@@ -125,6 +125,21 @@ static void auto_is_the_trackers_own(void **state)
     assert_int_equal(parse(VERB_TRACK, "--score-min auto"), STATUS_USAGE);
 }
 
+static void runs_are_watched_unless_told_otherwise(void **state)
+{
+    (void)state;
+    const struct sac_monitor_params defaults = sac_monitor_params_default();
+    assert_int_equal(parse(VERB_TRACK, ""), STATUS_OK);
+    assert_true(settings.watched && settings.monitor.published);
+    assert_int_equal(settings.monitor.interval_ms, defaults.interval_ms);
+    assert_int_equal(parse(VERB_SEGMENT, "--no-monitor --monitor-interval 250"), STATUS_OK);
+    assert_false(settings.watched);
+    assert_int_equal(settings.monitor.interval_ms, 250);
+    assert_int_equal(parse(VERB_MONITOR, "--once --monitor-temperature 60 --json"), STATUS_OK);
+    assert_true(settings.once && settings.json && settings.monitor.temperature_max == 60);
+    assert_int_equal(parse(VERB_TRACK, "--once"), STATUS_USAGE);
+}
+
 static void refuses(unsigned verb, const char *line, const char *sentence)
 {
     assert_int_equal(parse(verb, line), STATUS_USAGE);
@@ -225,6 +240,7 @@ int main(void)
         CASE(lists_take_all_up_to_the_next_option),
         CASE(reads_sizes),
         CASE(auto_is_the_trackers_own),
+        CASE(runs_are_watched_unless_told_otherwise),
         CASE(mistakes_name_the_thing_and_the_remedy),
         CASE(the_environment_yields_to_the_command_line),
         CASE(the_table_is_consistent),

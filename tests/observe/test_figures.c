@@ -78,15 +78,22 @@ static void add_list(struct sac_json *json, const struct sac_figure *row)
     sac_json_close(json, '}');
 }
 
+static void add_points(struct sac_json *json)
+{
+    sac_json_string(json, "type", "array");
+    add_ref(json, "items", "known");
+}
+
 static void add_type(struct sac_json *json, const struct sac_figure *row)
 {
-    static const char *const kinds[] = {[SAC_FIGURE_COUNT] = "#/$defs/count",
-                                        [SAC_FIGURE_AMOUNT] = "#/$defs/amount",
-                                        [SAC_FIGURE_SHARE] = "#/$defs/share",
-                                        [SAC_FIGURE_NAME] = "#/$defs/name",
-                                        [SAC_FIGURE_TEXT] = "#/$defs/text"};
+    static const char *const kinds[] = {
+        [SAC_FIGURE_COUNT] = "#/$defs/count", [SAC_FIGURE_AMOUNT] = "#/$defs/amount",
+        [SAC_FIGURE_SHARE] = "#/$defs/share", [SAC_FIGURE_KNOWN] = "#/$defs/known",
+        [SAC_FIGURE_NAME] = "#/$defs/name",   [SAC_FIGURE_TEXT] = "#/$defs/text"};
     if (row->type == SAC_FIGURE_LIST)
         add_list(json, row);
+    else if (row->type == SAC_FIGURE_POINTS)
+        add_points(json);
     else if (row->group)
         add_group(json, row->group);
     else
@@ -191,6 +198,7 @@ static void add_all_required(struct sac_json *json)
     add_required(json, &sac_figures_run);
     sac_json_string(json, NULL, "streams");
     add_required(json, &sac_figures_judgement);
+    add_required(json, &sac_figures_watched);
     sac_json_close(json, ']');
 }
 
@@ -214,11 +222,13 @@ static void add_schema(struct sac_json *json)
     add_properties(json, &sac_figures_run, 2);
     add_streams(json);
     add_properties(json, &sac_figures_judgement, 2);
+    add_properties(json, &sac_figures_watched, 2);
     open_line(json, 1, NULL);
     sac_json_close(json, '}');
     open_line(json, 1, "$defs");
     add_simple_def(json, "count", "integer", NULL, 0);
     add_simple_def(json, "amount", "number", NULL, 0);
+    add_simple_def(json, "known", "number", "null", 0);
     add_simple_def(json, "share", "number", NULL, 1);
     add_simple_def(json, "name", "string", NULL, 0);
     add_simple_def(json, "text", "string", "null", 0);

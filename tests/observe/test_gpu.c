@@ -9,7 +9,7 @@ static void figures_are_means_over_the_run(void **state)
 {
     (void)state;
     struct sac_gpu_stats  stats;
-    struct sac_gpu_watch *watch = sac_gpu_watch_start(test_context(), "0000:3B:00.0", FAKE_NVML);
+    struct sac_gpu_watch *watch = sac_gpu_watch_start(test_context(), "0000:3B:00.0", 0, FAKE_NVML);
     assert_non_null(watch);
     for (int i = 0; i < 1200; i++) { /* four a second are taken */
         sac_gpu_watch_get(watch, &stats);
@@ -49,11 +49,13 @@ static void no_gpu_is_no_noise(void **state)
     struct sac_gpu_stats stats;
     char                 before[512], after[512];
     sac_context_last_error(test_context(), before, sizeof before);
-    assert_null(sac_gpu_watch_start(test_context(), "", FAKE_NVML));
-    assert_null(sac_gpu_watch_start(test_context(), "0000:00:00.0", FAKE_NVML));
-    assert_null(sac_gpu_watch_start(test_context(), "0000:3B:00.0", "/nowhere/libnvidia-ml.so.1"));
-    assert_null(sac_gpu_watch_start(test_context(), "0000:3B:00.0", "libm.so.6")); /* opens, is none
-                                                                                    */
+    assert_null(sac_gpu_watch_start(test_context(), "", 0, FAKE_NVML));
+    assert_null(sac_gpu_watch_start(test_context(), "0000:00:00.0", 0, FAKE_NVML));
+    assert_null(
+        sac_gpu_watch_start(test_context(), "0000:3B:00.0", 0, "/nowhere/libnvidia-ml.so.1"));
+    assert_null(sac_gpu_watch_start(test_context(), "0000:3B:00.0", 0, "libm.so.6")); /* opens, is
+                                                                                       * none
+                                                                                       */
     sac_context_last_error(test_context(), after, sizeof after);
     assert_string_equal(before, after);
     sac_gpu_watch_get(NULL, &stats);
@@ -69,10 +71,10 @@ static void it_is_shut_down(void **state)
     int (*initialised)(void);
     *(void **)&initialised = dlsym(library, "fake_nvml_initialised");
     assert_non_null(initialised);
-    struct sac_gpu_watch *watch = sac_gpu_watch_start(test_context(), "0000:3B:00.0", FAKE_NVML);
+    struct sac_gpu_watch *watch = sac_gpu_watch_start(test_context(), "0000:3B:00.0", 0, FAKE_NVML);
     assert_int_equal(initialised(), 1);
     sac_gpu_watch_stop(&watch);
-    sac_gpu_watch_start(test_context(), "0000:00:00.0", FAKE_NVML);
+    sac_gpu_watch_start(test_context(), "0000:00:00.0", 0, FAKE_NVML);
     assert_int_equal(initialised(), 0);
     dlclose(library);
 }

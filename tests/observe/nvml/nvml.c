@@ -21,7 +21,19 @@ int nvmlDeviceGetUtilizationRates(void *device, struct nvml_utilisation *out);
 int nvmlDeviceGetDecoderUtilization(void *device, unsigned *utilisation, unsigned *period_us);
 int nvmlDeviceGetEncoderUtilization(void *device, unsigned *utilisation, unsigned *period_us);
 int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *out);
+int nvmlDeviceGetCount_v2(unsigned *out);
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **out);
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *out);
+int nvmlDeviceGetPowerUsage(void *device, unsigned *mw);
+int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *mw);
+int nvmlDeviceGetClockInfo(void *device, int which, unsigned *mhz);
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *bits);
+int nvmlDeviceGetPcieThroughput(void *device, int which, unsigned *kb_s);
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void *out);
 int fake_nvml_initialised(void);
+/* What the card does from now on. */
+void fake_nvml_set(unsigned temperature_c, unsigned power_mw, unsigned long long throttle,
+                   unsigned processes);
 
 int nvmlInit_v2(void)
 {
@@ -81,6 +93,83 @@ int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *out)
     out->used = samples == 1 ? 600 : 400;
     out->free = out->total - out->used;
     return 0;
+}
+
+static unsigned           temperature_now = 40, power_now = 100000, processes_now = 1;
+static unsigned long long throttle_now = 1; /* idle, which is no throttling */
+
+void fake_nvml_set(unsigned temperature_c, unsigned power_mw, unsigned long long throttle,
+                   unsigned processes)
+{
+    temperature_now = temperature_c;
+    power_now = power_mw;
+    throttle_now = throttle;
+    processes_now = processes;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *out)
+{
+    *out = 1;
+    return 0;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **out)
+{
+    *out = &cards;
+    return index == 0 ? 0 : 2; /* no such index */
+}
+
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *out)
+{
+    (void)device;
+    *out = temperature_now;
+    return sensor == 0 ? 0 : 2;
+}
+
+int nvmlDeviceGetPowerUsage(void *device, unsigned *mw)
+{
+    (void)device;
+    *mw = power_now;
+    return 0;
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *mw)
+{
+    (void)device;
+    *mw = 400000;
+    return 0;
+}
+
+/* There is no nvmlDeviceGetMaxClockInfo: a version of NVML that lacks something. */
+int nvmlDeviceGetClockInfo(void *device, int which, unsigned *mhz)
+{
+    (void)device;
+    *mhz = which == 1 ? 1500 : 2600;
+    return 0;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *bits)
+{
+    (void)device;
+    *bits = throttle_now;
+    return 0;
+}
+
+int nvmlDeviceGetPcieThroughput(void *device, int which, unsigned *kb_s)
+{
+    (void)device;
+    *kb_s = which == 1 ? 7000 : 3000; /* received, sent */
+    return 0;
+}
+
+/* More of them than a caller has room for are counted all the same. */
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void *out)
+{
+    (void)device;
+    (void)out;
+    const int res = processes_now > *count ? 7 : 0;
+    *count = processes_now;
+    return res;
 }
 
 int fake_nvml_initialised(void)

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* saccade monitor: the machine, its GPUs and the runs of saccade on it, drawn again after each
+ * interval. */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <saccade/monitor.h>
+
+#include "term.h"
+#include "verbs.h"
+#include "wrap.h"
+
+struct board {
+    const struct settings *settings;
+    sac_context           *ctx;
+    sac_monitor           *monitor;
+    struct sac_text        text; /* of the JSON */
+    struct sac_json        json;
+    int                    runs;
+    double                 begun_s, cpu_s; /* when its work began, after the start of the program */
+};
+
+static double clock_s(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* All that this process does, as a share of one core. */
+static double cost_of(const struct board *b)
+{
+    const double past = clock_s(CLOCK_MONOTONIC) - b->begun_s;
+    return past > 0 ? (clock_s(CLOCK_PROCESS_CPUTIME_ID) - b->cpu_s) / past : 0;
+}
+
+/* ---- JSON ---- */
+
+static void json_figure(struct sac_json *json, const struct sac_monitor_figure *f)
+{
+    const struct {
+        const char *key;
+        double      value;
+    } numbers[] = {{"now", f->now},
+                   {"mean_1m", f->mean_1m},
+                   {"mean_5m", f->mean_5m},
+                   {"least", f->least},
+                   {"most", f->most}};
+    sac_json_open(json, NULL, '{');
+    sac_json_string(json, "name", f->name);
+    sac_json_string(json, "unit", f->unit[0] ? f->unit : NULL);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        sac_json_real(json, numbers[i].key, numbers[i].value);
+    sac_json_close(json, '}');
+}
+
+static void json_event(struct sac_json *json, const struct sac_monitor_event *e)
+{
+    sac_json_open(json, NULL, '{');
+    sac_json_string(json, "kind", sac_monitor_kind_name(e->kind));
+    sac_json_string(json, "figure", e->figure);
+    sac_json_real(json, "begun_s", e->begun_s);
+    if (e->ended_s < 0)
+        sac_json_null(json, "ended_s");
+    else
+        sac_json_real(json, "ended_s", e->ended_s);
+    sac_json_real(json, "before", e->before);
+    sac_json_real(json, "after", e->after);
+    sac_json_string(json, "text", e->text);
+    sac_json_close(json, '}');
+}
+
+static void json_machine(struct board *b)
+{
+    struct sac_monitor_figure figure;
+    struct sac_monitor_event  event;
+    sac_json_open(&b->json, "machine", '{');
+    sac_json_open(&b->json, "gpus", '[');
+    for (int i = 0; sac_monitor_gpu_name(b->monitor, i); i++)
+        sac_json_string(&b->json, NULL, sac_monitor_gpu_name(b->monitor, i));
+    sac_json_close(&b->json, ']');
+    sac_json_open(&b->json, "figures", '[');
+    for (int i = 0; sac_monitor_get_figure(b->monitor, i, &figure) == SAC_OK; i++)
+        json_figure(&b->json, &figure);
+    sac_json_close(&b->json, ']');
+    sac_json_open(&b->json, "events", '[');
+    for (int i = 0; sac_monitor_get_event(b->monitor, i, &event) == SAC_OK; i++)
+        json_event(&b->json, &event);
+    sac_json_close(&b->json, ']');
+    sac_json_close(&b->json, '}');
+}
+
+static void json_run(void *user, const struct sac_monitor_run *run)
+{
+    struct board *b = user;
+    sac_json_open(&b->json, NULL, '{');
+    sac_json_int(&b->json, "pid", run->pid);
+    sac_json_string(&b->json, "title", run->title);
+    sac_json_real(&b->json, "elapsed_s", run->elapsed_s);
+    sac_json_real(&b->json, "silent_s", run->silent_s);
+    sac_json_real(&b->json, "cost", run->cost);
+    sac_json_open(&b->json, "figures", '[');
+    for (int i = 0; i < run->figure_count; i++)
+        json_figure(&b->json, &run->figures[i]);
+    sac_json_close(&b->json, ']');
+    sac_json_open(&b->json, "events", '[');
+    for (int i = 0; i < run->event_count; i++)
+        json_event(&b->json, &run->events[i]);
+    sac_json_close(&b->json, ']');
+    sac_json_close(&b->json, '}');
+}
+
+static int show_json(struct board *b, struct fault *fault)
+{
+    b->text = (struct sac_text){0};
+    b->json = (struct sac_json){.text = &b->text};
+    sac_json_open(&b->json, NULL, '{');
+    json_machine(b);
+    sac_json_open(&b->json, "runs", '[');
+    sac_result res = sac_monitor_list_runs(b->ctx, json_run, b);
+    sac_json_close(&b->json, ']');
+    sac_json_real(&b->json, "cost", cost_of(b));
+    sac_json_close(&b->json, '}');
+    int status = print_json(&b->json, fault);
+    return res == SAC_OK ? status : fault_library(fault, b->ctx, res);
+}
+
+/* ---- text ---- */
+
+static void print_figure(const struct sac_monitor_figure *f)
+{
+    const double values[] = {f->now, f->mean_1m, f->mean_5m, f->least, f->most};
+    char         name[48], text[32];
+    snprintf(name, sizeof name, "%.40s", f->name);
+    printf("  %-28s", name);
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        sac_monitor_format(values[i], f->unit, text, sizeof text);
+        printf(" %14s", text);
+    }
+    putchar('\n');
+}
+
+static void print_head(void)
+{
+    printf("  %-28s %14s %14s %14s %14s %14s\n", "", "now", "1 min", "5 min", "least", "most");
+}
+
+/* The latest first; what is over is shown for a while in case nobody looked. */
+static void print_event(const struct sac_monitor_event *e, double now_s)
+{
+    enum { SHOWN_S = 120 };
+    char text[400];
+    if (e->ended_s >= 0 && now_s - e->ended_s > SHOWN_S)
+        return;
+    if (e->ended_s < 0)
+        snprintf(text, sizeof text, "  %s, for %.0f s: %s", sac_monitor_kind_name(e->kind),
+                 now_s - e->begun_s, e->text);
+    else
+        snprintf(text, sizeof text, "  over since %.0f s: %s", now_s - e->ended_s, e->text);
+    print_clean(stdout, text);
+    putchar('\n');
+}
+
+static void print_machine(struct board *b)
+{
+    struct sac_monitor_figure figure;
+    struct sac_monitor_event  event;
+    puts("machine");
+    print_head();
+    for (int i = 0; sac_monitor_get_figure(b->monitor, i, &figure) == SAC_OK; i++)
+        print_figure(&figure);
+    for (int i = 0; sac_monitor_gpu_name(b->monitor, i); i++)
+        printf("  gpu%d is a %s\n", i, sac_monitor_gpu_name(b->monitor, i));
+    if (!sac_monitor_gpu_name(b->monitor, 0))
+        puts("  no GPU: NVML, or a card, was not found");
+    for (int i = sac_monitor_event_count(b->monitor) - 1; i >= 0; i--)
+        if (sac_monitor_get_event(b->monitor, i, &event) == SAC_OK)
+            print_event(&event, clock_s(CLOCK_MONOTONIC) - b->begun_s);
+}
+
+/* Figures that were always 0 only fill the screen. */
+static void print_run(void *user, const struct sac_monitor_run *run)
+{
+    struct board *b = user;
+    char          title[320];
+    snprintf(title, sizeof title, "\nrun %d: %s, for %.0f s%s", run->pid, run->title,
+             run->elapsed_s, run->silent_s > 10 ? " (not heard of for more than 10 s)" : "");
+    putchar('\n');
+    print_clean(stdout, title + 1);
+    putchar('\n');
+    print_head();
+    for (int i = 0; i < run->figure_count; i++)
+        if (run->figures[i].most > 0)
+            print_figure(&run->figures[i]);
+    for (int i = run->event_count - 1; i >= 0; i--)
+        print_event(&run->events[i], run->elapsed_s);
+    printf("  its monitor takes %.2f %% of one core\n", 100 * run->cost);
+    b->runs++;
+}
+
+static int show_text(struct board *b, struct fault *fault)
+{
+    if (!b->settings->once && isatty(STDOUT_FILENO))
+        fputs("\033[H\033[2J", stdout);
+    print_machine(b);
+    b->runs = 0;
+    sac_result res = sac_monitor_list_runs(b->ctx, print_run, b);
+    if (!b->runs)
+        puts("\nno run of saccade that can be seen");
+    printf("\nthis monitor takes %.2f %% of one core\n", 100 * cost_of(b));
+    return res == SAC_OK ? STATUS_OK : fault_library(fault, b->ctx, res);
+}
+
+/* ---- the verb ---- */
+
+static void pause_ms(int ms)
+{
+    const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
+}
+
+/* Loads are those since the sample before, so the first one shows nothing yet. */
+static int watch(struct board *b, struct fault *fault)
+{
+    const bool once = b->settings->once;
+    const int  interval_ms = b->settings->monitor.interval_ms;
+    int        status = STATUS_OK;
+    sac_monitor_sample(b->monitor);
+    do {
+        pause_ms(interval_ms);
+        sac_monitor_sample(b->monitor);
+        status = b->settings->json ? show_json(b, fault) : show_text(b, fault);
+    } while (!once && status == STATUS_OK && fflush(stdout) == 0);
+    return status;
+}
+
+int verb_monitor(struct settings *s, struct fault *fault)
+{
+    struct board b = {.settings = s,
+                      .begun_s = clock_s(CLOCK_MONOTONIC),
+                      .cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID)};
+    int          status = term_context(s, &b.ctx, fault);
+    if (status != STATUS_OK)
+        return status;
+    sac_result res = sac_monitor_create(b.ctx, &s->monitor, &b.monitor);
+    status = res == SAC_OK ? watch(&b, fault) : fault_library(fault, b.ctx, res);
+    sac_monitor_destroy(&b.monitor);
+    sac_context_destroy(&b.ctx);
+    return status;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVML, which is opened at run time: the part of its interface that is used. A card, or a version
+ * of NVML, that does not report a figure leaves it at 0.
+ *
+ *     struct sac_nvml *nvml = sac_nvml_open(NULL);
+ *     if (nvml && sac_nvml_find(nvml, "0000:3b:00.0", &card))
+ *         sac_nvml_sample(nvml, card, &sample);
+ *     sac_nvml_close(&nvml);
+ */
+#ifndef SAC_OBSERVE_NVML_H
+#define SAC_OBSERVE_NVML_H
+
+#include "base/base.h"
+
+struct sac_nvml;
+typedef void *sac_nvml_card;
+
+struct sac_nvml_sample {
+    bool     busy_known;             /* the three loads are figures, not 0 for want of one */
+    unsigned busy, decoder, encoder; /* per cent */
+    uint64_t memory_bytes, memory_total_bytes;
+    int      temperature_c, power_mw, power_limit_mw;
+    int      clock_mhz, clock_max_mhz, memory_clock_mhz;
+    int      pcie_rx_kb_s, pcie_tx_kb_s; /* to the card, and from it; with_bus */
+    int      processes;                  /* that compute on it, as far as NVML may tell */
+    unsigned throttle;                   /* SAC_THROTTLE_... bits */
+};
+
+/* library: NULL for NVML's usual name. NULL: not found; nothing is logged. */
+struct sac_nvml *sac_nvml_open(const char *library);
+void             sac_nvml_close(struct sac_nvml **nvml);
+int              sac_nvml_count(const struct sac_nvml *nvml);
+bool sac_nvml_find(const struct sac_nvml *nvml, const char *pci_bus_id, sac_nvml_card *out);
+bool sac_nvml_find_index(const struct sac_nvml *nvml, int index, sac_nvml_card *out);
+bool sac_nvml_name(const struct sac_nvml *nvml, sac_nvml_card card, char *buf, size_t size);
+/* with_bus: NVML watches the bus for some 20 ms to say what goes over it. */
+void sac_nvml_sample(const struct sac_nvml *nvml, sac_nvml_card card, bool with_bus,
+                     struct sac_nvml_sample *out);
+
+#endif
