@@ -491,13 +491,57 @@ SIMD_FN void SIMD_NAME(sac_map_quantise_planes)(const struct sac_byte_scale *sca
     }
 }
 
-/* The larger of each two bytes, of `count` pixels' channels in one go: the compiler makes whole
- * vectors of it. */
-SIMD_INLINE void largest(uint8_t *y, const uint8_t *x, int64_t count, bool is_signed)
+#if SAC_SIMD_BITS == 512
+typedef __m512i bytes_vec;
+#define BYTES(name) _mm512_##name
+#define BYTES_LOAD  _mm512_loadu_si512
+#define BYTES_STORE _mm512_storeu_si512
+#else
+typedef __m256i bytes_vec;
+#define BYTES(name)       _mm256_##name
+#define BYTES_LOAD(p)     _mm256_loadu_si256((const void *)(p))
+#define BYTES_STORE(p, v) _mm256_storeu_si256((void *)(p), v)
+#endif
+
+/* The taps of a pixel: the first one's address, and those of lines and columns. */
+struct pool_taps {
+    const uint8_t *first;
+    int64_t        line, column, lines, columns; /* distances and counts */
+};
+
+SIMD_INLINE void largest_vec(const struct pool_taps *t, uint8_t *y, bool is_signed)
+{
+    bytes_vec acc = BYTES_LOAD(t->first);
+    for (int64_t ky = 0; ky < t->lines; ky++)
+        for (int64_t kx = 0; kx < t->columns; kx++) {
+            const bytes_vec v = BYTES_LOAD(t->first + ky * t->line + kx * t->column);
+            acc = is_signed ? BYTES(max_epi8)(acc, v) : BYTES(max_epu8)(acc, v);
+        }
+    BYTES_STORE(y, acc);
+}
+
+SIMD_INLINE void largest_16(const struct pool_taps *t, uint8_t *y, bool is_signed)
+{
+    __m128i acc = _mm_loadu_si128((const void *)t->first);
+    for (int64_t ky = 0; ky < t->lines; ky++)
+        for (int64_t kx = 0; kx < t->columns; kx++) {
+            const __m128i v =
+                _mm_loadu_si128((const void *)(t->first + ky * t->line + kx * t->column));
+            acc = is_signed ? _mm_max_epi8(acc, v) : _mm_max_epu8(acc, v);
+        }
+    _mm_storeu_si128((void *)y, acc);
+}
+
+SIMD_INLINE void largest_one(const struct pool_taps *t, uint8_t *y, bool is_signed)
 {
     const uint8_t flip = is_signed ? 0x80 : 0;
-    for (int64_t i = 0; i < count; i++)
-        y[i] = (uint8_t)((x[i] ^ flip) > (y[i] ^ flip) ? x[i] : y[i]);
+    uint8_t       acc = *t->first ^ flip;
+    for (int64_t ky = 0; ky < t->lines; ky++)
+        for (int64_t kx = 0; kx < t->columns; kx++) {
+            const uint8_t v = t->first[ky * t->line + kx * t->column] ^ flip;
+            acc = v > acc ? v : acc;
+        }
+    *y = acc ^ flip;
 }
 
 SIMD_INLINE void pool_bytes_pixel(const struct sac_window_pool *p, bool is_signed, const uint8_t *x,
@@ -507,13 +551,22 @@ SIMD_INLINE void pool_bytes_pixel(const struct sac_window_pool *p, bool is_signe
     int64_t       y0, y1, x0, x1;
     inside(top, p->dilation_h, p->kernel_h, p->in_h, &y0, &y1);
     inside(left, p->dilation_w, p->kernel_w, p->in_w, &x0, &x1);
-    memset(y, is_signed ? 0x80 : 0, (size_t)p->c);
-    for (int64_t ky = y0; ky < y1; ky++)
-        for (int64_t kx = x0; kx < x1; kx++)
-            largest(y,
-                    x + (top + ky * p->dilation_h) * p->in_row +
-                        (left + kx * p->dilation_w) * p->in_pixel,
-                    p->c, is_signed);
+    if (y0 == y1 || x0 == x1) {
+        memset(y, is_signed ? 0x80 : 0, (size_t)p->c);
+        return;
+    }
+    struct pool_taps t = {x + (top + y0 * p->dilation_h) * p->in_row +
+                              (left + x0 * p->dilation_w) * p->in_pixel,
+                          p->dilation_h * p->in_row, p->dilation_w * p->in_pixel, y1 - y0, x1 - x0};
+    int64_t          i = 0;
+    for (; i + (int64_t)sizeof(bytes_vec) <= p->c; i += (int64_t)sizeof(bytes_vec)) {
+        largest_vec(&t, y + i, is_signed);
+        t.first += sizeof(bytes_vec);
+    }
+    for (; i + 16 <= p->c; i += 16, t.first += 16)
+        largest_16(&t, y + i, is_signed);
+    for (; i < p->c; i++, t.first++)
+        largest_one(&t, y + i, is_signed);
 }
 
 SIMD_FN void SIMD_NAME(sac_map_pool_bytes)(const struct sac_window_pool *p, bool is_signed,

@@ -710,9 +710,10 @@ SIMD_INLINE veci load_pixels(const uint8_t *const *p, const int per)
     return _mm512_inserti32x4(v, _mm_loadu_si128((const void *)p[3]), 3);
 }
 
-/* `count` columns from x on. plain: there are `per`, and all columns that are read exist. */
+/* `count` columns from x on. plain: there are `per`, and all columns that are read exist; dense:
+ * the `per` that are one vector are neighbours in memory too. */
 SIMD_INLINE void few_pixels(const struct strip *d, int64_t y, int64_t x, const int count,
-                            const bool plain, const int per)
+                            const bool plain, const bool dense, const int per)
 {
     const struct sac_conv       *c = d->c;
     const struct sac_quant_conv *q = c->quant;
@@ -733,6 +734,10 @@ SIMD_INLINE void few_pixels(const struct strip *d, int64_t y, int64_t x, const i
             for (int k = 0; k < 4; k++) {
                 const int64_t  column = left + (int64_t)(first + k) * c->dilation_w;
                 const uint8_t *p[4];
+                if (dense) {
+                    columns[k] = i_load(line + column * step);
+                    continue;
+                }
 #pragma GCC unroll 4
                 for (int i = 0; i < per; i++) {
                     const int64_t at = column + i * c->stride_w;
@@ -765,20 +770,23 @@ SIMD_INLINE void few_pixels(const struct strip *d, int64_t y, int64_t x, const i
 }
 
 /* A line of output. */
-#define FEW(per)                                                                   \
-    SIMD_FN static void few_##per(const struct strip *d, int64_t y, int64_t width) \
-    {                                                                              \
-        const struct sac_conv *c = d->c;                                           \
-        const int64_t          reach = (int64_t)(per - 1) * c->stride_w +          \
-                              ((c->kernel_w + 3) / 4 * 4 - 1) * c->dilation_w + 1; \
-        for (int64_t x = 0; x < width; x += per) {                                 \
-            const int64_t left = x * c->stride_w - c->pad_left;                    \
-            const int     count = width - x < per ? (int)(width - x) : per;        \
-            if (count == per && left >= 0 && left + reach <= c->in_w)              \
-                few_pixels(d, y, x, per, true, per);                               \
-            else                                                                   \
-                few_pixels(d, y, x, count, false, per);                            \
-        }                                                                          \
+#define FEW(per)                                                                     \
+    SIMD_FN static void few_##per(const struct strip *d, int64_t y, int64_t width)   \
+    {                                                                                \
+        const struct sac_conv *c = d->c;                                             \
+        const bool             dense = c->stride_w == 1 && c->in.pixel == c->groups; \
+        const int64_t          reach = (int64_t)(per - 1) * c->stride_w +            \
+                              ((c->kernel_w + 3) / 4 * 4 - 1) * c->dilation_w + 1;   \
+        for (int64_t x = 0; x < width; x += per) {                                   \
+            const int64_t left = x * c->stride_w - c->pad_left;                      \
+            const int     count = width - x < per ? (int)(width - x) : per;          \
+            if (count < per || left < 0 || left + reach > c->in_w)                   \
+                few_pixels(d, y, x, count, false, false, per);                       \
+            else if (dense)                                                          \
+                few_pixels(d, y, x, per, true, true, per);                           \
+            else                                                                     \
+                few_pixels(d, y, x, per, true, false, per);                          \
+        }                                                                            \
     }
 FEW(2)
 FEW(4)
