@@ -139,11 +139,11 @@ struct sac_track_job_params {
     /* From this many frames on a batch begins as soon as the device has nothing to do, without the
      * wait of timeout_ms for more; while it is busy, batches fill. 1: no frame waits for another.
      * 0 (default): a full batch, and 1 where inputs are live */
-    int inference_batch_min;
+    int64_t inference_batch_min;
     /* Watch the run while it runs, and log what is unusual (saccade/monitor.h); with stats_out the
      * history is in the statistics. Copied. NULL (default): not watched */
     const struct sac_monitor_params *monitor;
-    uint64_t                         reserved[12]; /* 0 */
+    uint64_t                         reserved[11]; /* 0 */
 };
 
 /* Bits. AUTO: the id, and the class where more than one class is kept. A class without a name is

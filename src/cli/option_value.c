@@ -38,7 +38,7 @@ static int check_range(double value, const struct option *option, const char *te
                        option->min, option->max);
 }
 
-static int set_int(int *out, const struct option *option, const char *text, const char *place,
+static int set_int(void *out, const struct option *option, const char *text, const char *place,
                    struct fault *fault)
 {
     char *end;
@@ -48,8 +48,13 @@ static int set_int(int *out, const struct option *option, const char *text, cons
         return fault_usage(fault, "%s: '%s' is not a whole number", place, text);
     int status = check_range(errno ? HUGE_VAL : (double)value, option, text, place, fault);
     if (status == STATUS_OK)
-        *out = (int)value;
+        option->size == sizeof(int) ? (*(int *)out = (int)value) : (*(int64_t *)out = value);
     return status;
+}
+
+static int64_t get_int(const void *at, const struct option *option)
+{
+    return option->size == sizeof(int) ? *(const int *)at : *(const int64_t *)at;
 }
 
 static double get_real(const void *at, const struct option *option)
@@ -245,7 +250,7 @@ void option_print(const struct settings *s, const struct option *option, char *b
                  (option->size == sizeof(bool) ? *(const bool *)at : *(const int *)at) ? "true"
                                                                                        : "false");
         break;
-    case OPTION_INT: snprintf(buf, size, "%d", *(const int *)at); break;
+    case OPTION_INT: snprintf(buf, size, "%" PRId64, get_int(at, option)); break;
     case OPTION_BYTES: snprintf(buf, size, "%" PRIu64, *(const uint64_t *)at); break;
     case OPTION_LIST: print_list(at, buf, size); break;
     case OPTION_CHOICE: snprintf(buf, size, "%s", choice_of(option, *(const int *)at)); break;

@@ -29,7 +29,7 @@ enum {
 
 enum option_type {
     OPTION_FLAG,    /* bool or int: --name and --no-name; true or false in YAML */
-    OPTION_INT,     /* int, in min..max */
+    OPTION_INT,     /* int or int64_t, in min..max */
     OPTION_REAL,    /* double or float, in min..max; "auto" is NAN if the default is NAN */
     OPTION_SECONDS, /* int64_t, microseconds; written as seconds in min..max */
     OPTION_TIME,    /* the same, written as a time: 90, 1:30, 00:01:30.5 */

@@ -141,7 +141,7 @@ static const struct sac_collector_calls calls = {.next_wait = next_wait,
 
 static int least(const struct sac_inference *inf)
 {
-    const int given = inf->job->params.inference_batch_min;
+    const int given = (int)inf->job->params.inference_batch_min;
     return given > 0 ? given : inf->eager ? 1 : 0;
 }
 

@@ -153,7 +153,7 @@ static sac_result check_params(sac_context *ctx, const struct sac_track_job_para
     const struct sac_number numbers[] = {
         {"timeout_ms", p->timeout_ms, 0, 3600000},
         {"inference_batch_max", p->inference_batch_max, 0, 1024},
-        {"inference_batch_min", p->inference_batch_min, 0, 1024},
+        {"inference_batch_min", (double)p->inference_batch_min, 0, 1024},
         {"batches_ahead", p->batches_ahead, 0, 2},
         {"queue_length", p->queue_length, 0, 1 << 20},
         {"skip_still", p->skip_still, 0, 1},
