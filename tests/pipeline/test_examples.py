@@ -66,6 +66,15 @@ def test_push(detector):
     assert run('push', 'none.onnx', 8, 8, 10, input=b'').returncode == 1
 
 
+def test_tensor(tmp_path):
+    done = run('tensor', ROOT / 'models/person_det_fast.onnx', 'cpu')
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(b' boxes, 0 frames copied\n')
+    assert run('tensor').returncode == 2
+    done = run('tensor', tmp_path / 'none.onnx', 'cpu')
+    assert done.returncode == 1 and b'none.onnx' in done.stderr
+
+
 def test_serve(tmp_path):
     model = ROOT / 'tests/heads/embedding_nchw.onnx'
     done = run('serve', model, 'cpu')
