@@ -95,41 +95,56 @@ template <class S> struct bytes_source {
             }
         }
     }
+    /* HOW: what lies outside of the map is zeros; the same, and a tap's pixels stay in the
+     * multiprocessor's cache until the next tap wants them; what lies outside is x_zero. */
+    enum { FAR, NEAR, FILLED };
+    template <int HOW>
+    __device__ __forceinline__ void fetch_pixels(const conv_bytes_params &b, uint8_t *to) const
+    {
+        const conv_tile_params &p = b.at;
+        const int               dy = r * p.dilation_h, dx = s * p.dilation_w;
+        const uint8_t *from = (const uint8_t *)p.x + (int64_t)(dy * p.in_w + dx) * p.x_pixel + c;
+        const unsigned zeros = (b.x_zero & 255) * 0x01010101u;
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const bool inside = r < p.kernel_h && (unsigned)(y[i] + dy) < (unsigned)p.in_h &&
+                                (unsigned)(x[i] + dx) < (unsigned)p.in_w;
+            uint8_t *at = to + i * STEP * BYTES_TAPS;
+            if (S::MS % STEP != 0 && row + i * STEP >= S::MS)
+                continue;
+            if (HOW == FILLED && !inside)
+                *reinterpret_cast<uint4 *>(at) = make_uint4(zeros, zeros, zeros, zeros);
+            else
+                fetch16(at, inside ? from + first[i] : (const uint8_t *)p.x, inside, HOW == NEAR);
+        }
+    }
+    // Rows by STEP have channels that lie as far apart as those of the rows 0 and STEP.
+    __device__ __forceinline__ void fetch_weights(const conv_tile_params &p, uint8_t *to,
+                                                  int channel, int turn) const
+    {
+        static_assert(S::GROUP % STEP == 0 || STEP % S::GROUP == 0, "rows are not so far apart");
+        const int      k = turn * BYTES_TAPS + chunk * 16, n = channel + bytes_channel<S>(row);
+        const uint8_t *from = (const uint8_t *)p.w + (n * p.taps + k);
+#pragma unroll
+        for (int i = 0; i < WROWS; i++) {
+            const int  more = bytes_channel<S>(i * STEP);
+            const bool inside = k < p.taps && n + more < p.out_c;
+            if (S::NS % STEP == 0 || row + i * STEP < S::NS)
+                fetch16(to + i * STEP * BYTES_TAPS,
+                        inside ? from + more * p.taps : (const uint8_t *)p.w, inside, false);
+        }
+    }
     __device__ __forceinline__ void fetch(const conv_bytes_params &b, uint8_t *to, int channel,
                                           int turn) const
     {
-        const conv_tile_params &p = b.at;
-        const uint8_t          *from = (const uint8_t *)p.x;
-        const int               dy = r * p.dilation_h, dx = s * p.dilation_w,
-                  step = (int)((dy * p.in_w + dx) * p.x_pixel) + c;
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            const int  at_row = row + i * STEP;
-            const bool inside = r < p.kernel_h && (unsigned)(y[i] + dy) < (unsigned)p.in_h &&
-                                (unsigned)(x[i] + dx) < (unsigned)p.in_w;
-            if (S::MS % STEP == 0 || at_row < S::MS)
-                fetch_one(to + bytes_at(at_row, chunk), from + (inside ? first[i] + step : 0),
-                          inside, b.x_zero);
-        }
-        const int k = turn * BYTES_TAPS + chunk * 16;
-#pragma unroll
-        for (int i = 0; i < WROWS; i++) {
-            const int  at_row = row + i * STEP, n = channel + bytes_channel<S>(at_row);
-            const bool inside = k < p.taps && n < p.out_c;
-            if (S::NS % STEP == 0 || at_row < S::NS)
-                fetch_one(to + S::MS * BYTES_TAPS + bytes_at(at_row, chunk),
-                          (const uint8_t *)p.w + (inside ? n * p.taps + k : 0), inside, 0);
-        }
-    }
-    __device__ static __forceinline__ void fetch_one(uint8_t *to, const uint8_t *from, bool inside,
-                                                     int zero)
-    {
-        if (zero != 0 && !inside) {
-            const unsigned four = (zero & 255) * 0x01010101u;
-            *reinterpret_cast<uint4 *>(to) = make_uint4(four, four, four, four);
-            return;
-        }
-        fetch16(to, from, inside);
+        uint8_t *at = to + bytes_at(row, chunk);
+        if (b.x_zero != 0)
+            fetch_pixels<FILLED>(b, at);
+        else if (b.at.kernel_w > 1 && b.at.in_c <= 128)
+            fetch_pixels<NEAR>(b, at);
+        else
+            fetch_pixels<FAR>(b, at);
+        fetch_weights(b.at, at + S::MS * BYTES_TAPS, channel, turn);
     }
     __device__ __forceinline__ void next(const conv_tile_params &p)
     {
@@ -618,10 +633,10 @@ __device__ __forceinline__ uint32_t plain_sum(const conv_bytes_params &b, int64_
     const conv_tile_params &p = b.at;
     const int               depth = p.in_c / b.groups, group = k / (p.out_c / b.groups);
     const uint8_t          *sample = (const uint8_t *)p.x + n * p.x_sample + group * depth,
-                  *w = (const uint8_t *)p.w + (int64_t)k * p.kernel_h * p.kernel_w * depth;
+                  *w = (const uint8_t *)p.w + (int64_t)k * p.kernel_h * p.kernel_w * b.depth;
     uint32_t sum = 0;
     for (int r = 0; r < p.kernel_h; r++)
-        for (int s = 0; s < p.kernel_w; s++, w += depth) {
+        for (int s = 0; s < p.kernel_w; s++, w += b.depth) {
             const int  at_y = y + r * p.dilation_h, at_x = x + s * p.dilation_w;
             const bool inside =
                 (unsigned)at_y < (unsigned)p.in_h && (unsigned)at_x < (unsigned)p.in_w;
@@ -670,6 +685,25 @@ __global__ void __launch_bounds__(PLAIN_THREADS)
     }
 }
 
+// A thread for each sixteen bytes of what is laid out.
+__global__ void __launch_bounds__(PLAIN_THREADS)
+    bytes_lay_kernel(const __grid_constant__ conv_bytes_lay_params p)
+{
+    const int     chunks = p.depth / 16;
+    const int64_t i = (int64_t)blockIdx.x * PLAIN_THREADS + threadIdx.x, m = i / chunks,
+                  n = m / p.pixels;
+    const int c = (int)(i - m * chunks) * 16;
+    if (m >= p.count)
+        return;
+    const uint8_t *from = (const uint8_t *)p.x + n * p.x_sample + (m - n * p.pixels) * p.x_pixel;
+    uint32_t       w[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int j = 0; j < 16; j++)
+        if (c + j < p.c)
+            w[j / 4] |= (uint32_t)__ldg(from + c + j) << j % 4 * 8;
+    store_words((uint8_t *)p.to + m * p.depth + c, w);
+}
+
 /* ---- launching ---- */
 
 template <class S> static cudaError_t run_bytes(const conv_bytes_params &p, cudaStream_t stream)
@@ -694,8 +728,8 @@ static cudaError_t run_variant(const conv_bytes_params &p, int variant, cudaStre
     case 7: return run_bytes<hopper_shape<KIND, 128, 128, 2, 3, 2>>(p, stream);
     case 8: return run_bytes<hopper_shape<KIND, 128, 64, 2, 4, 2>>(p, stream);
     case 9: return run_bytes<hopper_shape<KIND, 64, 128, 1, 4, 2>>(p, stream);
-    case 10: return run_bytes<hopper_shape<KIND, 64, 64, 1, 4, 3>>(p, stream);
-    case 11: return run_bytes<hopper_shape<KIND, 128, 32, 2, 4, 2>>(p, stream);
+    case 10: return run_bytes<hopper_shape<KIND, 64, 64, 1, 3, 4>>(p, stream);
+    case 11: return run_bytes<hopper_shape<KIND, 128, 32, 2, 3, 3>>(p, stream);
     default: return cudaErrorNotSupported;
     }
 }
@@ -741,6 +775,16 @@ extern "C" cudaError_t conv_launch_bytes_fill(void *p, enum conv_bytes_kind kind
     CUDA_LAUNCH(conv::bytes_fill_kernel, 1024, conv::PLAIN_THREADS, stream, (uint8_t *)p, (int)kind,
                 count);
     return cudaGetLastError();
+}
+
+extern "C" cudaError_t conv_launch_bytes_lay(const conv_bytes_lay_params *p, cudaStream_t stream)
+{
+    const int64_t count = p->count * (p->depth / 16),
+                  blocks = (count + conv::PLAIN_THREADS - 1) / conv::PLAIN_THREADS;
+    if (blocks > 0x7fffffff)
+        return cudaErrorInvalidValue;
+    return conv::bytes_launch(conv::bytes_lay_kernel, (unsigned)blocks, conv::PLAIN_THREADS, 0,
+                              stream, *p);
 }
 
 extern "C" bool conv_bytes_has_hopper(void)

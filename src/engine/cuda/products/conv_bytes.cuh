@@ -25,11 +25,16 @@ __device__ __forceinline__ uint8_t *block_memory()
 
 /* ---- fetching ahead ---- */
 
-__device__ __forceinline__ void fetch16(uint8_t *to, const uint8_t *from, bool inside)
+// near: the same bytes are wanted again soon, by the window's next taps.
+__device__ __forceinline__ void fetch16(uint8_t *to, const uint8_t *from, bool inside, bool near)
 {
     const int bytes = inside ? 16 : 0; // of which none are read: zeros
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
-                 "l"(from), "r"(bytes));
+    if (near)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
+                     "l"(from), "r"(bytes));
+    else
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
+                     "l"(from), "r"(bytes));
 }
 __device__ __forceinline__ void fetch_commit()
 {

@@ -103,6 +103,7 @@ struct conv_bytes_params {
     int                     x_zero; /* what lies in the padding */
     float                   fold;   /* scale and bias are multiplied with it before */
     int                     groups; /* of the plain kernel */
+    int                     depth;  /* channels of a tap in the weights, for the plain kernel */
 };
 /* Channels by sixteens, of one group. */
 cudaError_t conv_launch_bytes(const struct conv_bytes_params *p, enum conv_bytes_kind kind,
@@ -110,6 +111,16 @@ cudaError_t conv_launch_bytes(const struct conv_bytes_params *p, enum conv_bytes
 /* Any: a thread for each four channels of an output. */
 cudaError_t conv_launch_bytes_plain(const struct conv_bytes_params *p, enum conv_bytes_kind kind,
                                     cudaStream_t stream);
+/* An input as the tiles read it: `depth` bytes for each of `count` pixels, those behind its
+ * channels 0. */
+struct conv_bytes_lay_params {
+    const void *x;
+    void       *to;
+    int64_t     count, pixels; /* of all samples, of one */
+    int         c, depth;
+    int64_t     x_pixel, x_sample;
+};
+cudaError_t conv_launch_bytes_lay(const struct conv_bytes_lay_params *p, cudaStream_t stream);
 /* Was this built with code for Hopper's matrix unit? */
 bool conv_bytes_has_hopper(void);
 /* Pseudo-random bytes, of E4M3 numbers below 2. */

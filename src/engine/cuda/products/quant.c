@@ -165,23 +165,38 @@ static sac_result quant_prepare(struct sac_device *dev, struct sac_kernel_plan *
     }
     conv_choice_print(&s->choice, plan->chosen, sizeof plan->chosen);
     snprintf(plan->implementation, sizeof plan->implementation, "%.60s", plan->chosen);
+    plan->scratch_bytes = quant_scratch(s);
     plan->state = s;
     return SAC_OK;
+}
+
+enum { SCRATCH_ALIGN = 256 };
+
+size_t quant_scratch(const struct quant_state *s)
+{
+    const int64_t bytes = s->choice.way == CONV_BYTES ? quant_scratch_bytes(&s->spec) : 0;
+    return bytes > 0 ? (size_t)bytes + SCRATCH_ALIGN : 0;
 }
 
 cudaError_t quant_execute(const struct quant_state *s, const struct conv_pointers *p,
                           cudaStream_t stream)
 {
-    const struct quant_operands    operands = {.x = p->x,
-                                               .weights = s->weights,
-                                               .scale = s->scale,
-                                               .bias = s->bias,
-                                               .residual = p->residual,
-                                               .y = p->y};
-    const struct conv_bytes_params params = quant_params(&s->spec, &operands);
-    return s->choice.way == CONV_BYTES
-               ? conv_launch_bytes(&params, s->spec.kind, (int)s->choice.engine, stream)
-               : conv_launch_bytes_plain(&params, s->spec.kind, stream);
+    const bool  tile = s->choice.way == CONV_BYTES, lays = tile && !quant_is_laid_out(&s->spec);
+    void *const laid =
+        (void *)(((uintptr_t)p->scratch + SCRATCH_ALIGN - 1) & ~(uintptr_t)(SCRATCH_ALIGN - 1));
+    const struct quant_operands        operands = {.x = lays ? laid : p->x,
+                                                   .weights = s->weights,
+                                                   .scale = s->scale,
+                                                   .bias = s->bias,
+                                                   .residual = p->residual,
+                                                   .y = p->y};
+    const struct conv_bytes_params     params = quant_params(&s->spec, &operands, lays);
+    const struct conv_bytes_lay_params lay = quant_lay_params(&s->spec, p->x, laid);
+    const cudaError_t res = lays ? conv_launch_bytes_lay(&lay, stream) : cudaSuccess;
+    if (res != cudaSuccess)
+        return res;
+    return tile ? conv_launch_bytes(&params, s->spec.kind, (int)s->choice.engine, stream)
+                : conv_launch_bytes_plain(&params, s->spec.kind, stream);
 }
 
 static sac_result quant_run(struct sac_device *dev, void *state, void *const *in, void *const *out,

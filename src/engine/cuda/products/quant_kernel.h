@@ -16,6 +16,7 @@ struct quant_state {
     char                 label[96];
 };
 
+size_t quant_scratch(const struct quant_state *s); /* bytes */
 /* Queues it. The GPU's context must be current. */
 cudaError_t quant_execute(const struct quant_state *s, const struct conv_pointers *p,
                           cudaStream_t stream);

@@ -59,12 +59,13 @@ static bool is_linear(enum sac_activation_kind kind)
     return kind == SAC_ACT_NONE || kind == SAC_ACT_RELU || kind == SAC_ACT_LEAKY_RELU;
 }
 
-struct conv_bytes_params quant_params(const struct quant_spec *s, const struct quant_operands *o)
+struct conv_bytes_params quant_params(const struct quant_spec *s, const struct quant_operands *o,
+                                      bool laid)
 {
-    const bool  scaled = !is_float(s->y), steps = !is_float(s->residual);
-    const float inverse = scaled ? s->q.y_inverse : 1;
-    const float fold = is_linear(s->conv.act.kind) ? inverse : 1;
-    return (struct conv_bytes_params){
+    const bool               scaled = !is_float(s->y), steps = !is_float(s->residual);
+    const float              inverse = scaled ? s->q.y_inverse : 1;
+    const float              fold = is_linear(s->conv.act.kind) ? inverse : 1;
+    struct conv_bytes_params p = {
         .at = places_of(s, o),
         .scale = o->scale,
         .y_kind = (int)s->y,
@@ -76,5 +77,26 @@ struct conv_bytes_params quant_params(const struct quant_spec *s, const struct q
         .x_zero = quant_moves_bias(s) ? s->q.x_zero : 0,
         .fold = fold,
         .groups = (int)s->conv.groups,
+        .depth = (int)quant_depth(s),
     };
+    if (laid) {
+        p.at.in_c = p.depth;
+        p.at.taps = (int)(s->conv.kernel[1] * s->conv.kernel[2]) * p.depth;
+        p.at.x_pixel = p.depth;
+        p.at.x_sample = (int64_t)p.at.in_h * p.at.in_w * p.depth;
+    }
+    return p;
+}
+
+struct conv_bytes_lay_params quant_lay_params(const struct quant_spec *s, const void *x, void *to)
+{
+    const struct conv_map *m = &s->conv.in;
+    return (struct conv_bytes_lay_params){.x = x,
+                                          .to = to,
+                                          .pixels = m->size[1] * m->size[2],
+                                          .count = s->conv.n * m->size[1] * m->size[2],
+                                          .c = (int)m->c,
+                                          .depth = (int)quant_depth(s),
+                                          .x_pixel = m->pixel,
+                                          .x_sample = m->sample};
 }

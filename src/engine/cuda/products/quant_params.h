@@ -11,6 +11,9 @@ struct quant_operands {
     const void *x, *weights, *scale, *bias, *residual;
     void       *y;
 };
-struct conv_bytes_params quant_params(const struct quant_spec *s, const struct quant_operands *o);
+/* laid: x is the input as it was laid out for the tiles. */
+struct conv_bytes_params quant_params(const struct quant_spec *s, const struct quant_operands *o,
+                                      bool laid);
+struct conv_bytes_lay_params quant_lay_params(const struct quant_spec *s, const void *x, void *to);
 
 #endif

@@ -112,9 +112,29 @@ bool quant_fits(const struct quant_spec *s, int64_t variant, int capability)
     if (variant < 0 || variant >= CONV_BYTES_VARIANTS || (hopper && capability != 90) ||
         capability < (s->kind == CONV_BYTES_F8 ? 89 : 80))
         return false;
-    return c->groups == 1 && c->in.c % 16 == 0 && c->in.pixel % 16 == 0 && c->in.sample % 16 == 0 &&
-           c->in.align >= 16 &&
-           c->kernel[1] * c->kernel[2] * c->in.c <= INT32_MAX / 2 / SAC_MAX(c->out.c, 1);
+    const int64_t depth = quant_depth(s);
+    return c->groups == 1 &&
+           c->kernel[1] * c->kernel[2] * depth <= INT32_MAX / 2 / SAC_MAX(c->out.c, 1) &&
+           c->n * c->in.size[1] * c->in.size[2] <= INT32_MAX / 2 / depth;
+}
+
+int64_t quant_depth(const struct quant_spec *s)
+{
+    const int64_t c = s->conv.in.c / s->conv.groups;
+    return s->conv.groups == 1 ? (c + 15) / 16 * 16 : c;
+}
+
+bool quant_is_laid_out(const struct quant_spec *s)
+{
+    const struct conv_map *m = &s->conv.in;
+    return m->c % 16 == 0 && m->pixel % 16 == 0 && m->sample % 16 == 0 && m->align >= 16;
+}
+
+int64_t quant_scratch_bytes(const struct quant_spec *s)
+{
+    return quant_is_laid_out(s)
+               ? 0
+               : s->conv.n * s->conv.in.size[1] * s->conv.in.size[2] * quant_depth(s);
 }
 
 /* At least half of a tile is used, and small tiles are for what large ones would not spread over a
@@ -160,7 +180,7 @@ static int64_t taps_of(const struct quant_spec *s)
 
 size_t quant_weights_bytes(const struct quant_spec *s)
 {
-    return (size_t)(s->conv.out.c * (s->conv.in.c / s->conv.groups) * taps_of(s));
+    return (size_t)(s->conv.out.c * quant_depth(s) * taps_of(s));
 }
 
 /* Some outputs of [k][n] at a time, so that what is read together lies together. */
@@ -168,18 +188,20 @@ static void turn_rows(const struct quant_spec *s, const uint8_t *from, uint8_t *
                       int64_t end)
 {
     enum { TOGETHER = 64 };
-    const int64_t k = s->conv.in.c, n = s->conv.out.c;
+    const int64_t k = s->conv.in.c, n = s->conv.out.c, depth = quant_depth(s);
     for (int64_t first = begin; first < end; first += TOGETHER)
         for (int64_t i = 0; i < k; i++)
             for (int64_t o = first; o < SAC_MIN(first + TOGETHER, end); o++)
-                to[o * k + i] = from[i * n + o];
+                to[o * depth + i] = from[i * n + o];
 }
 
 void quant_weights_pack(const struct quant_spec *s, const void *weights, void *to, int64_t begin,
                         int64_t end)
 {
-    const int64_t  inner = s->conv.in.c / s->conv.groups, taps = taps_of(s);
+    const int64_t  inner = s->conv.in.c / s->conv.groups, taps = taps_of(s), depth = quant_depth(s);
     const uint8_t *from = weights;
+    if (depth > inner)
+        memset((uint8_t *)to + begin * taps * depth, 0, (size_t)((end - begin) * taps * depth));
     if (s->conv.turned) {
         turn_rows(s, from, to, begin, end);
         return;
@@ -187,13 +209,13 @@ void quant_weights_pack(const struct quant_spec *s, const void *weights, void *t
     for (int64_t o = begin; o < end; o++)
         for (int64_t i = 0; i < inner; i++)
             for (int64_t t = 0; t < taps; t++)
-                ((uint8_t *)to)[(o * taps + t) * inner + i] = from[(o * inner + i) * taps + t];
+                ((uint8_t *)to)[(o * taps + t) * depth + i] = from[(o * inner + i) * taps + t];
 }
 
 void quant_bias_pack(const struct quant_spec *s, const int8_t *weights, const float *scale,
                      const float *bias, float *to)
 {
-    const int64_t outputs = s->conv.out.c, taps = (int64_t)quant_weights_bytes(s) / outputs;
+    const int64_t outputs = s->conv.out.c, taps = s->conv.in.c / s->conv.groups * taps_of(s);
     for (int64_t o = 0; o < outputs; o++) {
         int64_t sum = 0;
         for (int64_t t = 0; t < taps; t++)

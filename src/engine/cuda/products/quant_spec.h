@@ -33,7 +33,13 @@ bool quant_is_wide(const struct quant_spec *s);
 /* Is the bias that the kernel adds another than the node's? Zero points are taken off there. */
 bool quant_moves_bias(const struct quant_spec *s);
 
-/* Weights as the kernels read them, [K][taps][C/g]. */
+/* Channels of an input as the tiles read them, by sixteens: with fewer, or where they do not lie
+ * so, the input is laid out anew before, with zeros behind each pixel's channels. */
+int64_t quant_depth(const struct quant_spec *s);
+bool    quant_is_laid_out(const struct quant_spec *s);
+int64_t quant_scratch_bytes(const struct quant_spec *s); /* for that; 0: it lies so */
+
+/* Weights as the kernels read them, [K][taps][C/g]; of one group with zeros up to quant_depth. */
 size_t quant_weights_bytes(const struct quant_spec *s);
 void   quant_weights_pack(const struct quant_spec *s, const void *from, void *to, int64_t begin,
                           int64_t end); /* of the output channels */

@@ -11,7 +11,7 @@ enum { QUANT_KEY_MAX = CONV_KEY_MAX + 64, SAMPLES_MAX = 2, LONG_ROWS = 512 };
 struct quant_trial {
     struct sac_device  *dev;
     struct quant_state *state;
-    struct sac_buffer  *x, *y, *want, *residual, *found;
+    struct sac_buffer  *x, *y, *want, *residual, *scratch, *found;
     int64_t             rows; /* of a product, compared: so many first and last ones */
 };
 
@@ -39,6 +39,10 @@ static sac_result take_memory(struct quant_trial *t)
         res = take_map(t, &s->conv.out, s->y, &t->want);
     if (res == SAC_OK && s->conv.residual_kind != SAC_RESIDUAL_NONE)
         res = take_map(t, &s->conv.residual, s->residual, &t->residual);
+    const struct quant_state tile = {.spec = *s, .choice = {.way = CONV_BYTES}};
+    if (res == SAC_OK && quant_scratch(&tile))
+        res =
+            sac_buffer_create(t->dev, quant_scratch(&tile), "measuring convolutions", &t->scratch);
     if (res == SAC_OK)
         res = sac_buffer_create(t->dev, 2 * sizeof(float), "measuring convolutions", &t->found);
     return res;
@@ -63,7 +67,8 @@ static void fill_memory(const struct quant_trial *t)
 
 static void finish(struct quant_trial *t)
 {
-    struct sac_buffer **const buffers[] = {&t->x, &t->y, &t->want, &t->residual, &t->found};
+    struct sac_buffer **const buffers[] = {&t->x,        &t->y,       &t->want,
+                                           &t->residual, &t->scratch, &t->found};
     cudaStreamSynchronize(t->state->gpu->stream);
     for (size_t i = 0; i < SAC_COUNT(buffers); i++)
         sac_buffer_unref(buffers[i]);
@@ -73,7 +78,8 @@ static struct conv_pointers pointers_of(const struct quant_trial *t)
 {
     return (struct conv_pointers){.x = sac_buffer_data(t->x),
                                   .y = sac_buffer_data(t->y),
-                                  .residual = t->residual ? sac_buffer_data(t->residual) : NULL};
+                                  .residual = t->residual ? sac_buffer_data(t->residual) : NULL,
+                                  .scratch = t->scratch ? sac_buffer_data(t->scratch) : NULL};
 }
 
 /* ---- judging ---- */

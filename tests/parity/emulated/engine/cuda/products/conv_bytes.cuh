@@ -62,7 +62,7 @@ static inline uint8_t *block_memory()
     return shared_memory;
 }
 
-static inline void fetch16(uint8_t *to, const uint8_t *from, bool inside)
+static inline void fetch16(uint8_t *to, const uint8_t *from, bool inside, bool)
 {
     if ((uintptr_t)to % 16 || (inside && (uintptr_t)from % 16))
         abort(); /* a GPU stops there */
