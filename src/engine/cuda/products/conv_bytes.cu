@@ -583,7 +583,7 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
         bytes_source<S> source;
         bytes_prepare<S>(b, factors, first_k);
         source.begin(p, first_m);
-#pragma unroll
+#pragma unroll 1
         for (int i = 0; i < S::AHEAD; i++) {
             if (i < turns) {
                 source.fetch(b, stages + i * S::STAGE, first_k, i);
