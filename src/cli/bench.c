@@ -8,7 +8,7 @@
 
 #include <saccade/model.h>
 
-#include "bench_layers.h"
+#include "bench.h"
 #include "interrupt.h"
 #include "shape_text.h"
 #include "term.h"
@@ -406,6 +406,31 @@ int verb_bench(struct settings *s, struct fault *fault)
         status = end_json(&b);
     else
         sac_text_finish(&text);
+    close_model(&b);
+    sac_context_destroy(&b.ctx);
+    return status;
+}
+
+int bench_model_layers(const struct settings *s, const char *model, int batch,
+                       struct layers *layers, struct fault *fault)
+{
+    struct settings own = *s;
+    struct bench    b = {.settings = &own, .fault = fault};
+    own.args = (struct text_list){.items = &model, .count = 1};
+    own.bench_shapes = (struct text_list){0};
+    own.bench_layers = true;
+    int status = term_context(s, &b.ctx, fault);
+    if (status != STATUS_OK)
+        return status;
+    status = open_model(&b);
+    if (status == STATUS_OK)
+        status = read_shapes(&b);
+    if (status == STATUS_OK)
+        status = measure_device(&b);
+    if (status == STATUS_OK)
+        status = make_inputs(&b, takes_batch(&b) ? batch : own_batch(&b));
+    if (status == STATUS_OK)
+        status = profile(&b, layers);
     close_model(&b);
     sac_context_destroy(&b.ctx);
     return status;

@@ -117,7 +117,7 @@ static double flops_per_s(const struct layer *l)
     return ratio(l->flops, l->ms / 1e3);
 }
 
-static const char *bound(const struct layers *layers, const struct layer *l)
+const char *layer_bound(const struct layers *layers, const struct layer *l)
 {
     const struct sac_device_rates *r = &layers->rates;
     const double launch = r->step_ms / 1e3, memory = ratio(l->bytes, r->bytes_per_s),
@@ -179,7 +179,7 @@ static void print_layer(const struct layers *layers, const struct layer *l)
     print_figure(bytes_per_s(l) / 1e9, 7);
     printf("  %4.0f%%  ", 100 * ratio(bytes_per_s(l), r->bytes_per_s));
     print_figure(flops_per_s(l) / 1e12, 8);
-    printf("  %4.0f%%  %s\n", 100 * ratio(flops_per_s(l), r->flops_per_s), bound(layers, l));
+    printf("  %4.0f%%  %s\n", 100 * ratio(flops_per_s(l), r->flops_per_s), layer_bound(layers, l));
 }
 
 static void print_sum(const struct layers *sums, const struct layer *sum)
@@ -239,7 +239,7 @@ static void json_layer(const struct layers *layers, const struct layer *l, struc
         sac_json_real(json, "bandwidth_share", ratio(bytes_per_s(l), layers->rates.bytes_per_s));
         sac_json_real(json, "flops_per_s", flops_per_s(l));
         sac_json_real(json, "matrix_share", ratio(flops_per_s(l), layers->rates.flops_per_s));
-        sac_json_string(json, "bound_by", bound(layers, l));
+        sac_json_string(json, "bound_by", layer_bound(layers, l));
     }
     sac_json_close(json, '}');
 }

@@ -31,7 +31,9 @@ struct layers {
 /* After profiled runs. False: no memory. */
 bool layers_read(struct layers *layers, sac_model *model, const struct sac_device_rates *rates);
 void layers_finish(struct layers *layers);
-void layers_print(const struct layers *layers);
+/* "launch", "memory", "matrix": see above. */
+const char *layer_bound(const struct layers *layers, const struct layer *layer);
+void        layers_print(const struct layers *layers);
 /* "layers": [...], "operators": [...] */
 void layers_json(const struct layers *layers, struct sac_json *json);
 

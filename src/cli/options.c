@@ -31,6 +31,7 @@ static const char *const lates[] = {"run", "refuse", NULL};
 static const char *const goals[] = {"none", "latency", "throughput", NULL};
 static const char *const scale_words[] = {"0.5,1,2", "0.5,1,1.75", NULL};
 static const char *const background_words[] = {"blur", NULL};
+static const char *const tasks[] = {"track", "segment", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
 
@@ -75,6 +76,11 @@ const struct option options[] = {
     {"json", 'j',
      VERB_INFER | VERB_BENCH | VERB_SERVE | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR | VERB_MONITOR,
      SECTION_OUT, OPTION_FLAG, AT(json), "json", NULL, "print JSON instead of text"},
+
+    {"task", 0, VERB_PROFILE, SECTION_RUN, OPTION_CHOICE, AT(profile_segments), "profile.task",
+     "TASK", "what the profiled run does", .choices = tasks},
+    {"against", 0, VERB_PROFILE, SECTION_IN, OPTION_TEXT, AT(against), "profile.against", "FILE",
+     "compare with this earlier run: the JSON of a profile, or of --stats"},
 
     {"monitor", 0, VERB_VIDEO, SECTION_RUN, OPTION_FLAG, AT(watched), "monitor.enabled", NULL,
      "watch the run: log what is unusual, keep the figures' history for --stats, and let 'saccade "

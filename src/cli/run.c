@@ -11,6 +11,7 @@
 #include "interrupt.h"
 #include "live.h"
 #include "outputs.h"
+#include "profile.h"
 #include "summary.h"
 #include "term.h"
 
@@ -168,6 +169,8 @@ static int finish(const struct settings *s, const struct inputs *inputs, sac_con
     bool                      many = inputs->count > 1;
     struct sac_pipeline_stats stats;
     sac_pipeline_get_stats(pipe, &stats);
+    if (s->profile)
+        profile_take(s->profile, pipe, &stats);
     if (is_talkative(s)) {
         summary_print(&stats, stderr);
         if (many)

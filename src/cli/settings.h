@@ -18,6 +18,7 @@ struct text_list {
     size_t       count;
 };
 
+struct profile;
 struct settings {
     /* What goes to the library as it is: most options point in here. Of the tracker NAN means the
      * default of its kind. Other verbs use the device's and the detector's parameters. */
@@ -40,6 +41,11 @@ struct settings {
     /* monitor, and the runs that are watched */
     struct sac_monitor_params monitor;
     bool                      watched, once;
+
+    /* profile */
+    const char     *against;
+    int             profile_segments;
+    struct profile *profile; /* of a run that is profiled; NULL: it is not */
 
     /* infer */
     struct text_list infer_inputs;

@@ -126,6 +126,21 @@ const struct verb verbs[] = {
      "saccade eval --gt instances_val2017.json --masks results.json --json\n"
      "saccade eval --masks mattes.mkv --video in.mp4\n",
      0, 0, verb_eval},
+    {"profile", VERB_VIDEO | VERB_PROFILE, "INPUT...",
+     "run, and write a page of where the time goes",
+     "Tracks, or with --task segment cuts people out, without writing the result, and writes a "
+     "page "
+     "that needs nothing else: what the run waited for and what would help, times of the stages, "
+     "frames a second, latency, queues, batches, load and memory by owner over time, what each "
+     "thread did in a part of the run, copies by reason, and the network's costliest steps. Beside "
+     "it are the statistics (REPORT.json) and a trace for Perfetto (REPORT.trace.json). --against "
+     "takes the JSON of an earlier one and compares. Other options are those of track and segment; "
+     "--head, --preprocess and --classes are "
+     "track's.",
+     "saccade profile in.mp4 -o report.html\n"
+     "saccade profile in.mp4 -o new.html --against report.json\n"
+     "saccade profile in.mp4 -o report.html --task segment --device cuda\n",
+     1, ARGUMENTS_MAX, verb_profile},
     {"monitor", VERB_MONITOR, "", "watch the machine, its GPUs and runs of saccade",
      "Draws what they do now, on average over one and five minutes, and at least and most: load "
      "and "

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* saccade profile: a run that is timed, traced and watched, and a page of what was seen. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "profile.h"
+#include "term.h"
+#include "verbs.h"
+
+/* ---- what the run leaves ---- */
+
+static void take_figures(struct profile *p, sac_monitor *monitor)
+{
+    const int count = sac_monitor_figure_count(monitor), events = sac_monitor_event_count(monitor);
+    p->figures = calloc((size_t)count + 1, sizeof *p->figures);
+    p->events = calloc((size_t)events + 1, sizeof *p->events);
+    for (int i = 0; p->figures && i < count; i++)
+        p->figure_count += sac_monitor_get_figure(monitor, i, &p->figures[i]) == SAC_OK;
+    for (int i = 0; p->events && i < events; i++)
+        p->event_count += sac_monitor_get_event(monitor, i, &p->events[i]) == SAC_OK;
+    p->monitor_cost = sac_monitor_cost(monitor);
+}
+
+void profile_take(struct profile *p, sac_pipeline *pipe, const struct sac_pipeline_stats *stats)
+{
+    p->stats = *stats;
+    take_figures(p, sac_pipeline_monitor(pipe));
+}
+
+/* The network that took the time, at the batch that it mostly had. */
+static void take_layers(struct settings *s, struct profile *p)
+{
+    const char  *model = p->stats.segmenter[0] ? p->stats.segmenter : p->stats.detector;
+    struct fault fault = {0};
+    if (!model[0]) {
+        snprintf(p->layers_why, sizeof p->layers_why, "the run had no network");
+        return;
+    }
+    p->layers_batch = p->stats.batch.mean >= 1 ? (int)(p->stats.batch.mean + 0.5) : 1;
+    if (bench_model_layers(s, model, p->layers_batch, &p->layers, &fault) != STATUS_OK)
+        snprintf(p->layers_why, sizeof p->layers_why, "%.290s", fault.sentence);
+}
+
+/* ---- the verb ---- */
+
+static bool ends_with(const char *text, const char *ending)
+{
+    const size_t a = strlen(text), b = strlen(ending);
+    return a > b && strcmp(text + a - b, ending) == 0;
+}
+
+/* report.html: report.json and report.trace.json. */
+static int name_files(struct settings *s, struct profile *p, struct fault *fault)
+{
+    char path[4096];
+    p->page = s->run.video_out;
+    if (!p->page || !ends_with(p->page, ".html"))
+        return fault_usage(fault, "profile needs --output REPORT.html");
+    const int stem = (int)strlen(p->page) - 5;
+    if (stem > (int)sizeof path - 16)
+        return fault_usage(fault, "--output '%s': the name is too long", p->page);
+    snprintf(path, sizeof path, "%.*s.json", stem, p->page);
+    p->stats_path = s->run.job.stats_out = settings_hold(s, path);
+    snprintf(path, sizeof path, "%.*s.trace.json", stem, p->page);
+    p->trace_path = s->run.job.trace_out = settings_hold(s, path);
+    p->against = s->against;
+    if (!p->stats_path || !p->trace_path)
+        return fault_failure(fault, "out of memory");
+    return STATUS_OK;
+}
+
+static int run(struct settings *s, struct fault *fault)
+{
+    const bool segments = s->profile_segments;
+    s->run.job.timers = 1;
+    s->watched = true;
+    s->run.video_out = segments ? "none" : NULL;
+    return segments ? verb_segment(s, fault) : verb_track(s, fault);
+}
+
+int verb_profile(struct settings *s, struct fault *fault)
+{
+    struct profile *p = calloc(1, sizeof *p);
+    if (!p)
+        return fault_failure(fault, "out of memory");
+    int status = name_files(s, p, fault);
+    if (status == STATUS_OK && p->against)
+        status = profile_read_old(p, fault);
+    s->profile = p;
+    if (status == STATUS_OK)
+        status = run(s, fault);
+    if (status == STATUS_OK) {
+        profile_read_trace(p->trace_path, &p->trace);
+        take_layers(s, p);
+        status = profile_write_page(p, fault);
+    }
+    if (status == STATUS_OK)
+        printf("%s\n%s\n%s\n", p->page, p->stats_path, p->trace_path);
+    layers_finish(&p->layers);
+    free(p->figures);
+    free(p->events);
+    free(p);
+    s->profile = NULL;
+    return status;
+}

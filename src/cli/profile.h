@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What saccade profile knows of a run, and the page that it makes of it. */
+#ifndef SAC_CLI_PROFILE_H
+#define SAC_CLI_PROFILE_H
+
+#include <saccade/pipeline.h>
+
+#include "bench_layers.h"
+#include "fault.h"
+
+enum {
+    PROFILE_BATCH_MAX = 128,
+    PROFILE_SPANS_MAX = 1500,
+    PROFILE_TRACKS_MAX = 40,
+    PROFILE_OLD_MAX = 64
+};
+
+/* A stage's work on a batch or a frame, from the trace. */
+struct profile_span {
+    int    track;
+    double begun_us, took_us;
+    char   stage[24];
+};
+
+struct profile_trace {
+    char                track[PROFILE_TRACKS_MAX][32];
+    int                 track_count;
+    struct profile_span span[PROFILE_SPANS_MAX]; /* of a while in the middle of the run */
+    int                 span_count;
+    double              batches[PROFILE_BATCH_MAX + 1]; /* runs with so many frames */
+    double              end_us;
+};
+
+/* Figures of an earlier profile. */
+struct profile_old {
+    char   name[64]; /* "fps", "decode p50" */
+    double value;
+};
+
+struct profile {
+    const char *page, *stats_path, *trace_path, *against;
+
+    struct sac_pipeline_stats  stats; /* of the run, when it has ended */
+    struct sac_monitor_figure *figures;
+    int                        figure_count;
+    struct sac_monitor_event  *events;
+    int                        event_count;
+    double                     monitor_cost;
+
+    struct profile_trace trace;
+    struct layers        layers;
+    int                  layers_batch;
+    char                 layers_why[300]; /* why there are none; empty: there are */
+    struct profile_old   old[PROFILE_OLD_MAX];
+    int                  old_count; /* 0: nothing to compare with */
+};
+
+/* run.c calls it at the run's end. */
+void profile_take(struct profile *profile, sac_pipeline *pipe,
+                  const struct sac_pipeline_stats *stats);
+/* profile_trace.c: what the run's trace holds; an unreadable one leaves it empty. */
+void profile_read_trace(const char *path, struct profile_trace *out);
+/* profile_old.c */
+int profile_read_old(struct profile *profile, struct fault *fault);
+/* The same figure of this run; NAN: it has none. */
+double profile_figure(const struct profile *profile, const char *name);
+/* profile_page.c */
+int profile_write_page(const struct profile *profile, struct fault *fault);
+
+#endif

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page of a profile: HTML with drawings in SVG and nothing from elsewhere. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "profile.h"
+
+enum { SERIES_MAX = 8, CHART_W = 640, CHART_H = 200, LEFT = 92, RIGHT = 12, TOP = 12, BOTTOM = 24 };
+
+static const char *const colours[SERIES_MAX] = {"#2563eb", "#dc2626", "#059669", "#d97706",
+                                                "#7c3aed", "#0891b2", "#be185d", "#4b5563"};
+
+static void put_text(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        switch (*text) {
+        case '<': fputs("&lt;", out); break;
+        case '>': fputs("&gt;", out); break;
+        case '&': fputs("&amp;", out); break;
+        case '"': fputs("&quot;", out); break;
+        default: fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
+        }
+}
+
+static void put_cell(FILE *out, const char *text)
+{
+    fputs("<td>", out);
+    put_text(out, text);
+    fputs("</td>", out);
+}
+
+static void put_value(FILE *out, double value, const char *unit)
+{
+    char text[40];
+    sac_monitor_format(value, unit, text, sizeof text);
+    fputs("<td class=n>", out);
+    put_text(out, text);
+    fputs("</td>", out);
+}
+
+static void put_head(FILE *out, const char *title, const char *columns)
+{
+    fprintf(out, "<h2>%s</h2>\n<div class=w><table><tr>", title);
+    for (const char *at = columns; *at;) {
+        const size_t length = strcspn(at, "|");
+        fprintf(out, "<th>%.*s</th>", (int)length, at);
+        at += length + (at[length] == '|');
+    }
+    fputs("</tr>\n", out);
+}
+
+/* ---- figures over time ---- */
+
+struct chart {
+    const char                      *title, *unit;
+    const struct sac_monitor_figure *series[SERIES_MAX];
+    int                              count;
+};
+
+static bool begins_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* Those that were ever more than 0; of more than there is room for, the largest. */
+static void choose(const struct profile *p, const char *start, const char *unit, struct chart *c)
+{
+    for (int i = 0; i < p->figure_count; i++) {
+        const struct sac_monitor_figure *f = &p->figures[i];
+        if (!begins_with(f->name, start) || strcmp(f->unit, unit) != 0 || !(f->most > 0))
+            continue;
+        int at = c->count < SERIES_MAX ? c->count++ : -1;
+        for (int k = 0; at < 0 && k < c->count; k++)
+            if (c->series[k]->most < f->most)
+                at = k;
+        if (at >= 0)
+            c->series[at] = f;
+    }
+}
+
+static void put_line(FILE *out, const struct sac_monitor_figure *f, double most, double span_s,
+                     const char *colour)
+{
+    const int n = f->history_count;
+    bool      open = false;
+    for (int i = 0; i < n; i++) {
+        const double s = span_s - (n - 1 - i) * f->history_step_s;
+        const double x = LEFT + (CHART_W - LEFT - RIGHT) * s / span_s;
+        const double y = TOP + (CHART_H - TOP - BOTTOM) * (1 - f->history[i] / most);
+        if (isnan(f->history[i]) && open)
+            fputs("\"/>", out);
+        if (isnan(f->history[i])) {
+            open = false;
+            continue;
+        }
+        if (!open)
+            fprintf(out, "<polyline fill=none stroke=\"%s\" stroke-width=1.5 points=\"", colour);
+        open = true;
+        fprintf(out, "%.1f,%.1f ", x, y);
+    }
+    if (open)
+        fputs("\"/>", out);
+}
+
+static void put_axes(FILE *out, double most, const char *unit, double span_s)
+{
+    for (int i = 0; i <= 2; i++) {
+        const double y = TOP + (CHART_H - TOP - BOTTOM) * i / 2.0;
+        char         text[40];
+        sac_monitor_format(most * (2 - i) / 2, unit, text, sizeof text);
+        fprintf(out,
+                "<line x1=%d x2=%d y1=%.1f y2=%.1f class=g />"
+                "<text x=%d y=%.1f text-anchor=end>%s</text>",
+                LEFT, CHART_W - RIGHT, y, y, LEFT - 5, y + 4, text);
+    }
+    fprintf(out, "<text x=%d y=%d>0 s</text><text x=%d y=%d text-anchor=end>%.0f s</text>", LEFT,
+            CHART_H - 6, CHART_W - RIGHT, CHART_H - 6, span_s);
+}
+
+static void put_chart(FILE *out, const struct chart *c)
+{
+    double most = 0, span_s = 0;
+    for (int i = 0; i < c->count; i++) {
+        const struct sac_monitor_figure *f = c->series[i];
+        for (int k = 0; k < f->history_count; k++)
+            most = fmax(most, f->history[k]);
+        span_s = fmax(span_s, (f->history_count - 1) * f->history_step_s);
+    }
+    if (!(most > 0) || !(span_s > 0))
+        return;
+    fprintf(out, "<figure><figcaption>%s</figcaption><svg viewBox=\"0 0 %d %d\" role=img>",
+            c->title, CHART_W, CHART_H);
+    put_axes(out, most, c->unit, span_s);
+    for (int i = 0; i < c->count; i++)
+        put_line(out, c->series[i], most, span_s, colours[i]);
+    fputs("</svg><p class=k>", out);
+    for (int i = 0; i < c->count; i++) {
+        fprintf(out, "<span><i style=\"background:%s\"></i>", colours[i]);
+        put_text(out, c->series[i]->name);
+        fputs("</span> ", out);
+    }
+    fputs("</p></figure>\n", out);
+}
+
+static void put_charts(FILE *out, const struct profile *p)
+{
+    static const struct {
+        const char *title, *unit, *starts[3];
+    } rows[] = {
+        {"Frames a second", "frames/s", {"frames"}},
+        {"Latency", "ms", {"latency", "composite latency"}},
+        {"Time of the stages, on the host", "ms", {"stage "}},
+        {"Time of the stages, on the GPU", "ms", {"gpu stage "}},
+        {"Queues: how full", "share", {"queue "}},
+        {"Frames in a batch", "frames", {"batch"}},
+        {"CPU time of the threads", "cores", {"thread "}},
+        {"Waiting for a CPU", "share", {"wait "}},
+        {"The machine's CPUs", "share", {"cpu"}},
+        {"GPU", "share", {"gpu0 utilisation", "gpu0 decoder", "gpu0 encoder"}},
+        {"GPU: power", "W", {"gpu0 power"}},
+        {"GPU: memory", "bytes", {"gpu0 memory"}},
+        {"Device memory by owner", "bytes", {"memory ", "pool"}},
+        {"Memory of the process", "bytes", {"rss"}},
+    };
+    fputs("<h2>Over time</h2>\n<div class=c>", out);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct chart c = {.title = rows[i].title, .unit = rows[i].unit};
+        for (int k = 0; k < 3 && rows[i].starts[k]; k++)
+            choose(p, rows[i].starts[k], c.unit, &c);
+        put_chart(out, &c);
+    }
+    fputs("</div>\n", out);
+    if (!p->figure_count)
+        fputs("<p>The run was shorter than one interval of its monitor.</p>\n", out);
+}
+
+/* ---- what each thread did ---- */
+
+static const char *colour_of(const struct sac_pipeline_stats *stats, const char *stage)
+{
+    for (int i = 0; i < stats->stage_count; i++)
+        if (strcmp(stats->stage[i].name, stage) == 0)
+            return colours[i % SERIES_MAX];
+    return colours[SERIES_MAX - 1];
+}
+
+static void put_timeline(FILE *out, const struct profile *p)
+{
+    enum { ROW_H = 22, NAME_W = 120, WIDTH = 1280 };
+    const struct profile_trace *t = &p->trace;
+    double                      from = INFINITY, to = 0;
+    int                         row[PROFILE_TRACKS_MAX], rows = 0;
+    bool                        used[PROFILE_TRACKS_MAX] = {false};
+    for (int i = 0; i < t->span_count; i++) {
+        from = fmin(from, t->span[i].begun_us);
+        to = fmax(to, t->span[i].begun_us + t->span[i].took_us);
+        used[t->span[i].track] = true;
+    }
+    if (!(to > from))
+        return;
+    for (int i = 0; i < PROFILE_TRACKS_MAX; i++)
+        row[i] = used[i] ? rows++ : -1;
+    fprintf(out,
+            "<h2>What each thread did for %.0f ms in the middle of the run</h2>\n<div class=w><svg "
+            "viewBox=\"0 0 %d %d\" class=t role=img>",
+            (to - from) / 1e3, WIDTH, rows * ROW_H);
+    for (int i = 0; i < PROFILE_TRACKS_MAX; i++)
+        if (used[i]) {
+            fprintf(out, "<text x=0 y=%d>", row[i] * ROW_H + 15);
+            put_text(out, t->track[i]);
+            fputs("</text>", out);
+        }
+    for (int i = 0; i < t->span_count; i++) {
+        const struct profile_span *s = &t->span[i];
+        const double               scale = (WIDTH - NAME_W) / (to - from);
+        fprintf(
+            out,
+            "<rect x=%.1f y=%d width=%.1f height=%d fill=\"%s\"><title>%s %.3f ms</title></rect>",
+            NAME_W + (s->begun_us - from) * scale, row[s->track] * ROW_H + 3,
+            fmax(s->took_us * scale, 0.7), ROW_H - 6, colour_of(&p->stats, s->stage), s->stage,
+            s->took_us / 1e3);
+    }
+    fputs("</svg></div><p class=k>", out);
+    for (int i = 0; i < p->stats.stage_count; i++)
+        fprintf(out, "<span><i style=\"background:%s\"></i>%s</span> ", colours[i % SERIES_MAX],
+                p->stats.stage[i].name);
+    fputs("</p>\n", out);
+}
+
+static void put_batches(FILE *out, const struct profile *p)
+{
+    double most = 0;
+    int    last = 0;
+    for (int i = 1; i <= PROFILE_BATCH_MAX; i++) {
+        most = fmax(most, p->trace.batches[i]);
+        last = p->trace.batches[i] > 0 ? i : last;
+    }
+    if (!(most > 0))
+        return;
+    const double step = (CHART_W - LEFT - RIGHT) / (double)last;
+    fprintf(out,
+            "<h2>Batches</h2>\n<p>%" PRIu64 " runs of the network, %.2f frames in one, at most "
+            "%d.</p><figure><svg viewBox=\"0 0 %d %d\" role=img>",
+            p->stats.batch.count, p->stats.batch.mean, p->stats.batch.max, CHART_W, CHART_H);
+    for (int i = 1; i <= last; i++) {
+        const double h = (CHART_H - TOP - BOTTOM) * p->trace.batches[i] / most;
+        fprintf(out,
+                "<rect x=%.1f y=%.1f width=%.1f height=%.1f fill=\"%s\"><title>%.0f runs with "
+                "%d</title></rect>",
+                LEFT + step * (i - 1) + step * 0.1, CHART_H - BOTTOM - h, step * 0.8, h, colours[0],
+                p->trace.batches[i], i);
+        if (last <= 16 || i % (last / 8) == 0)
+            fprintf(out, "<text x=%.1f y=%d text-anchor=middle>%d</text>", LEFT + step * (i - 0.5),
+                    CHART_H - 6, i);
+    }
+    fprintf(out, "<text x=%d y=%d text-anchor=end>%.0f</text></svg></figure>\n", LEFT - 5, TOP + 8,
+            most);
+}
+
+/* ---- tables ---- */
+
+static void put_stages(FILE *out, const struct sac_pipeline_stats *s)
+{
+    put_head(out, "Stages",
+             "stage|times|mean|p50|p95|p99|most|in all|GPU p50|GPU p99|memory at most");
+    for (int i = 0; i < s->stage_count; i++) {
+        const struct sac_timer_summary *t = &s->stage[i], *gpu = &s->stage_gpu[i];
+        const double ms[] = {t->mean_ms, t->p50_ms, t->p95_ms, t->p99_ms, t->max_ms, t->total_ms};
+        fputs("<tr>", out);
+        put_cell(out, t->name);
+        fprintf(out, "<td class=n>%" PRId64 "</td>", t->count);
+        for (size_t k = 0; k < sizeof ms / sizeof ms[0]; k++)
+            put_value(out, ms[k], "ms");
+        put_value(out, gpu->count ? gpu->p50_ms : NAN, "ms");
+        put_value(out, gpu->count ? gpu->p99_ms : NAN, "ms");
+        put_value(out, (double)s->stage_bytes_peak[i], "bytes");
+        fputs("</tr>\n", out);
+    }
+    fputs("</table></div>\n", out);
+}
+
+static void put_queues(FILE *out, const struct sac_pipeline_stats *s)
+{
+    put_head(out, "Queues", "before|room|at most|frames|full|empty|waits to put|waits to take");
+    for (int i = 0; i < s->queue_count; i++) {
+        const struct sac_queue_info *q = &s->queue[i];
+        const uint64_t counts[] = {q->capacity, q->length_max, q->passed, q->full, q->empty};
+        fputs("<tr>", out);
+        put_cell(out, q->name);
+        for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++)
+            fprintf(out, "<td class=n>%" PRIu64 "</td>", counts[k]);
+        put_value(out, q->push_wait_ms, "ms");
+        put_value(out, q->pop_wait_ms, "ms");
+        fputs("</tr>\n", out);
+    }
+    fputs("</table></div>\n", out);
+}
+
+static void put_owners(FILE *out, const struct sac_pipeline_stats *s)
+{
+    put_head(out, "Device memory by owner", "owner|at the end|at most");
+    for (int i = 0; i <= s->stage_count; i++) {
+        const bool other = i == s->stage_count;
+        if (!other && !s->stage_bytes_peak[i])
+            continue;
+        fputs("<tr>", out);
+        put_cell(out, other ? "others" : s->stage[i].name);
+        put_value(out, (double)(other ? s->other_bytes : s->stage_bytes[i]), "bytes");
+        put_value(out, (double)(other ? s->other_bytes_peak : s->stage_bytes_peak[i]), "bytes");
+        fputs("</tr>\n", out);
+    }
+    fputs("</table></div>\n", out);
+}
+
+static void put_copies(FILE *out, const struct sac_pipeline_stats *s)
+{
+    int rows = 0;
+    put_head(out, "Copies by reason", "reason|copies|bytes");
+    for (int i = 0; i < SAC_COPY_REASON_COUNT; i++) {
+        const struct sac_ledger_entry *e = &s->ledger.reason[i];
+        if (!e->calls)
+            continue;
+        fputs("<tr>", out);
+        put_cell(out, sac_copy_reason_name((enum sac_copy_reason)i));
+        fprintf(out, "<td class=n>%" PRIu64 "</td>", e->calls);
+        put_value(out, (double)e->bytes, "bytes");
+        fputs("</tr>\n", out);
+        rows++;
+    }
+    fputs(rows ? "</table></div>\n" : "</table></div><p>None was counted.</p>\n", out);
+}
+
+static void put_layers(FILE *out, const struct profile *p)
+{
+    enum { SHOWN = 10 };
+    const struct layers *l = &p->layers;
+    if (p->layers_why[0]) {
+        fputs("<h2>Costliest steps of the network</h2>\n<p>Not measured: ", out);
+        put_text(out, p->layers_why);
+        fputs("</p>\n", out);
+        return;
+    }
+    put_head(out, "Costliest steps of the network", "step|operator|kernel|ms|of all|bound by");
+    for (size_t i = 0; i < l->count && i < SHOWN; i++) {
+        fputs("<tr>", out);
+        put_cell(out, l->items[i].name);
+        put_cell(out, l->items[i].operator_name);
+        put_cell(out, l->items[i].kernel);
+        put_value(out, l->items[i].ms, "ms");
+        put_value(out, l->ms > 0 ? l->items[i].ms / l->ms : 0, "share");
+        put_cell(out, layer_bound(l, &l->items[i]));
+        fputs("</tr>\n", out);
+    }
+    fprintf(out,
+            "</table></div><p>Measured after the run, by itself, at a batch of %d: %.2f ms in "
+            "all.</p>\n",
+            p->layers_batch, l->ms);
+}
+
+static void put_comparison(FILE *out, const struct profile *p)
+{
+    if (!p->old_count)
+        return;
+    put_head(out, "Against the earlier run", "figure|was|is|change");
+    for (int i = 0; i < p->old_count; i++) {
+        const struct profile_old *old = &p->old[i];
+        const double              now = profile_figure(p, old->name);
+        const bool                rate = strcmp(old->name, "fps") == 0;
+        const char  *unit = rate ? "frames/s" : strcmp(old->name, "rss_peak") == 0 ? "bytes" : "ms";
+        const double change = old->value > 0 ? now / old->value - 1 : NAN;
+        const bool   worse = rate ? change < -0.05 : change > 0.05;
+        const bool   better = rate ? change > 0.05 : change < -0.05;
+        fputs("<tr>", out);
+        put_cell(out, old->name);
+        put_value(out, old->value, unit);
+        put_value(out, now, unit);
+        if (isnan(change))
+            fputs("<td class=n>-</td></tr>\n", out);
+        else
+            fprintf(out, "<td class=\"n %s\">%+.1f %%</td></tr>\n",
+                    worse    ? "bad"
+                    : better ? "good"
+                             : "",
+                    change * 100);
+    }
+    fputs(
+        "</table></div>\n<p>Changes of less than 5 % are not marked: two runs of one thing differ "
+        "by as much.</p>\n",
+        out);
+}
+
+/* ---- what is said first ---- */
+
+/* What the steps of the network are mostly bound by, in time. */
+static void put_bound(FILE *out, const struct profile *p)
+{
+    static const char *const kinds[] = {"launch", "memory", "matrix"};
+    double                   ms[3] = {0};
+    int                      most = 0;
+    if (!p->layers.count || !(p->layers.ms > 0))
+        return;
+    for (size_t i = 0; i < p->layers.count; i++)
+        for (int k = 0; k < 3; k++)
+            if (strcmp(layer_bound(&p->layers, &p->layers.items[i]), kinds[k]) == 0)
+                ms[k] += p->layers.items[i].ms;
+    for (int k = 1; k < 3; k++)
+        most = ms[k] > ms[most] ? k : most;
+    fprintf(
+        out,
+        "<p>The network is mostly bound by %s: steps with %.0f %% of its time (launch: starting "
+        "them; memory: reading and writing; matrix: arithmetic).</p>\n",
+        kinds[most], 100 * ms[most] / p->layers.ms);
+}
+
+static void put_waiting(FILE *out, const struct profile *p)
+{
+    for (int i = 0; i < p->figure_count; i++)
+        if (begins_with(p->figures[i].name, "wait ") && p->figures[i].mean_5m > 0.25) {
+            fputs("<p>Thread ", out);
+            put_text(out, p->figures[i].name + 5);
+            fprintf(out,
+                    " was ready but had no CPU for %.0f %% of the time: other work on this machine "
+                    "makes these figures worse than they need be.</p>\n",
+                    100 * p->figures[i].mean_5m);
+        }
+}
+
+static void put_verdict(FILE *out, const struct profile *p)
+{
+    const struct sac_pipeline_stats *s = &p->stats;
+    fputs("<section class=v>", out);
+    if (s->bottleneck[0]) {
+        fputs("<p><b>Bottleneck: ", out);
+        put_text(out, s->bottleneck);
+        fputs("</b>. ", out);
+        put_text(out, s->bottleneck_why);
+        fputs(".</p>\n", out);
+    } else
+        fputs("<p>No stage stands out, or the run was too short to tell.</p>\n", out);
+    for (int i = 0; i < s->advice_count; i++) {
+        fputs("<p><b>What would help:</b> ", out);
+        put_text(out, s->advice[i]);
+        fputs("</p>\n", out);
+    }
+    put_bound(out, p);
+    put_waiting(out, p);
+    for (int i = 0; i < p->event_count; i++) {
+        fprintf(out, "<p><b>%s</b> after %.0f s: ", sac_monitor_kind_name(p->events[i].kind),
+                p->events[i].begun_s);
+        put_text(out, p->events[i].text);
+        fputs(".</p>\n", out);
+    }
+    fputs("</section>\n", out);
+}
+
+static void put_facts(FILE *out, const struct profile *p)
+{
+    const struct sac_pipeline_stats *s = &p->stats;
+    const char                      *network = s->segmenter[0] ? s->segmenter : s->detector;
+    const char                      *slash = strrchr(network, '/');
+    fprintf(out,
+            "<p class=f><span><b>%.1f</b> frames/s</span> <span><b>%" PRId64
+            "</b> frames</span> <span><b>%.1f</b> s</span> ",
+            s->fps, s->frames, s->elapsed_s);
+    if (s->latency.count)
+        fprintf(out, "<span><b>%.1f</b> ms latency, p99 %.1f</span> ", s->latency.p50_ms,
+                s->latency.p99_ms);
+    fprintf(out, "<span><b>%.0f</b> MB at most</span></p>\n<p>", (double)s->rss_peak_bytes * 1e-6);
+    put_text(out, s->device);
+    fputs("; ", out);
+    put_text(out, slash ? slash + 1 : *network ? network : "no network");
+    fputs(", ", out);
+    put_text(out, s->precision[0] ? s->precision : "-");
+    fprintf(out, "; saccade %s; watching the run took %.2f %% of one core.</p>\n", sac_version(),
+            100 * p->monitor_cost);
+}
+
+static const char style[] =
+    "body{font:15px/1.5 system-ui,sans-serif;color:#111827;background:#fff;margin:0 auto;"
+    "max-width:1320px;padding:16px}h1{font-size:24px;margin:8px 0}h2{font-size:18px;margin:28px 0 "
+    "8px}"
+    "table{border-collapse:collapse;font-size:13px}th,td{padding:3px 10px;text-align:left;"
+    "border-bottom:1px solid #e5e7eb;white-space:nowrap}.n{text-align:right;"
+    "font-variant-numeric:tabular-nums}.w{overflow-x:auto}svg{width:100%;height:auto;display:block}"
+    "svg text{font-size:11px;fill:#4b5563}.g{stroke:#e5e7eb}.c{display:grid;gap:16px;"
+    "grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr))}figure{margin:0;max-width:"
+    "720px}"
+    "figcaption{font-weight:600;font-size:13px}.k{font-size:12px;margin:2px 0}.k "
+    "span{margin-right:10px;"
+    "white-space:nowrap}.k i{display:inline-block;width:10px;height:10px;margin-right:4px}"
+    ".t{min-width:900px}.v{background:#eff6ff;border-left:4px solid #2563eb;padding:4px 16px}"
+    ".v p{margin:8px 0}.f span{margin-right:24px;white-space:nowrap}.f b{font-size:22px}"
+    ".bad{color:#b91c1c}.good{color:#047857}";
+
+int profile_write_page(const struct profile *p, struct fault *fault)
+{
+    FILE *out = fopen(p->page, "we");
+    if (!out)
+        return fault_failure(fault, "'%s' can't be written", p->page);
+    fprintf(out,
+            "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
+            "content=\"width=device-width\"><title>saccade profile</title><style>%s</style></head>"
+            "<body>\n<h1>saccade profile</h1>\n",
+            style);
+    put_facts(out, p);
+    put_verdict(out, p);
+    put_comparison(out, p);
+    put_stages(out, &p->stats);
+    put_timeline(out, p);
+    put_charts(out, p);
+    put_batches(out, p);
+    put_queues(out, &p->stats);
+    put_layers(out, p);
+    put_owners(out, &p->stats);
+    put_copies(out, &p->stats);
+    fputs("</body></html>\n", out);
+    const bool failed = ferror(out) != 0;
+    return fclose(out) == 0 && !failed ? STATUS_OK
+                                       : fault_failure(fault, "'%s' can't be written", p->page);
+}

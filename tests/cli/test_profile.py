@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""saccade profile: the page, the statistics and the trace beside it."""
+import html.parser
+import json
+import pathlib
+import re
+
+import jsonschema
+import pytest
+from support import FRAMES, fails
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Page(html.parser.HTMLParser):
+    """Whether elements are closed in order; what it loads."""
+    VOID = {'meta', 'line', 'polyline', 'rect'}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.loads = [], [], []
+        self.feed(text)
+        assert self.open == [], self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.loads += [value for name, value in attributes if name in ('src', 'href', 'action', 'xlink:href')]
+        if tag not in self.VOID and tag not in ('tr', 'td', 'th'):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID and tag not in ('tr', 'td', 'th'):
+            assert self.open.pop() == tag
+
+
+def check_trace(events):
+    """The published trace event format, its JSON array: complete events ('X') and metadata ('M')."""
+    names, spans = {}, {}
+    assert isinstance(events, list) and events
+    for event in events:
+        assert event['ph'] in ('X', 'M') and isinstance(event['name'], str) and event['name']
+        assert type(event['pid']) is int and type(event['tid']) is int and isinstance(event['args'], dict)
+        if event['ph'] == 'M':
+            assert event['name'] in ('process_name', 'thread_name') and isinstance(event['args']['name'], str)
+            names[event['tid']] = event['args']['name']
+            continue
+        assert isinstance(event['ts'], (int, float)) and isinstance(event['dur'], (int, float))
+        assert event['ts'] >= 0 and event['dur'] >= 0
+        spans.setdefault((event['pid'], event['tid']), set()).add((event['ts'], event['ts'] + event['dur']))
+    for (_, tid), of in spans.items():
+        assert tid in names
+        ends = []  # of one thread each span lies inside another, or apart from it
+        for begun, ended in sorted(of, key=lambda span: (span[0], -span[1])):
+            while ends and ends[-1] <= begun + 0.002:
+                ends.pop()
+            assert not ends or ended <= ends[-1] + 0.002
+            ends.append(ended)
+    return names, spans
+
+
+def check(folder, page):
+    text = (folder / page).read_text()
+    parsed = Page(text)
+    assert parsed.loads == [] and not re.search(r'url\(|@import|<script', text)
+    stats = json.loads((folder / page).with_suffix('.json').read_text())
+    jsonschema.Draft202012Validator(json.loads((ROOT / 'docs/stats.schema.json').read_text())).validate(stats)
+    check_trace(json.loads((folder / page).with_suffix('.trace.json').read_text()))
+    return text, parsed, stats
+
+
+def test_a_run_is_profiled_and_compared(saccade, clip, tmp_path):
+    arguments = ['profile', clip / 'img', '--fps', 25, '--realtime', '--detections', clip / 'det.txt',
+                 '--monitor-interval', 100]
+    run = saccade(*arguments, '-o', tmp_path / 'a.html')
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == [str(tmp_path / name) for name in ('a.html', 'a.json', 'a.trace.json')]
+    text, parsed, stats = check(tmp_path, 'a.html')
+    for words in 'Bottleneck', 'Stages', 'What each thread did', 'Over time', 'Queues', 'Copies by reason', 'p95':
+        assert words in text or words == 'Bottleneck' and stats['bottleneck'] is None
+    assert 'Not measured: the run had no network' in text and 'Against the earlier run' not in text
+    assert {'polyline', 'rect'} <= set(parsed.tags)
+    assert stats['frames'] == FRAMES and f'<b>{FRAMES}</b> frames' in text
+    run = saccade(*arguments, '-o', tmp_path / 'b.html', '--against', tmp_path / 'a.json')
+    assert run.returncode == 0, run.stderr
+    text, _, _ = check(tmp_path, 'b.html')
+    table = text.split('Against the earlier run')[1].split('</table>')[0]
+    for row in 'fps', 'latency p50', 'decode p99', 'tracking p50', 'rss_peak':
+        assert f'<td>{row}</td>' in table
+    assert f"{stats['fps']:.1f} frames/s" in table
+
+
+def test_a_network_has_steps_and_batches(saccade, clip, tmp_path):
+    run = saccade('profile', clip / 'img', '-o', tmp_path / 'a.html', '--detector', 'person_det_fast', '--reid', 'none',
+                  '--monitor-interval', 100, '--device', 'cpu')
+    assert run.returncode == 0, run.stderr
+    text, _, stats = check(tmp_path, 'a.html')
+    steps = text.split('Costliest steps of the network')[1].split('</table>')[0]
+    assert 1 < steps.count('<tr>') <= 11 and 'Conv' in steps
+    bars = re.findall(r'<title>(\d+) runs with (\d+)</title>', text)
+    assert sum(int(runs) * int(frames) for runs, frames in bars) == FRAMES
+    assert 'The network is mostly bound by' in text and stats['detector'].endswith('person_det_fast.onnx')
+
+
+@pytest.mark.parametrize('options, words', [
+    ([], ['--output REPORT.html']),
+    (['-o', 'a.mp4'], ['--output REPORT.html']),
+    (['-o', 'a.html', '--against', '/nowhere.json'], ['/nowhere.json']),
+    (['-o', 'a.html', '--task', 'sing'], ["'sing'"]),
+])
+def test_mistakes(saccade, clip, tmp_path, options, words):
+    run = saccade('profile', clip / 'img', '--detections', clip / 'det.txt', *options, cwd=tmp_path)
+    fails(run, run.returncode or -1, *words)
+
+
+@pytest.mark.parametrize('old', ['', '[', '{}', '{"format":"saccade-stats"}', '- fps\n', '{"format":["saccade-stats"]}'])
+def test_what_is_no_profile_is_refused(saccade, clip, tmp_path, old):
+    (tmp_path / 'old.json').write_text(old)
+    run = saccade('profile', clip / 'img', '--detections', clip / 'det.txt', '-o', 'a.html', '--against', 'old.json',
+                  cwd=tmp_path)
+    fails(run, 1, "'old.json'", 'not the JSON of a profile')
