@@ -468,6 +468,34 @@ static void a_session_overwrites_no_model(void **state)
     unlink(model);
 }
 
+/* Frames of a program are watched as a run's are. */
+static void a_session_can_be_watched(void **state)
+{
+    (void)state;
+    struct sac_session_params params = with_models();
+    struct sac_monitor_params watched = sac_monitor_params_default();
+    struct sac_session_result result;
+    sac_session              *s = NULL;
+    params.job.monitor = &watched;
+    watched.interval_ms = 1;
+    assert_why(sac_session_create(test_context(), &params, &s), SAC_ERR_ARG, "interval_ms");
+    watched.interval_ms = 100;
+    assert_sac_ok(sac_session_create(test_context(), &params, &s));
+    watched.interval_ms = 0; /* it was copied */
+    assert_null(sac_session_monitor(s));
+    assert_sac_ok(sac_session_start(s));
+    assert_non_null(sac_session_monitor(s));
+    for (int i = 0; i < 600 && sac_monitor_figure_count(sac_session_monitor(s)) < 5; i++) {
+        assert_sac_ok(submit(s, i, 0));
+        assert_sac_ok(sac_session_result_wait(s, -1, &result));
+        sac_session_result_finish(&result);
+        usleep(50000);
+    }
+    assert_true(sac_monitor_figure_count(sac_session_monitor(s)) >= 5);
+    sac_session_destroy(&s);
+    assert_null(sac_session_monitor(NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -483,6 +511,7 @@ int main(void)
         cmocka_unit_test(checks_its_arguments),
         cmocka_unit_test(reports_are_whole_once_it_is_destroyed),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(a_session_can_be_watched),
     };
     return cmocka_run_group_tests_name("pipeline/session", tests, NULL, NULL);
 }
