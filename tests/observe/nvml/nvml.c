@@ -5,12 +5,18 @@
 
 static int cards, samples, initialised;
 
-/* As in NVML's own header, and named as in observe/gpu.c: UBSan compares the types of functions. */
+/* As in NVML's own header, and named as in observe/nvml.c: UBSan compares the types of functions.
+ */
 struct nvml_utilisation {
     unsigned gpu, memory; /* per cent */
 };
 struct nvml_memory {
     unsigned long long total, free, used;
+};
+struct nvml_process {
+    unsigned           pid;
+    unsigned long long memory;
+    unsigned           instance, compute_instance;
 };
 
 int nvmlInit_v2(void);
@@ -29,7 +35,8 @@ int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *mw);
 int nvmlDeviceGetClockInfo(void *device, int which, unsigned *mhz);
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *bits);
 int nvmlDeviceGetPcieThroughput(void *device, int which, unsigned *kb_s);
-int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void *out);
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
+                                            struct nvml_process *out);
 int fake_nvml_initialised(void);
 /* What the card does from now on. */
 void fake_nvml_set(unsigned temperature_c, unsigned power_mw, unsigned long long throttle,
@@ -163,7 +170,7 @@ int nvmlDeviceGetPcieThroughput(void *device, int which, unsigned *kb_s)
 }
 
 /* More of them than a caller has room for are counted all the same. */
-int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void *out)
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct nvml_process *out)
 {
     (void)device;
     (void)out;
