@@ -319,7 +319,8 @@ sac_result sac_quant_prepare(struct sac_device *dev, struct sac_kernel_plan *pla
     read_ending(&s->quant, v, c);
     set_stage(s, dev, plan, in);
     v->merged = v->dilation_w * v->in.pixel == v->group_in_c && v->group_in_c % SAC_QUAD == 0;
-    sac_conv_flatten(v, dev, ns);
+    if (!v->depthwise) /* which reads a quad of columns, also of a line that would be shorter */
+        sac_conv_flatten(v, dev, ns);
     const uint32_t zero = (uint32_t)(sac_quant_read(c->node).x_zero + flip);
     if (!(v->depthwise ? pack_depthwise(&s->quant, v, w, zero)
                        : pack(&s->quant, v, w, in_c, zero))) {
