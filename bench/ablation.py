@@ -16,7 +16,9 @@ MODEL      files with an input whose size is known and a batch that is free; non
 --out      a file for the lines of JSON
 
 The engine leaves out what SACCADE_WITHOUT names (docs/troubleshooting.md); a row where that changes which kernels
-there are has plans of its own, made in it. Precisions are the next one up. "batching": as many runs of one frame as the batch has.
+there are has plans of its own, made in it. Precisions are the next one up, and those of 8 bits in their place: the
+network as `saccade build` quantises it with random input, "loss" of its numbers; then that with float's kernels in place
+of those of 8 bits. "batching": as many runs of one frame as the batch has.
 "buffer-pool": no buffer is kept; "page-locked": what crosses lies in ordinary host memory. Runs of a network use the same buffers again
 and again, and nothing crosses: what these two are worth is seen with --track.
 """
@@ -38,6 +40,7 @@ SHOWN = ("attention",)                       # passes that have a row without --
 ON_GPU = {"cuda-graph", "kernel-trials", "page-locked"}     # what the CPU does not have
 DEVICE = ("buffer-pool", "page-locked")             # what a device leaves out, behind the names of the passes
 PRECISIONS = {"cuda": {"fp16": "tf32", "fp16 and tf32": "fp32"}, "cpu": {}}
+IN_8_BITS = {"cuda": ("fp16", ("int8", "fp8")), "cpu": ("fp32", ("int8",))}    # what is left out, what is there instead
 TRACK = {"batching": ["--max-batch", "1"], "frames that stay on the GPU": ["--zero-copy", "off"]}
 
 
@@ -55,6 +58,16 @@ def without_batching(path, options, folder):
     return row | {"ms": row["ms"] * options.batch, "batch": options.batch, "runs_of": 1}
 
 
+def in_8_bits(path, options, folder, precision, without=""):
+    """A row of the quantised network, which is made when it is first asked for."""
+    out = folder / f"{path.stem}-{precision}.onnx"
+    if out not in options.quantised:
+        options.quantised[out] = host.quantised(path, precision, options.device, folder,
+                                                env=host.environment() | {"SACCADE_CACHE": str(folder)})[1]
+    row = engine(out, options, folder, [options.batch], None, without)[options.batch]
+    return row | {"loss": options.quantised[out]}
+
+
 def cases(options, names):
     """What is left out: a function from model and folder to a row of bench_engine."""
     def of(precision=None, without=""):
@@ -64,9 +77,21 @@ def cases(options, names):
     wanted = [name for name in names if name not in passes or name in SHOWN or options.passes]
     table = {name: of(without=name) for name in wanted if kind == "cuda" or name not in ON_GPU}
     table |= {name: of(precision) for name, precision in PRECISIONS[kind].items()}
+    table |= eight_bits(options, kind)
     if options.batch > 1:
         table["batching"] = lambda path, folder: without_batching(path, options, folder)
     return {"nothing": of()} | {name: run for name, run in table.items() if not options.only or name in options.only}
+
+
+def eight_bits(options, kind):
+    def of(precision, without=""):
+        return lambda path, folder: in_8_bits(path, options, pathlib.Path(folder), precision, without)
+    instead_of, precisions = IN_8_BITS[kind]
+    table = {}
+    for precision in precisions:
+        table[f"{instead_of}: {precision}"] = of(precision)
+        table[f"{instead_of}: {precision}, less its kernels"] = of(precision, "quantised")
+    return table
 
 
 def pipeline(options, folder):
@@ -114,18 +139,18 @@ def measured(name, runs, path, options, folder, begun):
 
 
 def table(rows):
-    lines = [f"{'':<20}{'without':<28}{'ms':>9}{'times':>8}{'steps':>7}{'activations MB':>16}{'buffers MB':>12}"]
+    lines = [f"{'':<20}{'without':<28}{'ms':>9}{'times':>8}{'steps':>7}{'activations MB':>16}{'buffers MB':>12}{'loss':>9}"]
     for row in rows:
         number = lambda key, form: format(row[key], form) if row.get(key) is not None else "-"
         lines.append(f"{row['what'][:19]:<20}{row['without']:<28}{number('ms', '.3f'):>9}{number('times_as_long', '.2f'):>8}"
                      f"{number('steps', 'd'):>7}{number('activations_mb', '.1f'):>16}{number('buffers_mb', '.1f'):>12}"
-                     f"  {row.get('fault') or row.get('left_out') or ''}".rstrip())
+                     f"{number('loss', '.4f'):>9}  {row.get('fault') or row.get('left_out') or ''}".rstrip())
     return "\n".join(lines)
 
 
 def main():
     names = host.execute([host.bench("bench_engine"), "--optimisations"], 10)[0].split() if host.BENCH else []
-    parser = argparse.ArgumentParser(usage=__doc__.replace("{names}", ", ".join(names + ["batching", *PRECISIONS["cuda"]])))
+    parser = argparse.ArgumentParser(usage=__doc__.replace("{names}", ", ".join(names + ["batching", *PRECISIONS["cuda"], *eight_bits(None, "cuda")])))
     parser.add_argument("models", nargs="*", type=pathlib.Path)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--batch", type=int, default=8)
@@ -142,7 +167,7 @@ def main():
         sys.exit("bench/ablation.py: no benchmarks here: build them, or make a folder with scripts/gpu-pack")
     if not options.models and not options.track:
         sys.exit("bench/ablation.py: neither a model nor --track")
-    begun, rows = time.monotonic(), []
+    begun, rows, options.quantised = time.monotonic(), [], {}
     options.passes = options.passes or bool(set(options.only or ()) & set(names))
     with tempfile.TemporaryDirectory(prefix="saccade-ablation-") as folder:
         for path in options.models:

@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import pathlib
+import re
 import signal
 import site
 import statistics
@@ -213,3 +214,12 @@ def track(inputs, *options, timeout=90, folder, verb="track"):
     result["watch"]["memory_peak"] = peak - base if peak is not None and base is not None else None
     result["said"] = [line for line in said.splitlines() if "warn" in line.lower()][:5]
     return result
+
+
+def quantised(path, precision, device, folder, timeout=120, env=None):
+    """The network in int8 or fp8, as a file in the folder, and what that loses of float32's numbers. Ranges are those of
+    random input, which is what networks with random weights are timed with; nothing is refused."""
+    out = pathlib.Path(folder) / f"{pathlib.Path(path).stem}-{precision}.onnx"
+    text, _, _ = execute([SACCADE, "build", path, "--precision", precision, "--device", device, "--max-loss", "1",
+                          "--calibration-method", "min-max", "-o", out], timeout, env)
+    return out, float(re.search(r"it loses (\S+)", text)[1])

@@ -7,7 +7,9 @@ batch, random weights, one GPU, one run.
                                         [--budget S] [--folder DIR] [--device NAME]
 
 --network  of networks.py (default deeplabv3plus_r50)
---rows     precision and batch (default {rows}); fp32 is without TF32 on both sides, tf32 with it
+--rows     precision and batch (default {rows}); fp32 is without TF32 on both sides, tf32 with it; int8
+           and fp8 are saccade's own, made of the file with random input, beside PyTorch in float16, which has no
+           convolution of 8 bits on a GPU
 --mode     of torch.compile: frozen (weights as constants, CUDA graphs: its best in most cases), compiled, max-autotune,
            none
 --budget   what is not compiled after 0.6 of so many seconds is left out (default 120)
@@ -29,7 +31,8 @@ import time
 from peer_process import PeerProcess, wait
 from time_networks import HERE, ROUNDS, compiled, milliseconds
 
-ROWS = "fp32:1,fp16:1,fp16:4,fp16:8"
+ROWS = "fp32:1,fp16:1,fp16:4,fp16:8,int8:8"
+IN_8_BITS = ("int8", "fp8")
 COLUMNS = {"eager_ms": "eager", "graph_ms": "CUDA graph", "compiled_ms": "torch.compile", "ours_ms": "saccade"}
 
 
@@ -102,6 +105,12 @@ def child(options):
     print(json.dumps(row), flush=True)
 
 
+def theirs_for(row, options):
+    """The row of PyTorch that it is compared with."""
+    precision, batch = row.split(":")
+    return f"{'fp16' if options.device != 'cpu' else 'fp32'}:{batch}" if precision in IN_8_BITS else row
+
+
 def open_peer(row, options):
     return PeerProcess(__file__, [row, "--network", options.network, "--mode", options.mode, "--seconds", options.seconds,
                                   "--device", options.device],
@@ -122,15 +131,19 @@ def measure(peer, seconds):
 def ours(row, options, path):
     import host
     precision, batch = row.split(":")
-    command = [host.bench("bench_engine"), path, "--device", options.device, "--batch", batch, "--seconds", options.seconds,
-               "--precision", precision if options.device != "cpu" else "fp32"]
+    lost = {}
     try:
+        if precision in IN_8_BITS:
+            path, loss = host.quantised(path, precision, options.device, options.folder)
+            precision, lost = "fp16", {"ours_loss": loss}
+        command = [host.bench("bench_engine"), path, "--device", options.device, "--batch", batch, "--seconds",
+                   options.seconds, "--precision", precision if options.device != "cpu" else "fp32"]
         text, _, _ = host.execute(command, 120)
     except host.Failed as failed:
         return {"fault": str(failed)}
     figures = json.loads(next(line for line in text.splitlines() if line.startswith("{")))
     return {"ours_ms": figures["ms"], "ours_plan_ms": figures["plan_ms"], "ours_activations_mb": figures["activations_mb"],
-            "ours_buffers_mb": figures["buffers_mb"]}
+            "ours_buffers_mb": figures["buffers_mb"]} | lost
 
 
 def export(options):
@@ -145,7 +158,7 @@ def export(options):
 def compare(options):
     os.makedirs(options.folder, exist_ok=True)
     begun, names = time.monotonic(), options.rows.split(",")
-    peers = {row: open_peer(row, options) for row in names}
+    peers = {row: open_peer(row, options) for row in dict.fromkeys(theirs_for(name, options) for name in names)}
     try:
         path = export(options)
         wait(peers.values(), 0.6 * options.budget - (time.monotonic() - begun), lambda peer: peer.ready)
@@ -160,7 +173,7 @@ def compare(options):
     for row in names:
         precision, batch = row.split(":")
         mine = ours(row, options, path)
-        result = {"network": options.network, "precision": precision, "batch": int(batch)} | theirs[row] | mine
+        result = {"network": options.network, "precision": precision, "batch": int(batch)} | theirs[theirs_for(row, options)] | mine
         known = [result[column] for column in COLUMNS if column != "ours_ms" and column in result]
         if known and "ours_ms" in result:
             result["fastest_over_ours"] = round(min(known) / result["ours_ms"], 3)
