@@ -59,10 +59,12 @@ SAC_API sac_result sac_tensor_from_dlpack_versioned(sac_device                  
 /* A DLPack tensor over the memory of a tensor, which it holds a reference to.
  *
  * out      owned by the caller, who passes it on, or ends it: out->deleter(out), from any thread.
- * It may outlive all other handles: tensor, device and context stay until then, and messages are no
- * longer logged once the context has been destroyed. Threads  any. Errors   SAC_ERR_ARG for the
- * plain form of a tensor that may only be read, which only the versioned one can say;
- * SAC_ERR_UNSUPPORTED on a device whose memory DLPack has no number for; SAC_ERR_MEMORY. */
+ *          It may outlive all other handles: tensor, device and context stay until then, and
+ *          messages are no longer logged once the context has been destroyed.
+ * Threads  any.
+ * Errors   SAC_ERR_ARG for the plain form of a tensor that may only be read, which only the
+ *          versioned one can say; SAC_ERR_UNSUPPORTED on a device whose memory DLPack has no number
+ *          for; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_tensor_to_dlpack(sac_tensor *t, struct DLManagedTensor **out);
 SAC_API sac_result sac_tensor_to_dlpack_versioned(sac_tensor                       *t,
                                                   struct DLManagedTensorVersioned **out);

@@ -145,9 +145,11 @@ SAC_API struct sac_request_params sac_request_params_default(void);
  *
  * in       one tensor per input, in order, referenced until the answer; all of one first dim, up to
  *          the server's largest batch, else as sac_server_input has it. On the model's device, or
- * in host memory (on any device of the CPU), from where the server copies it (tensor-user in the
- * ledger). Complete, and not written to before the answer. params   NULL: the defaults. out      a
- * reference for sac_request_wait, released by sac_request_unref; NULL: only the callback is told.
+ *          in host memory (on any device of the CPU), from where the server copies it (tensor-user
+ *          in the ledger). Complete, and not written to before the answer.
+ * params   NULL: the defaults.
+ * out      a reference for sac_request_wait, released by sac_request_unref; NULL: only the callback
+ *          is told.
  * Threads  any.
  * Errors   SAC_AGAIN when the queue is full (no sentence), unless params.block waits; SAC_ERR_ARG
  *          for tensors that do not fit; SAC_ERR_CANCELLED after sac_server_end; SAC_ERR_MEMORY. The

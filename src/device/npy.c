@@ -16,15 +16,16 @@ enum { HEADER_BYTES_MAX = 64 * 1024, ALIGN = 64, MAGIC_BYTES = 6 };
 
 static const char magic[MAGIC_BYTES + 1] = "\x93NUMPY";
 
-/* The first row of a dtype is what is written; others are read too. NumPy has no bfloat16: the
- * package ml_dtypes, which adds it, writes two opaque bytes. */
+/* The first row of a dtype is what is written; others are read too. NumPy has no bfloat16
+ * and no float8: the package ml_dtypes, which adds them, writes opaque bytes. */
 static const struct {
     enum sac_dtype dtype;
     const char    *descr;
 } descrs[] = {
-    {SAC_F32, "<f4"}, {SAC_F16, "<f2"}, {SAC_F64, "<f8"},  {SAC_BF16, "<V2"}, {SAC_I8, "|i1"},
-    {SAC_U8, "|u1"},  {SAC_I16, "<i2"}, {SAC_U16, "<u2"},  {SAC_I32, "<i4"},  {SAC_U32, "<u4"},
-    {SAC_I64, "<i8"}, {SAC_U64, "<u8"}, {SAC_BOOL, "|b1"}, {SAC_BF16, "|V2"},
+    {SAC_F32, "<f4"},  {SAC_F16, "<f2"}, {SAC_F64, "<f8"},  {SAC_BF16, "<V2"},
+    {SAC_I8, "|i1"},   {SAC_U8, "|u1"},  {SAC_I16, "<i2"},  {SAC_U16, "<u2"},
+    {SAC_I32, "<i4"},  {SAC_U32, "<u4"}, {SAC_I64, "<i8"},  {SAC_U64, "<u8"},
+    {SAC_BOOL, "|b1"}, {SAC_F8, "<V1"},  {SAC_BF16, "|V2"}, {SAC_F8, "|V1"},
 };
 
 /* ---- header: the dict literal ---- */

@@ -8,9 +8,11 @@ SRC = pathlib.Path(__file__).resolve().parents[2] / 'src'
 # A pattern, and how often each file may have it, with the reason.
 RULES = {
     # the ledger's entry has one call for bytes and one for rows; a conversion that only copies planes was
-    # counted by sac_frame_convert_on; a way to convolve is tried on random numbers before any frame comes
+    # counted by sac_frame_convert_on; a way to convolve, in float or in 8-bit numbers, is tried on
+    # random numbers before any frame comes
     r'\bcu(?:da)?Memcpy\w*\s*\(': {'device/cuda/memory.c': 2, 'vision/cuda/convert.c': 1,
-                                    'engine/cuda/products/conv_trial.c': 3},
+                                    'engine/cuda/products/conv_trial.c': 3,
+                                    'engine/cuda/products/quant_tune.c': 1},
     # the devices' own copies are behind sac_device_copy and sac_device_copy_rows; what a device can do is
     # measured on memory that holds nothing
     r'->\s*copy(?:_rows)?\s*\(': {'device/ledger.c': 3, 'engine/model/rates.c': 1},

@@ -220,10 +220,10 @@ static void the_rest_comes_one_by_one(void **state)
 static void it_can_be_left_out(void **state)
 {
     (void)state;
-    sac_device                       *cpu = test_device();
     const struct sac_segmenter_params p = params_of(1);
     struct run                        r;
     sac_device_unref(&(sac_device *){gpu_open(NULL)}); /* skips where there is none */
+    sac_device *cpu = test_device();
     setenv("SACCADE_WITHOUT", "one-launch", 1);
     sac_device *dev = gpu_open(NULL);
     unsetenv("SACCADE_WITHOUT");

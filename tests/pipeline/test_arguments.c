@@ -84,6 +84,7 @@ static void devices(void **state)
     struct sac_device_params params = sac_device_params_default();
     struct sac_pool_stats    pool;
     struct sac_ledger        ledger;
+    struct sac_device_memory memory;
     REFUSED(sac_device_open(ctx, NULL, NULL, &none));
     REFUSED(sac_device_open(ctx, "cpu", NULL, NULL));
     REFUSED_SILENTLY(sac_device_open(NULL, "cpu", NULL, &none));
@@ -107,6 +108,9 @@ static void devices(void **state)
     sac_device_ledger(dev, NULL);
     sac_device_dump_live(NULL, NULL, NULL);
     sac_device_dump_live(dev, NULL, NULL);
+    REFUSED_SILENTLY(sac_device_get_memory(NULL, &memory));
+    REFUSED(sac_device_get_memory(dev, NULL));
+    sac_device_trim(NULL);
 }
 
 static void tensors(void **state)
@@ -145,6 +149,45 @@ static void tensors(void **state)
     REFUSED_SILENTLY(sac_tensor_save_npy(NULL, "x.npy"));
     REFUSED(sac_tensor_save_npy(t, NULL));
     assert_null(none);
+    sac_tensor_unref(&t);
+}
+
+static void tensors_of_others(void **state)
+{
+    (void)state;
+    sac_tensor                      *t = some_tensor(), *none = NULL;
+    sac_frame                       *frame = NULL;
+    struct sac_tensor_spec           spec = {0};
+    struct DLManagedTensor          *plain = NULL;
+    struct DLManagedTensorVersioned *versioned = NULL;
+    assert_sac_ok(sac_tensor_to_dlpack(t, &plain));
+    assert_sac_ok(sac_tensor_to_dlpack_versioned(t, &versioned));
+    REFUSED_SILENTLY(sac_tensor_from_dlpack(NULL, plain, &none));
+    REFUSED(sac_tensor_from_dlpack(dev, NULL, &none));
+    REFUSED(sac_tensor_from_dlpack(dev, plain, NULL));
+    REFUSED_SILENTLY(sac_tensor_from_dlpack_versioned(NULL, versioned, &none));
+    REFUSED(sac_tensor_from_dlpack_versioned(dev, NULL, &none));
+    REFUSED(sac_tensor_from_dlpack_versioned(dev, versioned, NULL));
+    REFUSED_SILENTLY(sac_tensor_to_dlpack(NULL, &plain));
+    REFUSED(sac_tensor_to_dlpack(t, NULL));
+    REFUSED_SILENTLY(sac_tensor_to_dlpack_versioned(NULL, &versioned));
+    REFUSED(sac_tensor_to_dlpack_versioned(t, NULL));
+    assert_sac_ok(sac_tensor_from_dlpack(dev, plain, &none)); /* which ends both */
+    sac_tensor_unref(&none);
+    assert_sac_ok(sac_tensor_from_dlpack_versioned(dev, versioned, &none));
+    sac_tensor_unref(&none);
+    REFUSED_SILENTLY(sac_tensor_written_on(NULL, NULL));
+    REFUSED_SILENTLY(sac_tensor_written_at(NULL, NULL));
+    REFUSED_SILENTLY(sac_tensor_ready_on(NULL, NULL));
+    REFUSED(sac_tensor_admit(ctx, NULL, t, &spec, NULL, &none));
+    REFUSED(sac_tensor_admit(ctx, "x", NULL, &spec, NULL, &none));
+    REFUSED(sac_tensor_admit(ctx, "x", t, NULL, NULL, &none));
+    REFUSED(sac_tensor_admit(ctx, "x", t, &spec, NULL, NULL));
+    assert_int_equal(sac_picture_count(NULL, NULL), 0);
+    REFUSED_SILENTLY(sac_frame_from_tensor(NULL, 0, NULL, &frame));
+    REFUSED(sac_frame_from_tensor(t, 0, NULL, NULL));
+    REFUSED(sac_frame_from_tensor(t, -1, NULL, &frame));
+    assert_null(frame);
     sac_tensor_unref(&t);
 }
 
@@ -286,6 +329,8 @@ static void calibrations(void **state)
     (void)state;
     struct sac_calibration_params params = sac_calibration_params_default();
     sac_calibration              *none = NULL;
+    REFUSED_SILENTLY(sac_calibration_method_parse(NULL, &(enum sac_calibration_method){0}));
+    REFUSED_SILENTLY(sac_calibration_method_parse("entropy", NULL));
     REFUSED_SILENTLY(sac_calibration_open(NULL, "pictures", NULL, &none));
     REFUSED(sac_calibration_open(ctx, NULL, NULL, &none));
     REFUSED(sac_calibration_open(ctx, "pictures", NULL, NULL));
@@ -307,6 +352,7 @@ static void detectors(void **state)
     struct sac_detections      found = {0};
     struct sac_run_times       times;
     char                       text[32];
+    sac_tensor                *t = some_tensor();
     sac_detector              *det = NULL, *none = NULL;
     sac_frame                 *lost = NULL, *f = some_frame();
     assert_sac_ok(sac_detector_create(dev, path, NULL, &det));
@@ -325,6 +371,9 @@ static void detectors(void **state)
     REFUSED(sac_detector_run(det, NULL, 1, &found));
     REFUSED(sac_detector_run(det, &f, 1, NULL));
     REFUSED(sac_detector_run(det, &lost, 1, &found));
+    REFUSED_SILENTLY(sac_detector_run_tensor(NULL, t, NULL, &found));
+    REFUSED(sac_detector_run_tensor(det, NULL, NULL, &found));
+    REFUSED(sac_detector_run_tensor(det, t, NULL, NULL));
     sac_detector_get_times(NULL, &times);
     sac_detector_get_times(det, NULL);
     assert_string_equal(sac_detector_class_name(NULL, 0), "unknown");
@@ -341,6 +390,7 @@ static void detectors(void **state)
     sac_detections_finish(NULL);
     sac_detections_finish(&found);
     sac_detector_destroy(&det);
+    sac_tensor_unref(&t);
     sac_frame_unref(&f);
 }
 
@@ -394,6 +444,7 @@ static void embedders(void **state)
     struct sac_detection       box = {0, 0, 8, 8, 1, 0};
     struct sac_run_times       times;
     float                      row[4096];
+    sac_tensor                *rows = NULL;
     sac_embedder              *emb = NULL, *none = NULL;
     sac_frame                 *f = some_frame();
     assert_sac_ok(sac_embedder_create(dev, path, NULL, &emb));
@@ -406,6 +457,10 @@ static void embedders(void **state)
     REFUSED(sac_embedder_run(emb, NULL, &box, 1, row));
     REFUSED(sac_embedder_run(emb, f, NULL, 1, row));
     REFUSED(sac_embedder_run(emb, f, &box, 1, NULL));
+    REFUSED_SILENTLY(sac_embedder_run_tensor(NULL, f, &box, 1, &rows));
+    REFUSED(sac_embedder_run_tensor(emb, NULL, &box, 1, &rows));
+    REFUSED(sac_embedder_run_tensor(emb, f, NULL, 1, &rows));
+    REFUSED(sac_embedder_run_tensor(emb, f, &box, 1, NULL));
     assert_int_equal(sac_embedder_dim(NULL), 0);
     sac_embedder_get_times(NULL, &times);
     sac_embedder_get_times(emb, NULL);
@@ -565,6 +620,80 @@ static void timers(void **state)
     sac_timers_destroy(&set);
 }
 
+static void servers(void **state)
+{
+    (void)state;
+    struct sac_server_params  params = sac_server_params_default();
+    struct sac_request_params request = sac_request_params_default();
+    struct sac_server_stats   stats;
+    sac_model                *m = NULL;
+    sac_server               *server = NULL, *none = NULL;
+    sac_tensor               *lost[1] = {NULL};
+    sac_frame                *f = some_frame();
+    assert_sac_ok(sac_model_load(dev, TEST_HEADS "/embedding_nchw.onnx", NULL, &m));
+    REFUSED_SILENTLY(sac_server_create(NULL, &params, &none));
+    REFUSED(sac_server_create(m, &params, NULL));
+    params.batch_max = -1;
+    REFUSED(sac_server_create(m, &params, &none));
+    params = sac_server_params_default();
+    params.goal_ms = NAN;
+    params.goal = SAC_GOAL_LATENCY;
+    REFUSED(sac_server_create(m, &params, &none));
+    assert_sac_ok(sac_server_create(m, NULL, &server));
+    assert_null(sac_server_input(NULL, 0));
+    assert_null(sac_server_input(server, -1));
+    REFUSED_SILENTLY(sac_server_submit(NULL, lost, NULL, NULL));
+    REFUSED(sac_server_submit(server, NULL, NULL, NULL));
+    REFUSED(sac_server_submit(server, lost, NULL, NULL));
+    REFUSED_SILENTLY(sac_server_submit_frame(NULL, f, NULL, NULL));
+    REFUSED(sac_server_submit_frame(server, NULL, NULL, NULL));
+    request.priority = INT32_MAX;
+    REFUSED(sac_server_submit_frame(server, f, &request, NULL));
+    REFUSED_SILENTLY(sac_request_wait(NULL, 0, NULL));
+    assert_null(sac_request_ref(NULL));
+    sac_request_unref(NULL);
+    sac_server_get_stats(NULL, &stats);
+    sac_server_get_stats(server, NULL);
+    sac_server_end(NULL);
+    sac_server_destroy(NULL);
+    sac_server_destroy(&none);
+    sac_server_destroy(&server);
+    sac_model_unref(&m);
+    sac_frame_unref(&f);
+}
+
+static void monitors(void **state)
+{
+    (void)state;
+    struct sac_monitor_params params = sac_monitor_params_default();
+    struct sac_monitor_figure figure;
+    struct sac_monitor_event  event;
+    sac_monitor              *mon = NULL, *none = NULL;
+    REFUSED_SILENTLY(sac_monitor_create(NULL, &params, &none));
+    REFUSED(sac_monitor_create(ctx, &params, NULL));
+    params.interval_ms = -1;
+    REFUSED(sac_monitor_create(ctx, &params, &none));
+    assert_sac_ok(sac_monitor_create(ctx, NULL, &mon));
+    sac_monitor_format(NAN, NULL, NULL, 8);
+    sac_monitor_sample(NULL);
+    assert_null(sac_monitor_gpu_name(NULL, 0));
+    assert_null(sac_monitor_gpu_name(mon, -1));
+    assert_int_equal(sac_monitor_figure_count(NULL), 0);
+    assert_int_equal(sac_monitor_event_count(NULL), 0);
+    REFUSED_SILENTLY(sac_monitor_get_figure(NULL, 0, &figure));
+    REFUSED(sac_monitor_get_figure(mon, -1, &figure));
+    REFUSED(sac_monitor_get_figure(mon, 0, NULL));
+    REFUSED_SILENTLY(sac_monitor_get_event(NULL, 0, &event));
+    REFUSED(sac_monitor_get_event(mon, 0, &event));
+    assert_true(sac_monitor_cost(NULL) <= 0);
+    REFUSED(sac_monitor_list_runs(ctx, NULL, NULL));
+    assert_null(sac_pipeline_monitor(NULL));
+    assert_null(sac_session_monitor(NULL));
+    sac_monitor_destroy(NULL);
+    sac_monitor_destroy(&none);
+    sac_monitor_destroy(&mon);
+}
+
 static void pipelines(void **state)
 {
     (void)state;
@@ -667,6 +796,7 @@ int main(void)
         cmocka_unit_test(contexts_and_texts),
         cmocka_unit_test(devices),
         cmocka_unit_test(tensors),
+        cmocka_unit_test(tensors_of_others),
         cmocka_unit_test(frames),
         cmocka_unit_test(preprocessing),
         cmocka_unit_test(models),
@@ -679,6 +809,8 @@ int main(void)
         cmocka_unit_test(masks_and_their_scores),
         cmocka_unit_test(sources_and_sinks),
         cmocka_unit_test(timers),
+        cmocka_unit_test(servers),
+        cmocka_unit_test(monitors),
         cmocka_unit_test(pipelines),
         cmocka_unit_test(sessions),
     };
