@@ -113,6 +113,13 @@ SAC_API int sac_model_batches(sac_model *model);
  *          layer does not fit these shapes or its data; SAC_ERR_UNSUPPORTED for stacked inputs
  *          whose outputs cannot be stacked; SAC_ERR_LIMIT, SAC_ERR_MEMORY. */
 SAC_API sac_result sac_model_run(sac_model *model, sac_tensor *const *in, sac_tensor **out);
+/* The same without the wait: on a GPU the run is queued, behind what is queued on the device and
+ * what sac_tensor_written_on named, and the outputs are complete behind it: later calls see them, a
+ * stream of your own after sac_tensor_ready_on, your thread after sac_device_wait. Inputs may be
+ * released at once. A shape is planned, and where outputs' shapes depend on the data they are
+ * waited for, as above.
+ * Errors   as above; a fault of the queued work is the next wait's. */
+SAC_API sac_result sac_model_queue(sac_model *model, sac_tensor *const *in, sac_tensor **out);
 
 /* One of the file's metadata_props, or NULL. It belongs to the model. */
 SAC_API const char *sac_model_metadata(const sac_model *model, const char *key);

@@ -256,6 +256,33 @@ static void weights_go_up_once_a_model(void **state)
     sac_model_unref(&m);
 }
 
+/* Nobody waits for a queued run; its input may go at once, and its output is what a run gives. */
+static void a_run_can_be_queued(void **state)
+{
+    (void)state;
+    sac_model        *m = branches(false, NULL);
+    sac_tensor       *x = numbers(far, 1), *y = NULL, *later = NULL;
+    struct sac_event *behind = NULL;
+    ok(far->ops->event_create(far, false, &behind));
+    for (int i = 0; i < 3; i++) { /* planned; captured; launched */
+        sac_tensor_unref(&y);
+        ok(sac_model_run(m, &x, &y));
+    }
+    float *want = fetched(y);
+    sac_tensor_unref(&y);
+    ok(sac_model_queue(m, &x, &later));
+    ok(far->ops->event_record(behind, NULL));
+    sac_tensor_unref(&x);
+    assert_false(far->ops->event_reached(behind));
+    compare("a queued run", later, want, 8 * 36, 0);
+    assert_int_equal(sac_model_queue(m, &x, &y), SAC_ERR_ARG); /* no input */
+    assert_null(y);
+    far->ops->event_destroy(&behind);
+    free(want);
+    sac_tensor_unref(&later);
+    sac_model_unref(&m);
+}
+
 static void host_work_is_said_and_counted(void **state)
 {
     (void)state;
@@ -833,6 +860,7 @@ int main(void)
     const struct CMUnitTest others[] = {
         on_devices(concat_is_placed_in_half),
         on_devices(weights_go_up_once_a_model),
+        on_devices(a_run_can_be_queued),
         on_devices(host_work_is_said_and_counted),
         on_devices(strict_refuses_host_work),
         on_devices(failing_captures_are_said),

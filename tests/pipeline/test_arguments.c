@@ -294,6 +294,10 @@ static void models(void **state)
     REFUSED(sac_model_run(m, NULL, out));
     REFUSED(sac_model_run(m, in, NULL));
     REFUSED(sac_model_run(m, in, out));
+    REFUSED_SILENTLY(sac_model_queue(NULL, in, out));
+    REFUSED(sac_model_queue(m, NULL, out));
+    REFUSED(sac_model_queue(m, in, NULL));
+    REFUSED(sac_model_queue(m, in, out));
     assert_null(sac_model_metadata(NULL, "a"));
     assert_null(sac_model_metadata(m, NULL));
     assert_null(sac_model_path(NULL));

@@ -179,6 +179,22 @@ static void unref_outputs(sac_model *m, sac_tensor **out)
         sac_tensor_unref(&out[i]);
 }
 
+sac_result sac_model_queue(sac_model *m, sac_tensor *const *in, sac_tensor **out)
+{
+    SAC_NEEDS(m ? m->ctx : NULL, m);
+    SAC_NEEDS_ARRAY(m ? m->ctx : NULL, in, m->graph->input_count);
+    SAC_NEEDS_ARRAY(m ? m->ctx : NULL, out, m->graph->output_count);
+    for (int i = 0; i < m->graph->output_count; i++)
+        out[i] = NULL;
+    sac_result res = sac_model_run_on(m, NULL, in, out);
+    for (int i = 0; i < m->graph->input_count; i++) /* the device's own stream is behind the run */
+        if (in[i])
+            sac_tensor_used(in[i], NULL);
+    if (res != SAC_OK)
+        unref_outputs(m, out);
+    return res;
+}
+
 sac_result sac_model_run(sac_model *m, sac_tensor *const *in, sac_tensor **out)
 {
     SAC_NEEDS(m ? m->ctx : NULL, m);
