@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saccade build: a model is quantised, or planned for a GPU before its first run. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -155,7 +156,7 @@ int verb_build(struct settings *s, struct fault *fault)
         return status;
     interrupt_ends();
     params.model.precision = s->run.job.detector_params.precision;
-    params.loss_max = s->build_loss_max;
+    params.loss_max = isnan(s->build_loss_max) ? 0 : s->build_loss_max; /* auto */
     params.on_quantised = print_quantised;
     sac_result res = sac_device_open(ctx, s->run.job.device, &s->run.job.device_params, &device);
     if (res == SAC_OK)

@@ -49,7 +49,7 @@ void option_print_default(const struct option *option, char *buf, size_t size)
     settings_init(&defaults);
     option_print(&defaults, option, buf, size);
     settings_finish(&defaults);
-    if (strcmp(buf, "auto") == 0 && option->type == OPTION_REAL)
+    if (strcmp(buf, "auto") == 0 && option->section == SECTION_TRACKER)
         append_tracker_defaults(option, buf, size);
     if (strcmp(buf, "\"\"") == 0 || strcmp(buf, "[]") == 0)
         *buf = '\0';

@@ -493,11 +493,10 @@ const struct option options[] = {
      "and steps whose numbers FP16 is too narrow for stay in float32; with --precision int8 or fp8 "
      "they say which range has 8 bits, and what that loses"},
     {"max-loss", 0, VERB_BUILD, SECTION_RUN, OPTION_REAL, AT(build_loss_max), "build.max_loss", "L",
-     "with int8 and fp8: what the network may lose beside float32, as a share; 0: 0.005 of the AP "
-     "of boxes and the IoU of masks, 0.01 of the cosine of embeddings, 0.05 of other numbers. If "
-     "it "
-     "loses more, no file is written",
-     0, 1},
+     "with int8 and fp8: what the network may lose beside float32, as a share; auto: 0.005 of the "
+     "AP of boxes and the IoU of masks, 0.01 of the cosine of embeddings, 0.05 of other numbers. "
+     "If it loses more, no file is written",
+     1e-9, 1},
     {"calibration-method", 0, VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_method),
      "build.calibration_method", "NAME",
      "with int8 and fp8: how ranges are found: min-max, percentile or entropy; without it each "

@@ -59,6 +59,7 @@ void settings_init(struct settings *s)
     s->serve_seconds = 5;
     s->serve_deadline_ms = 50;
     s->build_batch = "1";
+    s->build_loss_max = NAN;
     s->monitor = sac_monitor_params_default();
     s->monitor.published = 1;
     s->watched = true;

@@ -70,6 +70,12 @@ static sac_result rewind_pictures(sac_calibration *cal)
     return open_source((struct pictures *)cal);
 }
 
+static const char *file_of(const sac_calibration *cal, size_t i)
+{
+    const struct pictures *p = (const struct pictures *)cal;
+    return p->src ? sac_source_file(p->src, i) : NULL;
+}
+
 /* Pictures of a folder have names, frames of a video numbers. */
 static void name_sample(struct pictures *p, const sac_frame *frame)
 {
@@ -255,6 +261,7 @@ static void close_pictures(sac_calibration *cal)
 static const struct sac_calibration_ops ops = {.prepare = prepare,
                                                .rewind = rewind_pictures,
                                                .next = next,
+                                               .file = file_of,
                                                .close = close_pictures,
                                                .compare = compare,
                                                .verdict = verdict};

@@ -3,6 +3,9 @@
 import json
 import pathlib
 import re
+import shutil
+import signal
+import subprocess
 
 import numpy
 import pytest
@@ -83,7 +86,65 @@ def test_a_run_asks_for_it(saccade, network, tmp_path):
 def test_refusals_are_sentences(saccade, network, clip, tmp_path):
     out = tmp_path / 'net.plan'
     fails(build(saccade, network, out, '--calibration-method', 'guess'), 2, "'guess'", 'min-max, percentile, entropy')
-    fails(build(saccade, network, out, '--max-loss', '2'), 2, '--max-loss')
+    for limit in '2', '0', '-1', 'nan', 'inf', '':
+        fails(build(saccade, network, out, '--max-loss', limit), 2, '--max-loss')
     fails(saccade('build', network, '-o', out, '--device', 'cpu', '--precision', 'fp8'), 1, 'fp8 needs a GPU')
     fails(saccade('build', network, '-o', tmp_path / 'other.onnx', '--device', 'cpu'), 1, 'plans are built for GPUs')
     assert not out.exists()
+
+
+def test_data_that_shows_nothing(saccade, network, video, tmp_path):
+    out = tmp_path / 'net.plan'
+    (tmp_path / 'none').mkdir()
+    (tmp_path / 'text').mkdir()
+    (tmp_path / 'text/a.txt').write_text('no picture')
+    (tmp_path / 'noise.mp4').write_bytes(numpy.random.default_rng(3).bytes(20000))
+    (tmp_path / 'cut.mp4').write_bytes(video.read_bytes()[:2000])
+    for data, word in (('none', 'no image'), ('text', 'no image'), ('noise.mp4', 'not a video'),
+                       ('cut.mp4', 'not one frame'), ('missing', 'No such file')):
+        fails(build(saccade, network, out, '--calibrate', tmp_path / data), 1, data, word)
+    assert not out.exists()
+
+
+def test_what_cannot_be_quantised(saccade, network, clip, tmp_path):
+    out, made = tmp_path / 'out.plan', tmp_path / 'made.plan'
+    assert build(saccade, network, made).returncode == 0
+    assert build(saccade, network, tmp_path / 'made.onnx').returncode == 0
+    for name in 'made.plan', 'made.onnx':
+        run = build(saccade, tmp_path / name, out, '--calibrate', clip / 'img')
+        assert run.returncode == 1 and 'quantised already' in run.stderr.splitlines()[-1]
+    port = helper.make_tensor_value_info('x', TensorProto.FLOAT, ['n', 3, 32, 32])
+    out_port = helper.make_tensor_value_info('y', TensorProto.FLOAT, ['n', 3, 32, 32])
+    zero = numpy_helper.from_array(numpy.zeros((3, 3, 1, 1), numpy.float32), 'w')
+    nan = numpy_helper.from_array(numpy.full((3, 3, 1, 1), numpy.nan, numpy.float32), 'w')
+    for node, weights, word in ((helper.make_node('Relu', ['x'], ['y']), zero, 'no convolution'),
+                                (helper.make_node('Conv', ['x', 'w'], ['y']), nan, 'no numbers (NaN)')):
+        graph = helper.make_graph([node], 'net', [port], [out_port], [weights])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 13)], ir_version=7), tmp_path / 'no.onnx')
+        run = build(saccade, tmp_path / 'no.onnx', out, '--calibrate', clip / 'img')
+        assert run.returncode == 1 and word in run.stderr.splitlines()[-1], run.stderr
+    assert not out.exists()
+
+
+def test_files_of_the_user_survive(saccade, program, network, clip, video, tmp_path):
+    """What can't be written is said before the work; what is read, and what was there, is kept."""
+    data = tmp_path / 'data'
+    shutil.copytree(clip / 'img', data)
+    shutil.copy(video, tmp_path / 'in.mp4')
+    (tmp_path / 'mine.plan').write_text('precious')
+    before = {path: path.read_bytes() for path in tmp_path.rglob('*') if path.is_file()}
+    picture = next(data.iterdir())
+    for shown, out, status, words in ((data, picture, 2, ['would overwrite an input']),
+                                      (tmp_path / 'in.mp4', tmp_path / 'in.mp4', 2, ['would overwrite an input']),
+                                      (data, tmp_path / 'none/net.plan', 1, ['cannot write', 'No such file']),
+                                      (data, tmp_path, 1, ['it is a folder'])):
+        fails(build(saccade, network, out, '--calibrate', shown), status, *words)
+    assert build(saccade, network, tmp_path / 'mine.plan', '--calibrate', data, '--max-loss', '1e-9').returncode == 1
+    process = subprocess.Popen([program, 'build', 'person_det_fast', '-o', tmp_path / 'mine.plan', '--device', 'cpu',
+                                '--precision', 'int8', '--calibrate', data], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True)
+    assert any('ranges by' in line for line in process.stderr), 'it ended too soon'
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert {path: path.read_bytes() for path in tmp_path.rglob('*') if path.is_file()} == before

@@ -12,9 +12,9 @@
 #include "tests/engine/device.h"
 #include "tests/test.h"
 
-static char               folder[64], out[128];
+static char                 folder[64], out[128];
 static struct sac_quantised told;
-static int                told_kept;
+static int                  told_kept;
 
 static int begin(void **state)
 {
@@ -205,6 +205,25 @@ static void refuses_in_a_sentence(void **state)
     assert_int_equal(build("osnet.onnx", &params, out), SAC_ERR_UNSUPPORTED);
 }
 
+static void limits_that_are_none_are_refused(void **state)
+{
+    const double losses[] = {-0.1, 1.5, (double)NAN, (double)INFINITY};
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(losses); i++) {
+        struct sac_build_params params = params_of(SAC_PRECISION_INT8);
+        params.loss_max = losses[i];
+        assert_int_equal(build("osnet.onnx", &params, out), SAC_ERR_ARG);
+        assert_non_null(strstr(last_error(), "loss_max"));
+    }
+    struct sac_build_params params = params_of(SAC_PRECISION_INT8);
+    params.layers_min = 101;
+    assert_int_equal(build("osnet.onnx", &params, out), SAC_ERR_ARG);
+    assert_non_null(strstr(last_error(), "layers_min is 101"));
+    params.layers_min = 0;
+    params.method = (enum sac_calibration_method)99;
+    assert_int_equal(build("osnet.onnx", &params, out), SAC_ERR_ARG);
+}
+
 /* ---- the writer ---- */
 
 static sac_result rewrite(const void *bytes, size_t size, uint8_t **again, size_t *again_size)
@@ -251,6 +270,7 @@ int main(void)
         cmocka_unit_test(what_loses_too_much_is_not_written),
         cmocka_unit_test(layers_that_lose_most_stay),
         cmocka_unit_test(refuses_in_a_sentence),
+        cmocka_unit_test(limits_that_are_none_are_refused),
         cmocka_unit_test(what_is_written_is_read_as_it_was),
     };
     return cmocka_run_group_tests_name("engine/quantise", tests, begin, end);

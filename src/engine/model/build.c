@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <saccade/files.h>
 #include <saccade/models.h>
 
+#include "base/files.h"
 #include "base/outfile.h"
 #include "engine/model/build_shapes.h"
 #include "engine/model/calibration.h"
@@ -461,13 +461,50 @@ static sac_result write_file(struct build *b, const char *out)
     return res;
 }
 
-/* The model is read while the plan is written: a plan of a plan wants another name too. */
+/* The model is read while the plan is written: a plan of a plan wants another name too. Calibration
+ * data is somebody's only copy. */
+static sac_result check_names(struct build *b, const char *model, const char *out)
+{
+    struct sac_files       files = {.ctx = b->ctx};
+    const sac_calibration *cal = b->params.calibration;
+    const char            *file;
+    sac_files_add_output(&files, out, NULL);
+    sac_files_add_input(&files, model);
+    for (size_t i = 0; cal && (file = cal->ops->file(cal, i)); i++)
+        sac_files_add_input(&files, file);
+    const sac_result res = sac_files_judge(&files);
+    sac_files_finish(&files);
+    return res;
+}
+
+/* Before minutes are spent on what nobody can write. */
 static sac_result check_files(struct build *b, const char *model, const char *out)
 {
-    char              path[PATH_MAX];
-    const char *const in = path;
-    sac_result        res = sac_models_find(b->ctx, model, path, sizeof path);
-    return res == SAC_OK ? sac_files_check(b->ctx, &out, 1, &in, 1) : res;
+    char               path[PATH_MAX];
+    struct sac_outname name = {.renames = false};
+    sac_result         res = sac_models_find(b->ctx, model, path, sizeof path);
+    if (res == SAC_OK)
+        res = check_names(b, path, out);
+    if (res == SAC_OK && strcmp(out, "-") != 0)
+        res = sac_outname_open(b->ctx, out, &name, NULL);
+    sac_outname_finish(&name);
+    return res;
+}
+
+static sac_result check_limits(const struct build *b)
+{
+    const struct sac_build_params *p = &b->params;
+    if (!(p->loss_max >= 0 && p->loss_max <= 1))
+        return SAC_FAIL(b->ctx, SAC_ERR_ARG, "build: loss_max is %g; have 0 (the default) to 1",
+                        p->loss_max);
+    if (p->layers_min < 0 || p->layers_min > 100)
+        return SAC_FAIL(b->ctx, SAC_ERR_ARG,
+                        "build: layers_min is %d; have 0 (the default) to 100 percent",
+                        p->layers_min);
+    if ((unsigned)p->method > SAC_CALIBRATION_ENTROPY)
+        return SAC_FAIL(b->ctx, SAC_ERR_ARG, "build: no calibration method has the number %d",
+                        (int)p->method);
+    return SAC_OK;
 }
 
 static void finish(struct build *b)
@@ -491,7 +528,9 @@ sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_b
     SAC_NEEDS(sac_device_context(dev), out);
     SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params, "build parameters");
     struct build b = {.params = params ? *params : sac_build_params_default(), .ctx = dev->ctx};
-    sac_result   res = sac_build_shapes_choose(dev->ctx, &b.params, &b.shapes);
+    sac_result   res = check_limits(&b);
+    if (res == SAC_OK)
+        res = sac_build_shapes_choose(dev->ctx, &b.params, &b.shapes);
     if (res == SAC_OK)
         res = check_files(&b, path, out);
     if (res == SAC_OK)

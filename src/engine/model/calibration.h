@@ -26,6 +26,8 @@ struct sac_calibration_ops {
     /* in [inputs]: new references on a CPU device, a batch of 1, of sizes as in desc [inputs]. Sets
      * sample. SAC_EOS: there are no more. */
     sac_result (*next)(sac_calibration *cal, const struct sac_tensor_desc *desc, sac_tensor **in);
+    /* The path of file i of those it reads; NULL past the last one. */
+    const char *(*file)(const sac_calibration *cal, size_t i);
     void (*close)(sac_calibration *cal);
     /* Of one sample: want, what float32 made of it, and got, [outputs] in the model's order, float
      * or whole numbers on a CPU device. NULL: it does not know what outputs mean. */

@@ -131,6 +131,20 @@ static sac_result gather(struct session *s)
     return res == SAC_EOS ? SAC_OK : res;
 }
 
+/* Masks and boxes of NaN are alike, whatever is lost. */
+static sac_result check_numbers(const struct session *s, const sac_tensor *want)
+{
+    const struct sac_tensor_desc *d = sac_tensor_describe(want);
+    const struct sac_operand      x = {.dtype = d->dtype, .data = sac_tensor_data(want)};
+    for (int64_t i = sac_tensor_desc_elements(d); i-- > 0;)
+        if (isnan(sac_operand_get(&x, i)))
+            return SAC_FAIL(s->ctx, SAC_ERR_FORMAT,
+                            "%s: in float32 some of its results on %s are no numbers (NaN); what "
+                            "quantising it loses can't be measured",
+                            s->job->path, s->of);
+    return SAC_OK;
+}
+
 /* What float32 makes of those that losses are measured on. */
 static sac_result run_reference(struct session *s)
 {
@@ -140,6 +154,8 @@ static sac_result run_reference(struct session *s)
         res = s->samples[i].want
                   ? sac_model_run(s->job->reference, s->samples[i].in, s->samples[i].want)
                   : no_memory(s);
+        for (int k = 0; k < s->outputs && res == SAC_OK; k++)
+            res = check_numbers(s, s->samples[i].want[k]);
     }
     return res;
 }
