@@ -40,8 +40,10 @@ static inline sac_model *ratio_load(sac_device *dev, float constant, bool watche
     params.tune = 0;
     proto_free(&model);
     ratio_write(&model, constant);
+    setenv("SACCADE_WITHOUT", "chain", 1); /* whose numbers between are float32 anyway */
     if (sac_model_load_memory(dev, model.bytes, model.size, "ratio", &params, &m) != SAC_OK)
         fail_msg("the network of ratios can't be loaded");
+    unsetenv("SACCADE_WITHOUT");
     m->watched = watched;
     return m;
 }

@@ -6,7 +6,7 @@
 
 #include "tests/engine/proto.h"
 
-enum { NODES_MAX = 26, SHAPES_MAX = 8 };
+enum { NODES_MAX = 32, SHAPES_MAX = 16 };
 
 struct node {
     const char *op, *inputs, *outputs, *attr, *numbers; /* an attribute of ints, or of one */

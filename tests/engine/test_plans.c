@@ -176,9 +176,9 @@ static void ranges_are_watched_once(void **state)
     snprintf(path, sizeof path, "%s/ratio.onnx", folder);
     ratio_write(&bytes, 30);
     write_file(path, (const char *)bytes.bytes, bytes.size);
-    run_ratio(path, 4);
+    run_ratio(path, 3);
     expect_said("watched on the CPU");
-    run_ratio(path, 4);
+    run_ratio(path, 3);
     assert_null(strstr(said, "watched on the CPU"));
     proto_free(&bytes);
 }

@@ -723,6 +723,35 @@ const struct parity_case parity_cases[] = {
     {"Mul", "[2,20,5,7] [2,20,1,1]", ""},
     {"Relu", "[2,16,5,7]", ""},
 
+    /* (x0 - x1) * 2; clip and sigmoid; a step that two read; all kinds of steps */
+    {"Chain", "[2,3,5,7] [2,3,5,7]", "steps=65,0,1,66,5,-1 alpha=0.,2. beta=0.,0."},
+    {"Chain", "[2,3,5,7] [3,1,1]!", "steps=64,0,1,4,5,-1 alpha=0.,0. beta=0.,0."},
+    {"Chain", "[2,16,5,8] [2,16,1,1] [1,16,5,8]",
+     "steps=66,0,1,64,5,2,8,6,-1 alpha=0.,0.,0. beta=0.,0.,0."},
+    {"Chain", "[2,300,4] [300,1] [1]+ [1,2,300,1]",
+     "steps=67,0,2,65,-1,5,68,6,1,64,7,3 alpha=0.,1.,0.,0. beta=0.,0.,0.,0."},
+    {"Chain", "[3,40]",
+     "steps=3,0,-1,65,-1,5,68,5,-1,68,6,-1,67,7,8,35,9,-1 "
+     "alpha=0.,1.,0.001,0.001,0.,0. beta=1.,0.,0.,0.,0.,0."},
+    {"Chain", "[1,2,8400] [2,2,8400] [2,2,8400]",
+     "steps=65,0,1,64,0,2,64,5,6,66,7,-1 alpha=0.,0.,0.,0.5 beta=0.,0.,0.,0."},
+    {"Chain", "[2,5] [2,5] [5] [2,1] [1,5]",
+     "steps=32,0,-1,33,5,-1,36,6,-1,34,7,-1,69,8,1,37,9,-1,38,10,-1,64,11,2,66,12,3,65,13,4 "
+     "alpha=0.,0.,0.,0.,0.,0.,0.,0.,0.,0. beta=0.,0.,0.,0.,0.,0.,0.,0.,0.,0."},
+    {"Chain", "[1] [1]", "steps=64,0,1,36,5,-1 alpha=0.,0. beta=0.,0."},
+    {"Chain", "[0,3] [3]", "steps=64,0,1,36,5,-1 alpha=0.,0. beta=0.,0."},
+
+    /* 4x5 and 2x3 pixels; one head of odd size; by eights; scores; places beyond the edges */
+    {"DeformAttention", "[2,26,8] [2,7,2,5,2] [2,7,2,5]", "heads=2 sizes=4,5,2,3 points=3,2"},
+    {"DeformAttention", "[1,20,5] [1,3,2] [1,3,1]", "sizes=4,5 points=1"},
+    {"DeformAttention", "[3,26,4,16] [3,9,4,2,3,2] [3,9,4,6]",
+     "heads=4 sizes=4,5,2,3 points=3,3 gain=2. shift=-1. softmax=1"},
+    {"DeformAttention", "[1,340,256] [1,300,8,3,4,2] [1,300,8,12]",
+     "heads=8 sizes=16,16,8,8,4,5 points=4,4,4 gain=2. shift=-1. softmax=1"},
+    {"DeformAttention", "[2,1,12] [2,5,16] [2,5,8]", "heads=2 sizes=1,1 points=4 gain=3."},
+    {"DeformAttention", "[0,20,8] [0,3,2] [0,3,1]", "sizes=4,5 points=1"},
+    {"DeformAttention", "[2,20,8] [2,0,2] [2,0,1]", "sizes=4,5 points=1"},
+
     {"Expectation", "[2,64,21] [16]!", ""},
     {"Expectation", "[2,12,5,7] [3]", ""},
     {"Expectation", "[3,132,9] [33]!", ""},

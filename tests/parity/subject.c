@@ -164,7 +164,7 @@ static const char *read_attr(struct subject *s, const char *text)
     }
     /* Lists of one are lists where the specification says so. */
     static const char *const lists[] = {"pads", "strides",        "dilations", "kernel_shape",
-                                        "axes", "output_padding", "perm"};
+                                        "axes", "output_padding", "perm",      "points"};
     bool                     list = a->count > 1;
     for (size_t i = 0; i < SAC_COUNT(lists); i++)
         list = list || strcmp(a->name, lists[i]) == 0;

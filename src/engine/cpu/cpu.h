@@ -23,9 +23,11 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Add)                 \
     KERNEL(AveragePool)         \
     KERNEL(BatchNormalization)  \
+    KERNEL(Chain)               \
     KERNEL(Clip)                \
     KERNEL(Concat)              \
     KERNEL(Conv)                \
+    KERNEL(DeformAttention)     \
     KERNEL(DequantizeLinear)    \
     KERNEL(Div)                 \
     KERNEL(Erf)                 \
@@ -48,7 +50,9 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(LayerNormalization)  \
     KERNEL(LeakyRelu)           \
     KERNEL(MatMul)              \
+    KERNEL(Max)                 \
     KERNEL(MaxPool)             \
+    KERNEL(Min)                 \
     KERNEL(Mul)                 \
     KERNEL(Neg)                 \
     KERNEL(Pad)                 \

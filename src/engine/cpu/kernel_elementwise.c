@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activations, and Add, Sub, Mul, Div of equal shapes or with one number per channel, per last
- * dimension or for all: flat loops over memory, the same in every dense layout. */
+ * dimension or for all: flat loops over memory, the same in every dense layout. Other shapes are
+ * left to Chain's kernel. */
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/cpu/chain.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/map.h"
 
@@ -134,20 +136,21 @@ static struct sac_kernel_offer binary_supports(struct sac_device                
 {
     struct sac_kernel_offer   offer = sac_kernel_take(q);
     const struct sac_operand *a = &q->call->in[0], *b = &q->call->in[1], *y = &q->call->out[0];
-    (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call))
         return sac_kernel_refuse("not float32, or no AVX2");
     const int wide = sac_operand_same_dims(a, y) ? 0 : sac_operand_same_dims(b, y) ? 1 : -1;
     if (wide < 0)
-        return sac_kernel_refuse("both operands are broadcast");
+        return sac_cpu_chain_supports(dev, q);
     enum sac_layout           layout = offer.in_layout[wide];
     const struct sac_operand *narrow = wide ? a : b;
     const bool                equal = sac_operand_same_dims(a, b);
     if (equal && (offer.in_layout[0] == SAC_LAYOUT_CHANNELS_LAST ||
                   offer.in_layout[1] == SAC_LAYOUT_CHANNELS_LAST))
         layout = SAC_LAYOUT_CHANNELS_LAST;
-    if (layout > SAC_LAYOUT_CHANNELS_LAST || (!equal && !period_of(y, narrow, layout)))
-        return sac_kernel_refuse("broadcast other than per channel or last dimensions");
+    if (layout > SAC_LAYOUT_CHANNELS_LAST)
+        return sac_kernel_refuse("half precision");
+    if (!equal && !period_of(y, narrow, layout))
+        return sac_cpu_chain_supports(dev, q);
     offer.out_layout[0] = offer.in_layout[wide] = layout;
     offer.in_layout[1 - wide] = equal ? layout : SAC_LAYOUT_PLAIN;
     return offer;
@@ -174,10 +177,21 @@ static void binary_work(const void *state, void *const *in, void *const *out, in
      to - from);
 }
 
+/* Is one operand as long as the output, and does the other repeat along it? */
+static bool is_flat(const struct sac_op_call *c, enum sac_layout layout)
+{
+    const bool swap = !sac_operand_same_dims(&c->in[0], &c->out[0]);
+    return sac_operand_same_dims(&c->in[0], &c->in[1]) ||
+           (sac_operand_same_dims(&c->in[swap], &c->out[0]) &&
+            period_of(&c->out[0], &c->in[!swap], layout));
+}
+
 static sac_result binary_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
-    struct flat_state        *s = sac_new(struct flat_state);
+    if (!is_flat(c, plan->out_layout[0]))
+        return sac_cpu_chain_prepare(dev, plan);
+    struct flat_state *s = sac_new(struct flat_state);
     if (!s)
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     s->swap = !sac_operand_same_dims(&c->in[0], &c->out[0]);
@@ -206,14 +220,23 @@ static sac_result binary_run(struct sac_device *dev, void *state, void *const *i
                              void *scratch, struct sac_device_stream *stream)
 {
     struct flat_state *s = state;
-    if (s->length && !s->constant)
+    if (s->units.work == binary_work && s->length && !s->constant)
         sac_pattern_fill(s->pattern, s->length, in[!s->swap], s->period);
     return sac_units_run(dev, state, in, out, scratch, stream);
 }
 
+static void binary_release(void *state)
+{
+    struct flat_state *s = state;
+    if (s && s->units.work == binary_work)
+        flat_release(s);
+    else
+        sac_free(s); /* a chain's */
+}
+
 #define BINARY(op)                                                                        \
     const struct sac_kernel sac_cpu_##op = {SAC_OP_##op, binary_supports, binary_prepare, \
-                                            binary_run, flat_release};
+                                            binary_run, binary_release};
 BINARY(Add)
 BINARY(Sub)
 BINARY(Mul)

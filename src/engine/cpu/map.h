@@ -102,6 +102,9 @@ struct sac_map_tap {
     /* y[i] = bias[i] + the product of x and row i of w, for `rows` rows of `length` numbers */    \
     void sac_map_layer_##suffix(const float *x, int64_t length, const float *w, const float *bias, \
                                 int64_t rows, float *y);                                           \
+    /* y = the sum of rows of `count` numbers, each times its weight */                            \
+    void sac_map_weighted_sum_##suffix(int rows, const float *const *x, const float *weight,       \
+                                       float *y, int64_t count);                                   \
     /* between four pixels of c channels: across by `column`, then down by `row` */                \
     void sac_map_lerp_##suffix(const float *a, const float *b, const float *c, const float *d,     \
                                float column, float row, float *y, int64_t channels);               \

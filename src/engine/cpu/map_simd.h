@@ -279,6 +279,17 @@ SIMD_FN void SIMD_NAME(sac_map_layer)(const float *x, int64_t length, const floa
     }
 }
 
+SIMD_FN void SIMD_NAME(sac_map_weighted_sum)(int rows, const float *const *x, const float *weight,
+                                             float *y, int64_t count)
+{
+    FLAT(count, {
+        vec sum = v_set(0);
+        for (int k = 0; k < rows; k++)
+            sum = v_fma(LOAD(x[k] + i), v_set(weight[k]), sum);
+        STORE(y + i, sum);
+    });
+}
+
 SIMD_FN void SIMD_NAME(sac_map_lerp)(const float *a, const float *b, const float *c, const float *d,
                                      float column, float row, float *y, int64_t channels)
 {

@@ -226,6 +226,21 @@ sac_result sac_node_set_ints(struct sac_graph *g, struct sac_node *n, const char
     return SAC_OK;
 }
 
+sac_result sac_node_set_floats(struct sac_graph *g, struct sac_node *n, const char *name,
+                               const float *v, size_t count)
+{
+    struct sac_attr *a = attr_slot(g, n, name);
+    float           *copy = graph_alloc(g, count, sizeof *copy, "attributes");
+    if (!a || !copy)
+        return SAC_ERR_MEMORY;
+    if (count)
+        memcpy(copy, v, count * sizeof *copy);
+    a->kind = SAC_ATTR_FLOATS;
+    a->count = count;
+    a->floats = copy;
+    return SAC_OK;
+}
+
 sac_result sac_node_copy_attr(struct sac_graph *g, struct sac_node *n, const char *name,
                               const struct sac_node *from)
 {

@@ -127,6 +127,8 @@ sac_result sac_node_set_string(struct sac_graph *g, struct sac_node *n, const ch
                                const char *v);
 sac_result sac_node_set_ints(struct sac_graph *g, struct sac_node *n, const char *name,
                              const int64_t *v, size_t count);
+sac_result sac_node_set_floats(struct sac_graph *g, struct sac_node *n, const char *name,
+                               const float *v, size_t count);
 /* Share an attribute of another node (nothing when it has none of that name). */
 sac_result sac_node_copy_attr(struct sac_graph *g, struct sac_node *n, const char *name,
                               const struct sac_node *from);

@@ -14,6 +14,7 @@
 
 #include "base/start.h"
 #include "engine/model/ranges.h"
+#include "engine/ops/chain.h"
 
 /* What was seen, noise or some pictures, is not all that a network will see: eight times less than
  * float16's largest. */
@@ -124,6 +125,7 @@ static bool is_small(const struct sac_range *r)
 static bool magnifies(const struct sac_node *n, int input)
 {
     switch (n->op->id) {
+    case SAC_OP_Chain: return sac_chain_divides(n, input);
     case SAC_OP_Div: return input == 1;
     case SAC_OP_Reciprocal:
     case SAC_OP_Log:

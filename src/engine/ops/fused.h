@@ -11,6 +11,8 @@
  *                             shape: activation, alpha, beta; residual as FusedConv
  *   QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h
  *   QuantMatMul(X, W, B?, R?, S) FusedMatMul of them, likewise
+ *   Chain(X0, X1, ...)        elementwise steps on the broadcast inputs: engine/ops/chain.h
+ *   DeformAttention(V, P, W)  attention to a few places of maps: engine/ops/deform_attention.h
  *   Rearrange(X, R?)          X's numbers in another order, or some of them, or with zeros between
  *                             (below); plus R of the output's shape
  *   SampleNorm(X, scale?, B?) every sample to mean 0 and variance 1 over all its numbers, then

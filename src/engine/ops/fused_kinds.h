@@ -22,6 +22,24 @@ enum sac_activation_kind {
     SAC_ACT_COUNT
 };
 
+/* What a step of a Chain computes: an activation, or one of these. */
+enum sac_chain_fn {
+    SAC_CHAIN_ABS = 32,
+    SAC_CHAIN_ERF,
+    SAC_CHAIN_EXP,
+    SAC_CHAIN_LOG,
+    SAC_CHAIN_NEG,
+    SAC_CHAIN_RECIPROCAL,
+    SAC_CHAIN_SQRT,
+    SAC_CHAIN_ADD = 64, /* from here on of two numbers */
+    SAC_CHAIN_SUB,
+    SAC_CHAIN_MUL,
+    SAC_CHAIN_DIV,
+    SAC_CHAIN_MAX,
+    SAC_CHAIN_MIN,
+};
+enum { SAC_CHAIN_INPUTS = 5, SAC_CHAIN_STEPS = 12 };
+
 /* The attribute "residual" of FusedConv and FusedMatMul: where R is added. */
 enum sac_residual {
     SAC_RESIDUAL_NONE = 0,

@@ -11,8 +11,9 @@ static bool is_gate(const struct sac_value *x, const struct sac_value *g)
         g->dtype != SAC_F32 || x->dims[1] == SAC_DIM_OPEN || g->dims[1] != x->dims[1] ||
         (g->dims[0] != x->dims[0] && g->dims[0] != 1))
         return false;
-    if (g->data && sac_made_by(x, "Conv"))
-        return false; /* a frozen batch norm: the convolution's weights take it */
+    if (g->data && (sac_made_by(x, "Conv") || x->rank == 3))
+        return false; /* a frozen batch norm, which the convolution's weights take; a mask of
+                         tokens, [1,tokens,1], that are no channels */
     bool wide = false;
     for (int d = 2; d < x->rank; d++) {
         if (g->dims[d] != 1)

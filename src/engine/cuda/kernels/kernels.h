@@ -47,9 +47,11 @@ bool ops_small_enough(const struct sac_kernel_question *q, struct sac_kernel_off
 /* All inputs and outputs in ONNX order, inputs in their current precision, outputs in the plan's:
  * the layouts of a row that names none. */
 void ops_want_plain(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
-/* Layouts of rows. Exact: the same, but float32 results. Moved: bytes are moved, so output 0 has
- * the precision of input 0. */
+/* Layouts of rows. Exact: the same, but float32 results. Map: of elementwise operators, as the
+ * inputs lie that are as large as the output. Moved: bytes are moved, so output 0 has the precision
+ * of input 0. */
 bool ops_exact_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
+bool ops_map_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
 bool ops_moved_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
 /* Channels last, where possible, for output 0 and the inputs of its rank, in their current
  * precision. */

@@ -47,6 +47,12 @@ static bool constant_needs_float(const struct sac_operand *o, bool divides)
     return fmax(high, -low) > 0 && fmax(high, -low) < tiny;
 }
 
+/* In a Chain any constant may be one. */
+static bool is_divisor(const struct sac_node *n, int i)
+{
+    return n->op->id == SAC_OP_Chain || (n->op->id == SAC_OP_Div && i == 1);
+}
+
 static bool follows_half(const struct sac_kernel_question *q, const struct sac_kernel_offer *offer)
 {
     const struct sac_op_call *c = q->call;
@@ -55,7 +61,7 @@ static bool follows_half(const struct sac_kernel_question *q, const struct sac_k
         if (!c->in[i].present || c->in[i].dtype != SAC_F32)
             continue;
         if (c->in[i].data) {
-            if (constant_needs_float(&c->in[i], i == 1 && c->node->op->id == SAC_OP_Div))
+            if (constant_needs_float(&c->in[i], is_divisor(c->node, i)))
                 return false;
         } else if (is_wide(c, i)) {
             if (!sac_layout_is_half(offer->in_layout[i]))
@@ -80,7 +86,7 @@ static void settle_in_place(const struct sac_kernel_question *q, struct sac_kern
         offer->in_place = -1;
 }
 
-static bool map_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+bool ops_map_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
     const struct sac_op_call *c = q->call;
     bool                      last = false;
@@ -251,7 +257,7 @@ static bool clip_layouts(const struct sac_kernel_question *q, struct sac_kernel_
     if (c->node->opset < 11 && ops_class_of(c->in[0].dtype) != OPS_FLOAT)
         return ops_refuse(offer, "dtype %s in opset %d", sac_dtype_name(c->in[0].dtype),
                           c->node->opset);
-    map_layouts(q, offer);
+    ops_map_layouts(q, offer);
     for (int i = 0; i < c->out_count; i++) /* bounds do not affect the precision */
         ops_halve_output(q, offer, i, sac_layout_is_half(offer->in_layout[0]));
     settle_in_place(q, offer);
@@ -261,7 +267,7 @@ static bool clip_layouts(const struct sac_kernel_question *q, struct sac_kernel_
 /* A cast to float32 keeps the input's precision; other casts give the named dtype. */
 static bool cast_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    map_layouts(q, offer);
+    ops_map_layouts(q, offer);
     ops_halve_output(q, offer, 0,
                      q->call->in[0].dtype == SAC_F32 && sac_layout_is_half(offer->in_layout[0]));
     offer->in_place = -1;
@@ -290,7 +296,7 @@ static bool dropout_layouts(const struct sac_kernel_question *q, struct sac_kern
 {
     if (sac_op_wants(q->call, 1))
         return ops_refuse(offer, "its mask is wanted");
-    return map_layouts(q, offer);
+    return ops_map_layouts(q, offer);
 }
 
 /* ---- two and three inputs ---- */
@@ -326,7 +332,7 @@ static bool chain_layouts(const struct sac_kernel_question *q, struct sac_kernel
 {
     if (q->call->in_count > OPS_CHAIN_MAX + 1)
         return ops_refuse(offer, "%d inputs; at most %d", q->call->in_count, OPS_CHAIN_MAX + 1);
-    return map_layouts(q, offer);
+    return ops_map_layouts(q, offer);
 }
 
 static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
@@ -357,7 +363,7 @@ static bool gated_layouts(const struct sac_kernel_question *q, struct sac_kernel
     const struct sac_op_call *c = q->call;
     if (!ops_can_be_last(&c->out[0]) || c->in_count > 2 * OPS_GATES_MAX)
         return ops_refuse(offer, "%d dimensions and %d inputs", c->out[0].rank, c->in_count);
-    map_layouts(q, offer);
+    ops_map_layouts(q, offer);
     for (int i = 0; i < c->in_count; i++) /* one view for all: they must have the same strides */
         offer->in_layout[i] =
             ops_with_last(offer->in_layout[i], sac_layout_is_last(offer->out_layout[0]));
@@ -391,12 +397,12 @@ static sac_result gated_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- rows ---- */
 
-OPS_ROW(Activation, map_layouts, activation_fill, ops_launch_map, ops_map)
+OPS_ROW(Activation, ops_map_layouts, activation_fill, ops_launch_map, ops_map)
 OPS_ROW(Clip, clip_layouts, clip_fill, ops_launch_map, ops_map)
 OPS_ROW(Cast, cast_layouts, cast_fill, ops_launch_cast, ops_map)
 OPS_ROW(CastLike, cast_layouts, cast_fill, ops_launch_cast, ops_map)
 OPS_ROW(Dropout, dropout_layouts, dropout_fill, ops_launch_map, ops_map)
-OPS_ROW(Where, map_layouts, where_fill, ops_launch_map, ops_map)
+OPS_ROW(Where, ops_map_layouts, where_fill, ops_launch_map, ops_map)
 OPS_ROW(GatedSum, gated_layouts, gated_fill, ops_launch_gated, ops_gated)
 
 #define CHAIN(op, fn) \
@@ -407,7 +413,7 @@ CHAIN(Sum, OPS_FN_ADD)
 CHAIN(Mean, OPS_FN_ADD)
 
 #define BINARY(op, fn) \
-    OPS_OWN_ROW(op, map_layouts, binary_fill, ops_launch_map, ops_map, &(const int){fn})
+    OPS_OWN_ROW(op, ops_map_layouts, binary_fill, ops_launch_map, ops_map, &(const int){fn})
 BINARY(Add, OPS_FN_ADD)
 BINARY(Sub, OPS_FN_SUB)
 BINARY(Mul, OPS_FN_MUL)
@@ -429,8 +435,8 @@ BINARY(BitwiseOr, OPS_FN_BIT_OR)
 BINARY(BitwiseXor, OPS_FN_BIT_XOR)
 BINARY(BitShift, OPS_FN_SHIFT_LEFT)
 
-#define UNARY(op, ...)                                                \
-    OPS_OWN_ROW(op, map_layouts, unary_fill, ops_launch_map, ops_map, \
+#define UNARY(op, ...)                                                    \
+    OPS_OWN_ROW(op, ops_map_layouts, unary_fill, ops_launch_map, ops_map, \
                 (&(const struct unary){__VA_ARGS__}))
 UNARY(Abs, OPS_FN_ABS)
 UNARY(Acos, OPS_FN_ACOS)

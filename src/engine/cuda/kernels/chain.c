@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The row of Chain: layouts as those of other elementwise operators. */
+#include "engine/cuda/kernels/chain.h"
+
+#include <math.h>
+
+#include "engine/cuda/kernels/kernels.h"
+#include "engine/cuda/kernels/map.h"
+#include "engine/ops/chain.h"
+
+static struct ops_chain_step step_of(const struct sac_chain_step *s)
+{
+    static const int of[] = {
+        [SAC_CHAIN_ABS] = OPS_FN_ABS,   [SAC_CHAIN_ERF] = OPS_FN_ERF,
+        [SAC_CHAIN_EXP] = OPS_FN_EXP,   [SAC_CHAIN_LOG] = OPS_FN_LOG,
+        [SAC_CHAIN_NEG] = OPS_FN_NEG,   [SAC_CHAIN_RECIPROCAL] = OPS_FN_RECIPROCAL,
+        [SAC_CHAIN_SQRT] = OPS_FN_SQRT, [SAC_CHAIN_ADD] = OPS_FN_ADD,
+        [SAC_CHAIN_SUB] = OPS_FN_SUB,   [SAC_CHAIN_MUL] = OPS_FN_MUL,
+        [SAC_CHAIN_DIV] = OPS_FN_DIV,   [SAC_CHAIN_MAX] = OPS_FN_MAX,
+        [SAC_CHAIN_MIN] = OPS_FN_MIN};
+    struct ops_chain_step to = {.operand = {s->operand[0], s->operand[1]}, .alpha = s->alpha};
+    double                a, b;
+    if (s->fn >= SAC_ACT_COUNT) {
+        to.fn = of[s->fn];
+        return to;
+    }
+    const struct sac_activation act = {(enum sac_activation_kind)s->fn, s->alpha, s->beta};
+    to.fn = ops_activation_fn(&act, &a, &b);
+    to.alpha = (float)a;
+    to.beta = (float)b;
+    return to;
+}
+
+/* Positions and sizes, epsilons, and what leaves float16's range: as for single steps (map.c). */
+static bool needs_float(const struct sac_chain *c)
+{
+    const struct sac_chain_step *last = &c->step[c->count - 1];
+    for (int i = 0; i < c->count; i++) {
+        const struct sac_chain_step *s = &c->step[i];
+        const float                  size = fabsf(s->alpha);
+        if (sac_chain_of_two(s->fn) && (s->operand[0] < 0 || s->operand[1] < 0) && size > 0 &&
+            (size > 16 || size < 6.2e-5f))
+            return true;
+    }
+    return last->fn == SAC_CHAIN_EXP || last->fn == SAC_CHAIN_RECIPROCAL;
+}
+
+static bool chain_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+{
+    struct sac_chain chain;
+    ops_map_layouts(q, offer);
+    if (sac_chain_read(q->call->node, &chain) && needs_float(&chain))
+        ops_halve_output(q, offer, 0, false);
+    if (offer->in_place >= 0 && offer->in_layout[offer->in_place] != offer->out_layout[0])
+        offer->in_place = -1;
+    return true;
+}
+
+static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct ops_chain *p = params;
+    struct sac_chain  chain;
+    struct ops_shape  s;
+    bool              fours = ops_is_f16_or_f32(ops_out_type(plan, 0));
+    sac_chain_read(plan->call->node, &chain);
+    p->count = chain.count;
+    for (int i = 0; i < chain.count; i++)
+        p->step[i] = step_of(&chain.step[i]);
+    p->inputs = plan->call->in_count;
+    p->dtype[0] = ops_out_type(plan, 0);
+    ops_shape_over_out(&s, plan);
+    for (int k = 0; k < p->inputs; k++) {
+        p->dtype[k + 1] = ops_in_type(plan, k);
+        fours &= ops_is_f16_or_f32(p->dtype[k + 1]);
+        ops_shape_in(&s, plan, k);
+    }
+    if (!ops_view_of(&s, 0, &p->view))
+        return ops_view_fail(plan);
+    p->vector = fours && ops_view_units(&p->view, p->inputs + 1, 4, true, &p->units, &p->stills) &&
+                !(p->stills & 1);
+    return SAC_OK;
+}
+
+OPS_ROW(Chain, chain_layouts, chain_fill, ops_launch_elementwise_chain, ops_chain)

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elementwise nodes that follow each other are one Chain, with the numbers of the nodes that it
+ * replaces. */
+#include "base/base.h"
+#include "tests/engine/device.h"
+#include "tests/engine/spelling.h"
+
+static const struct spelling spellings[] = {
+    {"one after the other",
+     "? 4 6",
+     "? 4 6",
+     {{"none", "0"}},
+     {{"Mul", "x half", "a"}, {"Add", "a row", "b"}, {"Sigmoid", "b", "c"}, {"Sub", "one c", "y"}},
+     1,
+     1},
+    {"the logarithm of odds",
+     "? 4 6",
+     "? 4 6",
+     {{"none", "0"}},
+     {{"Clip", "x zero one", "c"},
+      {"Sub", "one c", "d"},
+      {"Clip", "c small", "e"},
+      {"Max", "d small", "f"},
+      {"Div", "e f", "q"},
+      {"Log", "q", "y"}},
+     1,
+     1},
+    {"cheap numbers that two read are made twice",
+     "? 8 6",
+     "? 8 6",
+     {{"parts", "4 4"}},
+     {{"Split", "x parts", "l r", "axis", "1"},
+      {"Sub", "row l", "first"},
+      {"Add", "row r", "last"},
+      {"Add", "first last", "sum"},
+      {"Mul", "sum half", "centre"},
+      {"Sub", "last first", "size"},
+      {"Concat", "centre size", "y", "axis", "1"}},
+     2},
+    {"costly numbers that two read are not",
+     "? 4 6",
+     "? 8 6",
+     {{"none", "0"}},
+     {{"Exp", "x", "e"},
+      {"Add", "e row", "a"},
+      {"Mul", "e half", "b"},
+      {"Concat", "a b", "y", "axis", "1"}},
+     0},
+    {"numbers that are an output too",
+     "? 4 6",
+     "? 4 6",
+     {{"none", "0"}},
+     {{"Exp", "x", "e"}, {"Add", "e row", "y"}},
+     0,
+     0,
+     "e",
+     "? 4 6"},
+    {"smaller numbers are not made for each that they stand beside",
+     "? 4 6",
+     "? 4 6",
+     {{"axis", "2"}},
+     {{"ReduceMean", "x", "m", "axes", "2"},
+      {"Exp", "m", "e"},
+      {"Sub", "x e", "d"},
+      {"Mul", "d d", "s"},
+      {"Add", "s half", "y"}},
+     1},
+};
+
+static void constants(struct proto *graph)
+{
+    const float number[] = {0, 1, 0.5f, 0.001f};
+    const char *name[] = {"zero", "one", "half", "small"};
+    float       row[6];
+    for (int i = 0; i < 6; i++)
+        row[i] = spelling_number(i);
+    for (int i = 0; i < 4; i++)
+        proto_initializer(graph, name[i], 1, "", &number[i], sizeof number[i]);
+    proto_initializer(graph, "row", 1, "6", row, sizeof row);
+}
+
+static void each_spelling_is_one_step(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(spellings); i++)
+        spelling_check(&spellings[i], "Chain", constants);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_spelling_is_one_step)};
+    return cmocka_run_group_tests(tests, NULL, close_device);
+}
