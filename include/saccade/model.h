@@ -136,7 +136,8 @@ SAC_API enum sac_precision sac_model_precision(const sac_model *model); /* never
 
 /* How a value's range is found from what was seen of it. */
 enum sac_calibration_method {
-    SAC_CALIBRATION_DEFAULT = 0, /* each is tried, and the one that loses least is taken */
+    SAC_CALIBRATION_DEFAULT = 0, /* min-max, unless it loses too much and another less than half of
+                                    that */
     SAC_CALIBRATION_MIN_MAX,     /* all of it */
     SAC_CALIBRATION_PERCENTILE,  /* without one number of ten thousand at either end */
     SAC_CALIBRATION_ENTROPY /* where rounded numbers tell most of the others (Kullback-Leibler) */

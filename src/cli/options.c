@@ -499,8 +499,8 @@ const struct option options[] = {
      1e-9, 1},
     {"calibration-method", 0, VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_method),
      "build.calibration_method", "NAME",
-     "with int8 and fp8: how ranges are found: min-max, percentile or entropy; without it each "
-     "is tried, and the one that loses least is taken"},
+     "with int8 and fp8: how ranges are found: min-max, percentile or entropy; without it min-max, "
+     "unless that loses too much and another less than half of it"},
 
     {"gt", 'g', VERB_EVAL, SECTION_IN, OPTION_LIST, AT(eval_gt), "eval.gt", "GT",
      "ground truth: a MOTChallenge file, a sequence's folder, or a folder of such folders"},

@@ -49,7 +49,7 @@ def test_build_prints_what_is_lost_and_gained(saccade, network, clip, video, met
                          run.stdout, re.M), run.stdout
         for what in r'file +\S+ MB -> ', r'weights +\S+ MB -> ', r'batch 1 +\S+ ms -> ', r'batch 4 +\S+ ms -> ', r'wrote ':
             assert re.search(rf'^{what}', run.stdout, re.M), run.stdout
-        assert ('ranges by entropy' in run.stderr) == (not method)
+        assert 'ranges by min-max' in run.stderr and 'ranges by entropy' not in run.stderr
     text = saccade('inspect', out).stdout
     assert re.search(r'^quantised   int8, 2 of 2 layers, accuracy 0\.\d+ on .*, ranges by \S+$', text, re.M), text
     report = json.loads(saccade('inspect', out, '--json').stdout)
@@ -62,6 +62,8 @@ def test_what_loses_too_much_is_not_written(saccade, network, clip, tmp_path):
     run = build(saccade, network, out, '--calibrate', clip / 'img', '--max-loss', '1e-9')
     assert run.returncode == 1 and not out.exists()
     sentence = run.stderr.splitlines()[-1]
+    for method in 'min-max', 'percentile', 'entropy':
+        assert f'ranges by {method}' in run.stderr
     for word in 'saccade: ', 'it loses', '1e-09 is allowed', "'first'", "'second'", '1 of 2 layers left out':
         assert word in sentence
 
