@@ -14,13 +14,13 @@
 enum { BRIGHT_SIDE = 32, BRIGHT_OUT = 8, BRIGHT_WIDE = 3 };
 
 /* images [?,3,32,32], as an embedder's: each patch's brightness, and what is above 1 of it times
- * 60000 -> over; over / (over + 1), mean of all patches -> y [?,8]. */
+ * 60000 -> over; the most of neighbours; most / (most + 1), mean of all patches -> y [?,8]. */
 static inline void bright_write(const char *path)
 {
     enum { FLOAT32 = 1, SIDE = 8, WEIGHTS = BRIGHT_OUT * 3 * SIDE * SIDE };
     static float weights[WEIGHTS];
     const float  one = 1, much = 60000;
-    struct proto graph = {0}, model = {0}, conv = {0};
+    struct proto graph = {0}, model = {0}, conv = {0}, pool = {0};
     for (int i = 0; i < WEIGHTS; i++)
         weights[i] = 1.0f / (3 * SIDE * SIDE);
     proto_attr_ints(&conv, "kernel_shape", "8 8");
@@ -29,8 +29,10 @@ static inline void bright_write(const char *path)
     proto_node(&graph, "Sub", "mean one", "above", NULL);
     proto_node(&graph, "Relu", "above", "bright", NULL);
     proto_node(&graph, "Mul", "bright much", "over", NULL);
-    proto_node(&graph, "Add", "over one", "under", NULL);
-    proto_node(&graph, "Div", "over under", "share", NULL);
+    proto_attr_ints(&pool, "kernel_shape", "2 2"); /* or it were one step, float32 within */
+    proto_node(&graph, "MaxPool", "over", "most", &pool);
+    proto_node(&graph, "Add", "most one", "under", NULL);
+    proto_node(&graph, "Div", "most under", "share", NULL);
     proto_node(&graph, "GlobalAveragePool", "share", "pooled", NULL);
     proto_node(&graph, "Flatten", "pooled", "y", NULL);
     proto_initializer(&graph, "w", FLOAT32, "8 3 8 8", weights, sizeof weights);
