@@ -169,10 +169,11 @@ static void write_output(const struct sac_op_call *c, const void *sums, int64_t 
     for (int64_t i = 0; i < count; i++) {
         const int64_t k = i / run % channels;
         const float   sum = real ? ((const float *)sums)[i] : (float)((const int32_t *)sums)[i];
-        const float   other = !residual ? 0
-                              : plain   ? ((const float *)r->data)[i]
-                                      : ((float)sac_operand_get(r, i) - (float)q.r_zero) * q.r_scale;
-        float         v = sum * scale[k] + (bias ? bias[k] : 0);
+        float         other = 0;
+        if (residual)
+            other = plain ? ((const float *)r->data)[i]
+                          : ((float)sac_operand_get(r, i) - (float)q.r_zero) * q.r_scale;
+        float v = sum * scale[k] + (bias ? bias[k] : 0);
         v = sac_activate(residual == SAC_RESIDUAL_BEFORE ? v + other : v, &act);
         if (residual == SAC_RESIDUAL_AFTER)
             v += other;
