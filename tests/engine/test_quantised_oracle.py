@@ -23,9 +23,9 @@ def network(tmp_path):
         pytest.skip(f'no {PROGRAM}: build first')
     rng = np.random.default_rng(3)
     weights = {'w1': (16, 3, 3, 3), 'b1': (16,), 'w2': (16, 16, 1, 1), 'b2': (16,), 'w3': (8, 32, 3, 3), 'b3': (8,)}
-    nodes = [helper.make_node('Conv', ['x', 'w1', 'b1'], ['c1'], pads=[1, 1, 1, 1]),
+    nodes = [helper.make_node('Conv', ['x', 'w1', 'b1'], ['c1'], name='first', pads=[1, 1, 1, 1]),
              helper.make_node('Relu', ['c1'], ['r1']),
-             helper.make_node('Conv', ['r1', 'w2', 'b2'], ['c2']),
+             helper.make_node('Conv', ['r1', 'w2', 'b2'], ['c2'], name='second'),
              helper.make_node('Add', ['c2', 'r1'], ['s']),
              helper.make_node('Relu', ['s'], ['r2']),
              helper.make_node('Concat', ['r1', 'r2'], ['j'], axis=1),

@@ -140,6 +140,7 @@ static struct sac_node *linear(struct sac_graph *g, const char *type, struct sac
     if (!n || !in[0] || !in[1] || !in[2] || !(n->outputs[0] = sac_value_like(g, like)))
         return NULL;
     memcpy(n->inputs, in, 3 * sizeof *in);
+    n->name = ""; /* ONNX Runtime refuses two nodes of one name; without names there may be many */
     n->outputs[0]->dtype = dtype;
     n->outputs[0]->producer = n;
     return n;
