@@ -478,6 +478,12 @@ static void nothing_crosses_without_an_output(void **state)
     check_ledger(&stats, (struct asked){0}, FRAMES, "none");
 }
 
+/* The network's first run of each of two batches under way may come before it is a graph. */
+static void expect_whole(const struct sac_pipeline_stats *stats)
+{
+    assert_in_range(stats->batch.whole, FRAMES - 2, FRAMES);
+}
+
 static void count_composite(void *user, const sac_frame *frame, const sac_frame *composite)
 {
     assert_true(composite->width == frame->width && composite->height == frame->height);
@@ -498,7 +504,7 @@ static void composites_stay_on_the_gpu(void **state)
     params.job.device_params.zero_copy_strict = decodes;
     const struct sac_pipeline_stats stats = run(&params);
     assert_int_equal(count, FRAMES);
-    assert_int_equal(stats.batch.whole, FRAMES);
+    expect_whole(&stats);
     check_ledger(&stats, (struct asked){0}, FRAMES, "composites");
 }
 
@@ -543,7 +549,10 @@ static void a_headsets_composites_are_the_others(void **state)
             struct sac_pipeline_params      params = params_of("cuda", clip, &segment);
             const struct sac_pipeline_stats stats = run(&params);
             assert_int_equal(stats.frames, FRAMES);
-            assert_int_equal(stats.batch.whole, vr ? FRAMES : 0);
+            if (vr)
+                expect_whole(&stats);
+            else
+                assert_int_equal(stats.batch.whole, 0);
         }
         if (sum[0] != sum[1] || sum[0] == 0)
             fail_msg("%s differs", sac_segment_as_name(kinds[i].as));
