@@ -35,6 +35,7 @@ static void all_providers(void **state)
         struct trial t = {.dev = dev,
                           .provider = list[i],
                           .only = only,
+                          .weights = true,
                           .after = i == first_provider ? after : NULL};
         const char  *broke = trial_all(&t);
         failed += t.failed;

@@ -9,6 +9,7 @@
 
 #include "engine/kernel/layout.h"
 #include "tests/parity/ask.h"
+#include "tests/parity/gpu_weights.h"
 
 /* How operands in channels last lie: dense, or as slices of wider values, where vectors fit or
  * not. */
@@ -364,11 +365,18 @@ static void round_inputs(struct subject *s)
     }
 }
 
+static bool keeps_weights(const struct trial *t, const struct sac_op *op)
+{
+    return t->weights && (op->id == SAC_OP_QuantConv || op->id == SAC_OP_QuantMatMul);
+}
+
 static int try_case(struct trial *t, const struct parity_case *pc, int number, enum fill fill,
                     bool half)
 {
-    struct subject s;
-    int            taken = 0;
+    struct subject     s;
+    struct gpu_weights weights;
+    int                taken = 0;
+    gpu_weights_init(&weights, t->dev);
     subject_seed(0x9e3779b97f4a7c15u + (uint64_t)number);
     subject_init(&s, pc, fill);
     if (half)
@@ -386,14 +394,16 @@ static int try_case(struct trial *t, const struct parity_case *pc, int number, e
              part <
              (sac_layout_is_last(a.arrive) && fill == FILL_RANDOM ? PART_COUNT : PART_NONE + 1);
              part++) {
-            a.plan = (struct sac_kernel_plan){.precision =
-                                                  half ? SAC_PRECISION_FP16 : SAC_PRECISION_FP32};
+            a.plan = (struct sac_kernel_plan){
+                .precision = half ? SAC_PRECISION_FP16 : SAC_PRECISION_FP32,
+                .weights = keeps_weights(t, s.node.op) ? &weights.base : NULL};
             a.part = (enum part)part;
             a.failed = false;
             if ((half || !sac_layout_is_half(a.arrive)) && !t->broken)
                 taken += try_kernel(&a);
         }
     }
+    gpu_weights_finish(&weights);
     subject_finish(&s);
     return taken;
 }

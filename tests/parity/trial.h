@@ -17,7 +17,9 @@ struct trial {
     const struct sac_kernel_provider *provider;
     const char                       *only;  /* an operator's name, or NULL */
     const char                       *after; /* begin with the operator behind this one, or NULL */
-    bool small;       /* without the cases that are large for a library's sake */
+    bool weights; /* constants of 8-bit convolutions and products are kept on the device; those of
+                     others have parity/conv_cuda */
+    bool small;   /* without the cases that are large for a library's sake */
     int  part, parts; /* of the cases each parts-th, from part on; parts 0: all */
     int  run, failed; /* nodes tried, in all layouts and precisions; of them wrong */
     bool broken; /* the device answers no more, as after an invalid address: a new process has to go
