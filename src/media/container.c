@@ -94,9 +94,9 @@ static sac_result fail(struct sac_input *in, int err)
                         (double)in->params->timeout_us / 1e6);
     if (st->network && st->opened && err == AVERROR(EIO))
         return SAC_FAIL(in->ctx, SAC_ERR_IO, "%s: the connection ended before the video", in->name);
-    char what[512];
-    snprintf(what, sizeof what, "%.400s%s", in->name,
-             err == AVERROR_INVALIDDATA ? ": not a video, or a damaged one" : "");
+    const bool odd = err == AVERROR_INVALIDDATA || (err == AVERROR_EOF && !st->opened);
+    char       what[512];
+    snprintf(what, sizeof what, "%.400s%s", in->name, odd ? ": not a video, or a damaged one" : "");
     return sac_ffmpeg_fail(in->ctx, err, what);
 }
 

@@ -371,15 +371,16 @@ def test_inspect_names_what_fp16_is_too_narrow_for(saccade, program, tmp_path):
         pytest.skip('the plug-in of the tests is not built')
     model = save(tmp_path / 'net.onnx',
                  [helper.make_node('Mul', ['x', 'c'], ['large'], name='enlarged'),
-                  helper.make_node('Div', ['large', 'c'], ['d'], name='divided'),
+                  helper.make_node('MaxPool', ['large'], ['most'], kernel_shape=[2, 2], name='most'),  # or all were one step
+                  helper.make_node('Div', ['most', 'c'], ['d'], name='divided'),
                   helper.make_node('Tanh', ['d'], ['y'], name='bounded')],
-                 [value('x', [1, 64])], [value('y', [1, 64])], [('c', numpy.array([1e5], numpy.float32))])
+                 [value('x', [1, 1, 8, 8])], [value('y', [1, 1, 7, 7])], [('c', numpy.array([1e5], numpy.float32))])
     device = {'SACCADE_PLUGIN_PATH': str(folder), 'SACCADE_CACHE': ''}
     run = saccade('inspect', model, '--device', 'cuda', env=device)
     assert run.returncode == 0, run.stderr
-    assert re.search(r'^in float32  2 steps.*\n +layer 0 \(Mul .*\n +layer 1 \(Div ', run.stdout, re.M)
+    assert re.search(r'^in float32  3 steps.*\n +layer 0 \(Mul .*\n +layer 1 \(MaxPool .*\n +layer 3 \(Chain ', run.stdout, re.M)
     report = json.loads(saccade('inspect', model, '--device', 'cuda', '--json', env=device).stdout)
-    assert len(report['wide_steps']) == 2 and "'enlarged'" in report['wide_steps'][0]
+    assert len(report['wide_steps']) == 3 and "'enlarged'" in report['wide_steps'][0]
     assert 'in float32' not in saccade('inspect', model, '--device', 'cuda', '--precision', 'fp32', env=device).stdout
     assert 'in float32' not in saccade('inspect', model, '--device', 'cpu').stdout
 
@@ -391,7 +392,8 @@ def test_build_calibrates_with_pictures_or_a_video(saccade, program, clip, video
         pytest.skip('the plug-in of the tests is not built')
     model = save(tmp_path / 'net.onnx',
                  [helper.make_node('Mul', ['x', 'c'], ['large'], name='enlarged'),
-                  helper.make_node('Div', ['large', 'c'], ['d'], name='divided'),
+                  helper.make_node('MaxPool', ['large'], ['most'], kernel_shape=[2, 2], name='most'),  # or these were one step
+                  helper.make_node('Div', ['most', 'c'], ['d'], name='divided'),
                   helper.make_node('GlobalAveragePool', ['d'], ['p']),
                   helper.make_node('Flatten', ['p'], ['y'])],
                  [value('x', ['n', 3, 32, 32])], [value('y', ['n', 3])], [('c', numpy.array([3e4], numpy.float32))])
@@ -400,13 +402,14 @@ def test_build_calibrates_with_pictures_or_a_video(saccade, program, clip, video
     for data, sample in (clip / 'img', '/img/'), (video, 'frame '):
         run = saccade('build', model, '-o', plan, '--device', 'cuda', '--precision', 'fp16', '--calibrate', data, env=env)
         assert run.returncode == 0, run.stderr
-        assert f'2 of 4 steps stay in float32 in FP16: calibrated on the CPU with {FRAMES} samples of {data}' in run.stderr
+        assert f'3 of 5 steps stay in float32 in FP16: calibrated on the CPU with {FRAMES} samples of {data}' in run.stderr
         text = saccade('inspect', plan).stdout
         assert re.search(rf'^calibrated  with {FRAMES} samples of {re.escape(str(data))}\n'
-                         rf"in float32  2 steps.*\n +layer 0 \(Mul 'enlarged'\): up to \S+ in .*{sample}.*\n +layer 1 \(Div ",
+                         rf"in float32  3 steps.*\n +layer 0 \(Mul 'enlarged'\): up to \S+ in .*{sample}.*\n"
+                         r' +layer 1 \(MaxPool .*\n +layer 2 \(Div ',
                          text, re.M), text
         report = json.loads(saccade('inspect', plan, '--json').stdout)
-        assert report['calibration'] == f'{FRAMES} samples of {data}' and len(report['wide_steps']) == 2
+        assert report['calibration'] == f'{FRAMES} samples of {data}' and len(report['wide_steps']) == 3
     assert json.loads(saccade('inspect', model, '--json').stdout)['calibration'] is None
     plan.unlink()
     fails(saccade('build', model, '-o', plan, '--device', 'cuda', '--calibrate', model, env=env), 1, 'net.onnx: not a video')
