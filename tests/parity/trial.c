@@ -164,6 +164,14 @@ static size_t lie_bytes(const struct lie *l)
     return l->step * (size_t)l->pixels;
 }
 
+/* Of an address so far behind the beginning of a tensor. */
+static int align_behind(size_t bytes)
+{
+    enum { ALIGN_MAX = 256 };
+    return bytes % ALIGN_MAX ? (int)(bytes & -bytes) : ALIGN_MAX;
+}
+
+/* What the planner says of slices. */
 static void set_steps(struct attempt *a)
 {
     const struct sac_op_call *c = a->s->call;
@@ -171,8 +179,11 @@ static void set_steps(struct attempt *a)
         const bool                in = i < c->in_count;
         const int                 k = in ? i : i - c->in_count;
         const struct sac_operand *o = in ? &c->in[k] : &c->out[k];
-        if (!o->present || !is_part(a, o, in ? a->plan.in_layout[k] : a->plan.out_layout[k]))
+        const enum sac_layout     layout = in ? a->plan.in_layout[k] : a->plan.out_layout[k];
+        if (!o->present || !is_part(a, o, layout))
             continue;
+        *(in ? &a->plan.in_align[k] : &a->plan.out_align[k]) =
+            align_behind(lie_of(a, o, layout).before);
         const int64_t pixel = o->dims[1] + parts[a->part].more;
         *(in ? &a->plan.in_pixel[k] : &a->plan.out_pixel[k]) = pixel;
         *(in ? &a->plan.in_sample[k] : &a->plan.out_sample[k]) =
