@@ -167,7 +167,7 @@ static char *load(const char *path, size_t *size)
 }
 
 /* Byte for byte; Matroska's header has random numbers. */
-static bool same(const char *a, const char *b, char why[256])
+static void expect_same(const char *a, const char *b)
 {
     enum { HEADER = 1024, NUMBERS = 64 };
     const bool random = strstr(a, ".mkv") || strstr(a, ".webm");
@@ -180,16 +180,8 @@ static bool same(const char *a, const char *b, char why[256])
             break;
     free(x);
     free(y);
-    snprintf(why, 256, "%.90s (%zu bytes) and %.90s (%zu) differ from byte %zu on", a, na, b, nb,
-             at);
-    return na > 0 && at == na && at == nb;
-}
-
-static void expect_same(const char *a, const char *b)
-{
-    char why[256];
-    if (!same(a, b, why))
-        fail_msg("%s", why);
+    if (na == 0 || at != na || at != nb)
+        fail_msg("%s (%zu bytes) and %s (%zu) differ from byte %zu on", a, na, b, nb, at);
 }
 
 /* ---- the ledger ---- */
@@ -388,7 +380,9 @@ static void pictures_are_the_cpus(void **state)
     rmdir(path[1]);
 }
 
-/* A phone's clips, lying in the file in all ways. */
+/* A phone's clips, lying in the file in all ways. Written without loss: for frames of 192 columns
+ * libx264 looks at memory that it never wrote, and its bytes depend on what was there (ffmpeg's do,
+ * too, with another MALLOC_PERTURB_). */
 static void turned_frames_come_out_upright(void **state)
 {
     (void)state;
@@ -398,11 +392,11 @@ static void turned_frames_come_out_upright(void **state)
         for (int mask = 0; mask < 2; mask++) {
             struct sac_segment_params segment =
                 bright(mask ? SAC_SEGMENT_MASK : SAC_SEGMENT_OVERLAY);
-            const char *clip = in_folder("phone.mp4"), *near = in_folder("cpu.mp4"),
-                       *far = in_folder("gpu.mp4"), *again = in_folder("again.mp4");
-            char why[256], more[256];
+            const char *clip = in_folder("phone.mp4"), *near = in_folder("cpu.mkv"),
+                       *far = in_folder("gpu.mkv");
             display_copy(stored, clip, (enum sac_orientation)o);
             struct sac_pipeline_params params = params_of("cpu", clip, &segment);
+            params.sink.encoder = "ffv1";
             params.video_out = near;
             assert_int_equal(run(&params).frames, FRAMES);
             params.job.device = "cuda";
@@ -410,15 +404,7 @@ static void turned_frames_come_out_upright(void **state)
             const struct sac_pipeline_stats stats = run(&params);
             print_message("%s, %s\n", sac_orientation_name((enum sac_orientation)o),
                           mask ? "mask" : "overlay");
-            if (!same(near, far, why)) { /* once it was the CPU's, on a busy machine */
-                params.job.device = "cpu";
-                params.video_out = again;
-                run(&params);
-                fail_msg("%s; the CPU's next run %s", why,
-                         same(near, again, more)  ? "gives its first again"
-                         : same(far, again, more) ? "gives the GPU's"
-                                                  : more);
-            }
+            expect_same(near, far);
             check_ledger(&stats, (struct asked){.downloaded = PIXELS * FRAMES * (mask ? 2 : 3) / 2},
                          FRAMES, sac_orientation_name((enum sac_orientation)o));
         }
