@@ -38,7 +38,9 @@ struct sac_device_params {
      * idle for 16 such intervals, or for 1024 when they had been reused before. Default 300; 0:
      * only when memory is short. */
     int      trim_frames;
-    uint64_t reserved[8]; /* 0 */
+    uint64_t plan_cache_bytes; /* bound of the plans and kernels in the user's cache folder, kept
+                                  whenever a plan is; the least recently used goes; 0: 4 GiB */
+    uint64_t reserved[7];      /* 0 */
 };
 
 SAC_API struct sac_device_params sac_device_params_default(void);

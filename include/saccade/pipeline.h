@@ -207,8 +207,17 @@ struct sac_pipeline_params {
      * video. frame and tracks are borrowed for the call. Returning non-zero stops the run, as
      * sac_pipeline_stop does. */
     int (*on_frame)(void *user, const sac_frame *frame, const struct sac_track *tracks, size_t n);
-    void    *on_frame_user;
-    uint64_t reserved[16]; /* 0 */
+    void *on_frame_user;
+    /* Keep the boxes and embeddings of each input that is a video's file on disk, and take them
+     * from there when the same video is tracked again with the same networks: these are then not
+     * run, and trackers and their parameters can be tried at the cost of the tracking alone. The
+     * video is decoded only where pixels are needed: for an annotated video, crops, or a tracker
+     * with camera motion; else on_frame gets no frame. docs/cache.md has what an entry depends on.
+     * A folder; "auto": SACCADE_CACHE, else the user's cache folder; NULL (default) or "off": none.
+     * Runs that segment have none. */
+    const char *disk_cache;
+    uint64_t    disk_cache_bytes; /* bound of all such entries of the folder; 0 (default): 10 GiB */
+    uint64_t    reserved[14];     /* 0 */
 };
 SAC_API struct sac_pipeline_params sac_pipeline_params_default(void);
 

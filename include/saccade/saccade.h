@@ -18,6 +18,7 @@
 #ifndef SACCADE_SACCADE_H
 #define SACCADE_SACCADE_H
 
+#include <saccade/cache.h>
 #include <saccade/calibration.h>
 #include <saccade/context.h>
 #include <saccade/device.h>

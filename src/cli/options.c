@@ -14,6 +14,7 @@ static const char *const precisions[] = {"default", "fp32", "tf32", "fp16", "int
 static const char *const decode_modes[] = {"device", "auto", "gpu", "cpu", NULL};
 static const int         decode_values[] = {SAC_DECODE_DEFAULT, SAC_DECODE_AUTO, SAC_DECODE_GPU,
                                             SAC_DECODE_CPU};
+static const char *const cache_words[] = {"auto", "off", NULL};
 static const char *const class_words[] = {"auto", "all", NULL};
 static const char *const rotations[] = {"auto", "none", "0", "90", "180", "270", NULL};
 static const int         rotation_values[] = {SAC_ROTATE_AUTO, SAC_ROTATE_NONE, SAC_ROTATE_NONE,
@@ -73,8 +74,26 @@ const struct option options[] = {
      "--log-level debug"},
     {"timers", 0, VERB_VIDEO, SECTION_RUN, OPTION_FLAG, AT(run.job.timers), "timers", NULL,
      "time the stages: --verbose then prints a table and the bottleneck, and --stats has both"},
+    {"disk-cache", 0, VERB_TRACK | VERB_CACHE, SECTION_RUN, OPTION_TEXT, AT(run.disk_cache),
+     "disk_cache", "DIR",
+     "keep the boxes and embeddings of video files in this folder, and take them from there when "
+     "the same video is tracked again with the same networks; auto: the user's cache folder "
+     "(SACCADE_CACHE); off: neither",
+     .words = cache_words},
+    {"disk-cache-gb", 0, VERB_TRACK, SECTION_RUN, OPTION_REAL, AT(disk_cache_gb), "disk_cache_gb",
+     "GB",
+     "bound of what --disk-cache keeps, in units of 1e9 bytes; the least recently used is "
+     "removed",
+     0.001, 1e6},
+    {"plan-cache-limit", 0, VERB_MODEL, SECTION_RUN, OPTION_BYTES,
+     AT(run.job.device_params.plan_cache_bytes), "plan_cache_limit", "BYTES",
+     "bound of the plans and kernels that networks keep in the user's cache folder, such as 2G; "
+     "the "
+     "least recently used is removed; 0: 4G",
+     0, 1e15},
     {"json", 'j',
-     VERB_INFER | VERB_BENCH | VERB_SERVE | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR | VERB_MONITOR,
+     VERB_INFER | VERB_BENCH | VERB_SERVE | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR | VERB_MONITOR |
+         VERB_CACHE,
      SECTION_OUT, OPTION_FLAG, AT(json), "json", NULL, "print JSON instead of text"},
 
     {"task", 0, VERB_PROFILE, SECTION_RUN, OPTION_CHOICE, AT(profile_segments), "profile.task",
@@ -134,6 +153,9 @@ const struct option options[] = {
     {"trim-frames", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.device_params.trim_frames),
      "pool.trim_frames", "N",
      "every N frames, return the pool's idle memory to the system; 0: never", 0, 1000000},
+
+    {"older", 0, VERB_CACHE, SECTION_RUN, OPTION_REAL, AT(cache_older), "cache.older", "DAYS",
+     "clear only what was not used for so many days", 0, 1e5},
 
     {"detections", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(run.detections), "input.detections",
      "FILE", "track these MOTChallenge detections instead of running a detector"},

@@ -32,6 +32,7 @@ static void fill_params(struct settings *s, const char *input, struct sac_pipeli
     params->source.keep_packets = params->video_out && s->audio;
     if (!params->sink.threads)
         params->sink.threads = threads;
+    params->disk_cache_bytes = (uint64_t)(s->disk_cache_gb * 1e9);
     params->job.monitor = s->watched ? &s->monitor : NULL;
     params->reads = (const char *const *)&s->config;
     params->read_count = s->config ? 1 : 0;

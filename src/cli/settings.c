@@ -45,6 +45,8 @@ void settings_init(struct settings *s)
     s->log_level = "info";
     s->zero_copy = "on";
     s->labels = "auto";
+    s->run.disk_cache = "off";
+    s->disk_cache_gb = 10;
     s->audio = s->progress = true;
     s->infer_repeat = 1;
     s->infer_optimise = true;

@@ -32,6 +32,7 @@ struct settings {
     /* track: what becomes parameters only with the others */
     const char *gpus, *zero_copy, *labels;
     bool        audio, progress;
+    double      disk_cache_gb, cache_older; /* cache_older: days; cache's */
 
     /* segment */
     struct sac_segment_params segment;

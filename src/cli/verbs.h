@@ -35,6 +35,7 @@ int verb_eval(struct settings *s, struct fault *fault);
 int eval_masks(struct settings *s, struct fault *fault); /* eval with --masks */
 int verb_monitor(struct settings *s, struct fault *fault);
 int verb_profile(struct settings *s, struct fault *fault);
+int verb_cache(struct settings *s, struct fault *fault);
 int verb_doctor(struct settings *s, struct fault *fault);
 int verb_help(struct settings *s, struct fault *fault);
 int verb_config(struct settings *s, struct fault *fault);

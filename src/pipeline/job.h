@@ -51,6 +51,7 @@ sac_result sac_rows_get(const struct sac_rows *rows, sac_context *ctx, int64_t n
 /* Shared by the items of one input; items of the push form have no lane. */
 struct sac_lane {
     const struct sac_rows *rows;    /* instead of the detector, or NULL */
+    struct sac_replay     *replay;  /* what the disk cache has of it and gets, or NULL */
     struct sac_queue      *done;    /* where its results go */
     atomic_bool            discard; /* drop what has not been inferred yet */
     bool                   refused; /* there is no memory for it; the inference thread's */
@@ -75,7 +76,9 @@ struct sac_item {
     size_t                track_count, track_capacity;
     int64_t               tracks_new;     /* identities that began with this frame */
     bool                  decided, still; /* tasks/still.h: whether the network need not see it */
-    void                 *own;            /* what else the task has for it, or NULL: see task.h */
+    const struct sac_replay_frame *kept;  /* replay.h: its boxes, or NULL: they are found */
+    const float                   *kept_looks; /* [kept->count,dim] the same of its embeddings */
+    void                          *own; /* what else the task has for it, or NULL: see task.h */
 
     int64_t              submitted_ns, done_ns; /* latency is their difference */
     struct sac_run_times times;                 /* of the batch */
@@ -108,6 +111,10 @@ struct sac_job {
     struct sac_books           *books;     /* books.h: timers, trace, counts, reports */
     struct sac_queue           *detect, *track, *done;
     struct sac_start            start; /* what its start consists of; whoever opens adds to it */
+    /* Of its streams, written before the task opens. replay: one that has boxes, or NULL; by it
+     * what the detector would have told is known. */
+    const struct sac_replay *replay;
+    int                      replay_dim; /* of embeddings, which all have that want any; else 0 */
     /* Called when models or trackers find no memory on the device: drops a stream to free memory
      * for the others. false: no stream can be dropped. Runs on the inference thread while start
      * waits, and on the caller's thread before the first frame. NULL: starting fails instead. */

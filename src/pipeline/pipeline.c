@@ -9,6 +9,7 @@
 #include "observe/run_watch.h"
 #include "pipeline/inference.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/replay.h"
 #include "pipeline/task.h"
 
 struct sac_pipeline_params sac_pipeline_params_default(void)
@@ -131,7 +132,7 @@ static sac_result copy_params(sac_pipeline *pipe, const struct sac_pipeline_para
     pipe->params.read_count = 0;
     const char **strings[] = {
         &pipe->params.input,        &pipe->params.detections,  &pipe->params.command,
-        &pipe->params.sink.encoder, &pipe->params.sink.preset,
+        &pipe->params.sink.encoder, &pipe->params.sink.preset, &pipe->params.disk_cache,
     };
     bool held = true;
     for (size_t i = 0; i < SAC_COUNT(strings); i++)
@@ -332,9 +333,55 @@ static sac_result open_devices_and_inputs(sac_pipeline *pipe)
     sac_result res = sac_pipeline_prepare_jobs(pipe);
     if (res == SAC_OK && !has_limit(pipe))
         res = sac_pipeline_open_jobs(pipe);
-    if (res == SAC_OK)
+    if (res == SAC_OK && !pipe->devices_open)
         res = sac_pipeline_open_devices(pipe);
     return res == SAC_OK ? open_inputs(pipe) : res;
+}
+
+/* ---- the disk cache ---- */
+
+/* A job whose streams all have their boxes needs no detector; one that lacks no embeddings either
+ * needs no network. */
+static void choose_networks(sac_pipeline *pipe, struct sac_job *job)
+{
+    bool boxes = true, looks = true;
+    int  dim = 0;
+    for (int i = 0; i < pipe->stream_count; i++) {
+        const struct sac_stream_run *s = &pipe->streams[i];
+        if (s->job != job || s->fault.res != SAC_OK)
+            continue;
+        const struct sac_replay *replay = s->lane.replay;
+        boxes &= replay && replay->boxes;
+        looks &= replay && replay->boxes && !sac_replay_lacks_looks(replay, job);
+        dim = replay && replay->looks ? replay->dim : dim;
+    }
+    if (boxes && job->replay)
+        job->run->task = &sac_task_track_rows;
+    job->replay_dim = boxes && looks ? dim : 0;
+}
+
+/* What an input has there is known once the device is: so that comes before all else. */
+static sac_result look_up(sac_pipeline *pipe)
+{
+    sac_result res = sac_replay_open_cache(pipe->ctx, &pipe->params, &pipe->cache);
+    if (res != SAC_OK || !pipe->cache || pipe->jobs[0]->run->task != &sac_task_track)
+        return res;
+    res = sac_pipeline_open_devices(pipe);
+    pipe->devices_open = res == SAC_OK;
+    if (res == SAC_OK)
+        res = for_each_stream(pipe, sac_stream_look_up);
+    for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
+        choose_networks(pipe, pipe->jobs[i]);
+    return res;
+}
+
+static void record(sac_pipeline *pipe)
+{
+    for (int i = 0; i < pipe->stream_count; i++) {
+        struct sac_stream_run *s = &pipe->streams[i];
+        if (s->ready && s->lane.replay)
+            sac_replay_record(s->lane.replay, s->job, &s->info);
+    }
 }
 
 /* A step that may find no memory on the device: then the newest stream is dropped, which may be s.
@@ -436,6 +483,8 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
     if (res == SAC_OK)
         pipe->params.job.segment = pipe->jobs[0]->segment; /* the caller's may go */
     if (res == SAC_OK)
+        res = look_up(pipe);
+    if (res == SAC_OK)
         res = open_devices_and_inputs(pipe);
     for (int i = 0; i < pipe->stream_count && res == SAC_OK; i++)
         pipe->streams[i].job->inference->eager |= pipe->streams[i].info.live != 0;
@@ -447,6 +496,8 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
         res = for_each_stream(pipe, prepare);
     if (res == SAC_OK)
         res = for_each_stream(pipe, open_outputs);
+    if (res == SAC_OK)
+        record(pipe);
     if (res == SAC_OK)
         log_setup(pipe);
     return res;
@@ -638,6 +689,8 @@ void sac_pipeline_dump_live(const sac_pipeline *pipe, void (*fn)(void *user, con
 
 static int64_t frames_total(const struct sac_stream_run *s)
 {
+    if (s->lane.replay && s->lane.replay->boxes)
+        return s->lane.replay->frames;
     return s->src ? s->info.frames : s->params.input ? 0 : sac_stream_rows_total(s);
 }
 
@@ -738,6 +791,7 @@ void sac_pipeline_destroy(sac_pipeline **pipe_at)
     sac_pipeline_destroy_jobs(pipe);
     for (int i = 0; i < pipe->stream_count; i++)
         sac_stream_finish(&pipe->streams[i]);
+    sac_cache_close(&pipe->cache);
     sac_free(pipe->streams);
     pthread_mutex_destroy(&pipe->on_frame_lock);
     sem_destroy(&pipe->wake);

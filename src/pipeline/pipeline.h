@@ -15,6 +15,7 @@
 
 #include <semaphore.h>
 
+#include "base/disk_cache.h"
 #include "pipeline/output.h"
 
 struct sac_stream_run {
@@ -23,8 +24,9 @@ struct sac_stream_run {
     struct sac_pipeline_params params; /* the pipeline's, with this stream's input and outputs */
     const char                *name;   /* of its input, or of its detections, without secrets */
     struct sac_lane            lane;
-    struct sac_rows            rows; /* with params.detections */
-    sac_source                *src;  /* NULL without a video, or where it could not be opened */
+    struct sac_rows            rows;   /* with params.detections */
+    bool                       unseen; /* its video is not opened: all is in the disk cache */
+    sac_source                *src;    /* NULL without a video, or where it could not be opened */
     struct sac_source_info     info;
     struct sac_output_setup    setup;
     struct sac_output         *outputs[SAC_OUTPUT_ROWS]; /* the sink thread's during a run */
@@ -53,6 +55,8 @@ struct sac_pipeline {
     int                        job_count;
     struct sac_stream_run     *streams; /* [stream_count] */
     int                        stream_count;
+    sac_cache                 *cache; /* params.disk_cache; NULL: none */
+    bool                       devices_open;
 
     bool            ran;
     sem_t           wake;          /* posted when a flag below or of a stream was set */
@@ -92,6 +96,8 @@ void sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
                      const struct sac_stream_params *params, int index);
 /* Open its file of detections; before the job, since with detections there is no detector. */
 sac_result sac_stream_open_rows(struct sac_stream_run *s);
+/* After the devices, before anything else is opened: what the disk cache has of it. */
+sac_result sac_stream_look_up(struct sac_stream_run *s);
 int64_t    sac_stream_rows_total(const struct sac_stream_run *s); /* frames, without a video */
 /* Frames in a full batch, given how many frames the streams of a job may have inside. */
 int        sac_pipeline_batch_limit(const sac_pipeline *pipe, const struct sac_job *job);

@@ -10,7 +10,9 @@
 #include "pipeline/books.h"
 #include "pipeline/inference.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/replay.h"
 #include "pipeline/tasks/segment.h"
+#include "track/core.h"
 
 /* With more streams than this, each gets no more pictures in device memory than it needs. */
 enum { STREAMS_FEW = 8 };
@@ -157,6 +159,31 @@ sac_result sac_stream_open_rows(struct sac_stream_run *s)
     return SAC_OK;
 }
 
+/* Whether anything looks at pixels, given that the boxes are kept. */
+static bool needs_pixels(const struct sac_stream_run *s)
+{
+    const struct sac_tracker_params *p = &s->job->params.tracker;
+    return s->params.video_out || s->params.crops_out ||
+           (p->camera_motion && sac_tracker_row_of(p->kind)->camera) ||
+           sac_replay_lacks_looks(s->lane.replay, s->job);
+}
+
+sac_result sac_stream_look_up(struct sac_stream_run *s)
+{
+    struct sac_replay *replay = NULL;
+    sac_result         res = sac_replay_open(s->pipe->cache, s->job, &s->params, s->name, &replay);
+    s->lane.replay = replay;
+    if (res != SAC_OK || !replay || !replay->boxes)
+        return res;
+    s->job->replay = replay;
+    s->unseen = !needs_pixels(s);
+    s->info = sac_replay_about(replay)->info;
+    sac_log(s->pipe->ctx, SAC_LOG_INFO, "%s: boxes%s of %lld frames come from the disk cache%s",
+            s->name, replay->looks ? " and embeddings" : "", (long long)replay->frames,
+            s->unseen ? "; the video is not decoded" : "");
+    return SAC_OK;
+}
+
 /* Frames that a GPU's decoder lends out: those inside, the one being read, those read ahead, and
  * the one that waits in the prefetch thread's hand for a place among them. */
 static int surfaces_for(const struct sac_stream_run *s)
@@ -174,7 +201,7 @@ static sac_result open_input(void *arg)
     params.low_delay |= sac_job_is_prompt(job);
     s->last = sac_job_item(job);
     sac_result res = s->last ? make_room(s) : SAC_ERR_MEMORY;
-    if (res != SAC_OK || !s->params.input)
+    if (res != SAC_OK || !s->params.input || s->unseen)
         return res;
     if (!s->params.video_out)
         params.keep_packets = 0; /* no sink takes them */
@@ -266,7 +293,7 @@ static sac_result open_all_outputs(void *arg)
         .src = s->src,
         .width = s->info.width,
         .height = s->info.height,
-        .fps = s->src ? s->info.fps : p->fps,
+        .fps = s->src || s->unseen ? s->info.fps : p->fps,
         .call_lock = &s->pipe->on_frame_lock,
     };
     sac_result res = add_composite(s);
@@ -356,24 +383,47 @@ static sac_result next_number(struct sac_stream_run *s, int64_t turn, struct sac
     return SAC_OK;
 }
 
+/* Without its video, or beside it. */
+static sac_result replay_frame(struct sac_stream_run *s, struct sac_item *item)
+{
+    sac_result res = s->src ? read_frame(s, item) : SAC_OK;
+    item->stream_id = s->params.source.stream_id;
+    return res == SAC_OK ? sac_replay_next(s->lane.replay, item) : res;
+}
+
+static sac_result next_frame(struct sac_stream_run *s, int64_t turn, struct sac_item *item)
+{
+    if (s->lane.replay && s->lane.replay->boxes)
+        return replay_frame(s, item);
+    return s->src ? read_frame(s, item) : next_number(s, turn, item);
+}
+
 static sac_result feed(struct sac_stream_run *s)
 {
     struct sac_job *job = s->job;
     sac_result      res = SAC_OK;
+    int64_t         sent = 0;
     for (int64_t turn = 0; res == SAC_OK && !should_end(s); turn++) {
         struct sac_item *item = sac_job_item(job);
         if (!item)
             return SAC_ERR_MEMORY;
         item->lane = &s->lane;
-        res = s->src ? read_frame(s, item) : next_number(s, turn, item);
+        res = next_frame(s, turn, item);
         if (res == SAC_OK)
             wait_for_room(s);
         if (res == SAC_OK && s->params.realtime && !sac_job_is_prompt(job))
             sac_stream_pace(s, item);
-        if (res == SAC_OK)
+        if (res == SAC_OK) {
             res = sac_job_push_wait(job, item);
-        else
+            sent += res == SAC_OK;
+        } else {
+
             sac_job_recycle(job, item);
+        }
+    }
+    if (s->lane.replay) {
+        s->lane.replay->sent = sent;
+        s->lane.replay->ended = res == SAC_EOS;
     }
     /* all streams may have ended before the thread of the run wakes up and sees the stop */
     if (res == SAC_OK && atomic_load(&s->pipe->stopped))
@@ -566,6 +616,8 @@ void sac_stream_join(struct sac_stream_run *s)
     if (s->sink_started)
         pthread_join(s->sink_thread, NULL);
     s->read_started = s->sink_started = false;
+    if (s->lane.replay)
+        sac_replay_commit(s->lane.replay);
 }
 
 void sac_stream_close(struct sac_stream_run *s)
@@ -583,6 +635,7 @@ void sac_stream_finish(struct sac_stream_run *s)
     if (!s->pipe)
         return; /* it was never initialised */
     sac_queue_destroy(&s->lane.done);
+    sac_replay_close(&s->lane.replay);
     sac_rows_finish(&s->rows);
     sac_fault_finish(&s->fault);
     sac_fault_finish(&s->unopened);

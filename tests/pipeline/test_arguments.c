@@ -4,7 +4,9 @@
  * and each error has a sentence. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <saccade/saccade.h>
 
@@ -698,6 +700,42 @@ static void monitors(void **state)
     sac_monitor_destroy(&mon);
 }
 
+static void caches(void **state)
+{
+    (void)state;
+    sac_cache                   *cache = NULL, *none = NULL;
+    sac_cached                  *cached = NULL;
+    char                         folder[] = "/tmp/saccade-cache-XXXXXX";
+    const struct sac_cache_label label = {.key = "k"}, nameless = {.kind = "x"};
+    struct sac_cache_params      params = sac_cache_params_default();
+    size_t                       size;
+    assert_non_null(mkdtemp(folder));
+    params.folder = folder;
+    REFUSED_SILENTLY(sac_cache_open(NULL, &params, &cache));
+    REFUSED(sac_cache_open(ctx, &params, NULL));
+    assert_sac_ok(sac_cache_open(ctx, &params, &cache));
+    REFUSED_SILENTLY(sac_cache_get(NULL, "k", &cached));
+    REFUSED(sac_cache_get(cache, NULL, &cached));
+    REFUSED(sac_cache_get(cache, "k", NULL));
+    REFUSED_SILENTLY(sac_cache_put(NULL, &label, "x", 1));
+    REFUSED(sac_cache_put(cache, NULL, "x", 1));
+    REFUSED(sac_cache_put(cache, &nameless, "x", 1));
+    REFUSED(sac_cache_put(cache, &label, NULL, 1));
+    assert_null(sac_cached_bytes(NULL, &size));
+    sac_cached_release(NULL);
+    sac_cached_release(&cached);
+    REFUSED_SILENTLY(sac_cache_list(NULL, NULL, NULL));
+    REFUSED(sac_cache_list(cache, NULL, NULL));
+    REFUSED_SILENTLY(sac_cache_clear(NULL, 0, NULL, NULL));
+    REFUSED(sac_cache_clear(cache, NAN, NULL, NULL));
+    REFUSED(sac_cache_clear(cache, -1, NULL, NULL));
+    assert_null(sac_cache_folder_of(NULL));
+    sac_cache_close(NULL);
+    sac_cache_close(&none);
+    sac_cache_close(&cache);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void pipelines(void **state)
 {
     (void)state;
@@ -815,6 +853,7 @@ int main(void)
         cmocka_unit_test(timers),
         cmocka_unit_test(servers),
         cmocka_unit_test(monitors),
+        cmocka_unit_test(caches),
         cmocka_unit_test(pipelines),
         cmocka_unit_test(sessions),
     };

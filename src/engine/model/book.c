@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disk_cache.h"
 #include "base/start.h"
 #include "engine/model/model.h"
 
@@ -71,6 +72,7 @@ static void read_cache(sac_model *m)
     if (take_pages(m, file.bytes, file.size, m->book_path))
         sac_log(m->ctx, SAC_LOG_DEBUG, "%s: %zu plans from %s", m->path, m->book.count,
                 m->book_path);
+    sac_cache_touch(m->book_path);
     sac_file_unmap(&file);
 }
 
@@ -229,5 +231,6 @@ void sac_model_save_book(sac_model *m)
         sac_free(m->book_path);
         m->book_path = NULL;
     }
+    sac_cache_bound_plans(m->dev->params.plan_cache_bytes);
     sac_start_end(&span);
 }

@@ -2,17 +2,18 @@
 #include "pipeline/tasks/track.h"
 
 #include "base/range.h"
+#include "pipeline/replay.h"
 #include "pipeline/tasks/models.h"
 #include "pipeline/tasks/still.h"
 
 /* ---- boxes ---- */
 
-/* Those that are not still, into t->seen. */
+/* Those that are not still and whose boxes are not kept, into t->seen. */
 static int choose_seen(struct sac_track_run *t, struct sac_item *const *items, int n)
 {
     int seen = 0;
     for (int i = 0; i < n; i++)
-        if (!items[i]->still)
+        if (!items[i]->still && !items[i]->kept)
             t->seen[seen++] = items[i];
     return seen;
 }
@@ -35,12 +36,23 @@ static bool arrived(const struct sac_task_run *run, int slot)
     return t->seen_count[slot] == 0 || sac_detector_arrived(t->det, slot);
 }
 
+/* From the disk cache. A frame that fails does so alone. */
+static void fill(struct sac_task_run *run, struct sac_item *const *items, int n)
+{
+    for (int i = 0; i < n; i++) {
+        sac_result res = items[i]->kept ? sac_replay_fill(run->job->ctx, items[i]) : SAC_OK;
+        if (res != SAC_OK)
+            sac_job_fail_item(run->job, items[i], res);
+    }
+}
+
 /* The detector fills an array of lists, which the items lend it meanwhile. */
 static sac_result land(struct sac_task_run *run, int slot, struct sac_item *const *items, int n)
 {
     struct sac_track_run  *t = (struct sac_track_run *)run;
     struct sac_batch_times times;
     const int              seen = choose_seen(t, items, n);
+    fill(run, items, n);
     if (seen == 0)
         return SAC_OK;
     for (int i = 0; i < seen; i++)
@@ -59,7 +71,9 @@ static sac_result look_up(struct sac_task_run *run, int slot, struct sac_item *c
     (void)slot;
     for (int i = 0; i < n; i++) {
         struct sac_item *item = items[i];
-        sac_result       res = sac_rows_get(item->lane->rows, ctx, item->number, &item->found);
+        sac_result       res = item->kept
+                                   ? sac_replay_fill(ctx, item)
+                                   : sac_rows_get(item->lane->rows, ctx, item->number, &item->found);
         if (res != SAC_OK)
             sac_job_fail_item(run->job, item, res);
     }
@@ -75,11 +89,19 @@ static struct sac_track_own *own_of(struct sac_item *item)
     return item->own;
 }
 
+/* A still one is not matched by appearance. */
+static bool is_embedded(const struct sac_item *item)
+{
+    return item->frame && !item->kept_looks && !(item->kept && item->still);
+}
+
 /* Append the crops of an item's detections to those of the items before it; -1: no memory.
  * Detections that are matched by motion alone need no embedding. */
 static int add_crops(struct sac_track_run *t, struct sac_item *item, int count)
 {
     const struct sac_track_job_params *p = &t->base.job->params;
+    const struct sac_replay           *replay = item->lane ? item->lane->replay : NULL;
+    const bool                         all = p->reid_every || (replay && replay->records_looks);
     const size_t                       n = item->found.count;
     struct sac_track_own              *own = own_of(item);
     if (!own || !sac_grow((void **)&own->row, &own->row_capacity, n, sizeof *own->row) ||
@@ -90,7 +112,7 @@ static int add_crops(struct sac_track_run *t, struct sac_item *item, int count)
     for (size_t i = 0; i < n; i++) {
         const struct sac_detection *det = &item->found.items[i];
         own->row[i] = -1;
-        if (!p->reid_every && !(det->score >= p->tracker.score_high))
+        if (!all && !(det->score >= p->tracker.score_high))
             continue;
         t->crops[count] = *det;
         t->crop_frames[count] = item->frame;
@@ -106,7 +128,7 @@ static sac_result embed(struct sac_track_run *t, struct sac_item *const *items, 
     sac_result             res = SAC_OK;
     int                    count = 0;
     for (int i = 0; i < n && count >= 0; i++)
-        if (items[i]->frame)
+        if (is_embedded(items[i]))
             count = add_crops(t, items[i], count);
     if (count < 0)
         return SAC_FAIL(t->base.job->ctx, SAC_ERR_MEMORY, "no memory for the crops of %d frames",
@@ -114,7 +136,7 @@ static sac_result embed(struct sac_track_run *t, struct sac_item *const *items, 
     if (count > 0)
         res = sac_embedder_queue(t->emb, t->crop_frames, t->crops, count, wait, &rows);
     for (int i = 0; i < n && rows; i++)
-        if (items[i]->frame)
+        if (is_embedded(items[i]))
             ((struct sac_track_own *)items[i]->own)->embeddings = sac_embeddings_ref(rows);
     sac_embeddings_unref(&rows);
     return res;
@@ -125,7 +147,7 @@ static sac_result follow(struct sac_task_run *run, struct sac_item *const *items
     struct sac_track_run *t = (struct sac_track_run *)run;
     struct sac_books     *books = run->job->books;
     int64_t               gpu_ns;
-    if (!t->embeds)
+    if (!t->embeds || !t->emb)
         return SAC_OK;
     const int64_t             begun = sac_time_ns();
     const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_REID);

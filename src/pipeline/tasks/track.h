@@ -31,7 +31,7 @@ struct sac_track_run {
     struct sac_task_run base;
 
     /* Written by open, constant from then on. */
-    sac_detector *det; /* NULL: the boxes are those of the lanes' rows */
+    sac_detector *det; /* NULL: the boxes are those of the lanes' rows, or of the disk cache */
     sac_embedder *emb;
     char          head[32];
     bool          reid_auto;     /* params.reid is chosen once the detector is known; by prepare */

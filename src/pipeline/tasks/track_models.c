@@ -4,6 +4,7 @@
 
 #include "engine/engine.h"
 #include "pipeline/inference.h"
+#include "pipeline/replay.h"
 #include "pipeline/tasks/models.h"
 #include "pipeline/tasks/still.h"
 #include "pipeline/tasks/track.h"
@@ -29,14 +30,21 @@ sac_result sac_track_prepare(struct sac_task_run *run)
     return res;
 }
 
+static bool keeps_persons(const struct sac_track_run *t)
+{
+    const struct sac_replay *replay = t->base.job->replay;
+    if (t->det)
+        return sac_detector_keeps_only(t->det, "person");
+    return replay && sac_replay_about(replay)->persons;
+}
+
 /* Replace "auto" by a model or none, once the detector is known. */
 static sac_result choose_reid(struct sac_track_run *t)
 {
     struct sac_job              *job = t->base.job;
     struct sac_track_job_params *p = &job->params;
     /* It knows only persons, and the class of ready-made detections is unknown. */
-    if (!t->reid_auto || !t->det || !sac_tracker_kind_uses_appearance(p->tracker.kind) ||
-        !sac_detector_keeps_only(t->det, "person"))
+    if (!t->reid_auto || !sac_tracker_kind_uses_appearance(p->tracker.kind) || !keeps_persons(t))
         return SAC_OK;
     p->reid = "person_reid";
     sac_result res = sac_task_find_model(job, &p->reid);
@@ -68,6 +76,29 @@ static sac_result copy_classes(struct sac_track_run *t)
     t->base.class_count = n;
     t->base.class_kept = sac_detector_kept_classes(t->det);
     sac_detector_describe_classes(t->det, t->kept, sizeof t->kept);
+    return SAC_OK;
+}
+
+/* What the detector told when it found the boxes that the disk cache has. */
+static sac_result take_kept(struct sac_track_run *t)
+{
+    struct sac_job                *job = t->base.job;
+    const struct sac_replay_about *about = sac_replay_about(job->replay);
+    const int                      n = about->class_count;
+    char **names = sac_arena_alloc(&job->strings, (size_t)SAC_MAX(n, 1) * sizeof *names);
+    for (int i = 0; names && i < n; i++) {
+        const char *name = sac_replay_class(job->replay, i);
+        if (name[0] && !(names[i] = sac_arena_strndup(&job->strings, name, strlen(name))))
+            names = NULL;
+    }
+    if (!names)
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the names of %d classes", n);
+    t->base.classes = names;
+    t->base.class_count = n;
+    t->base.class_kept = about->class_kept;
+    snprintf(t->head, sizeof t->head, "%.31s", about->head);
+    snprintf(t->kept, sizeof t->kept, "%.255s", about->kept);
+    snprintf(t->engine, sizeof t->engine, "%.127s", about->engine);
     return SAC_OK;
 }
 
@@ -149,12 +180,17 @@ sac_result sac_track_open(struct sac_task_run *run)
     struct sac_track_run *t = (struct sac_track_run *)run;
     struct sac_job       *job = run->job;
     sac_result            res = run->task->begin ? open_detector(t) : sac_device_await(job->dev);
-    if (!run->task->begin && job->params.skip_still > 0)
+    const bool            kept = res == SAC_OK && !run->task->begin && job->replay;
+    if (kept)
+        res = take_kept(t);
+    if (!run->task->begin && !kept && job->params.skip_still > 0)
         sac_log(job->ctx, SAC_LOG_WARN,
                 "skip_still: boxes come from a file, so no frame is left out");
     if (res == SAC_OK)
         res = choose_reid(t);
-    if (res == SAC_OK && job->params.reid)
+    if (res == SAC_OK && job->replay_dim)
+        job->params.tracker.embedding_dim = job->replay_dim;
+    else if (res == SAC_OK && job->params.reid)
         res = open_embedder(t);
     if (t->det || t->emb)
         sac_engine_describe(job->dev, t->engine, sizeof t->engine);
@@ -185,7 +221,7 @@ void sac_track_describe(const struct sac_task_run *run, struct sac_pipeline_stat
     if (t->engine[0])
         snprintf(out->precision, sizeof out->precision, "%s",
                  sac_task_precision(run->job, p->detector_params.precision));
-    if (p->detector && run->task->begin)
+    if (p->detector && (run->task->begin || run->job->replay))
         snprintf(out->detector, sizeof out->detector, "%s", p->detector);
     if (t->by_appearance)
         snprintf(out->reid, sizeof out->reid, "%s", p->reid);

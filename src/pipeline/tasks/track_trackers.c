@@ -5,6 +5,7 @@
 
 #include "base/range.h"
 #include "pipeline/finish.h"
+#include "pipeline/replay.h"
 #include "pipeline/tasks/still.h"
 #include "pipeline/tasks/track.h"
 
@@ -58,7 +59,7 @@ sac_result sac_track_open_trackers(struct sac_track_run *t)
     sac_result                 res = tracker_of(t, 0, &first);
     if (res != SAC_OK)
         return res;
-    t->by_appearance = t->emb && sac_tracker_wants_embeddings(first->trk);
+    t->by_appearance = (t->emb || job->replay_dim) && sac_tracker_wants_embeddings(first->trk);
     t->embeds = t->emb && (t->by_appearance || job->params.reid_every);
     if (t->emb && !t->by_appearance)
         sac_log(job->ctx, SAC_LOG_WARN, "tracker %s matches by motion only: %s is not used",
@@ -120,7 +121,7 @@ void sac_track_release(struct sac_task_run *run)
 
 /* ---- a wave ---- */
 
-static struct sac_tracker_input input_of(const struct sac_item *item)
+static struct sac_tracker_input input_of(const struct sac_item *item, int dim)
 {
     const struct sac_track_own *own = item->own;
     struct sac_embeddings      *rows = own && !item->still ? own->embeddings : NULL;
@@ -136,6 +137,9 @@ static struct sac_tracker_input input_of(const struct sac_item *item)
                                                     .dim = rows->dim,
                                                     .row = own->row,
                                                     .batch = rows};
+    else if (item->kept_looks && !item->still) /* in host memory, whatever the device */
+        in.embeddings = (struct sac_embedding_rows){
+            .base = item->kept_looks, .count = (int)item->found.count, .dim = dim};
     return in;
 }
 
@@ -167,6 +171,17 @@ static void match(struct sac_track_run *t, size_t member, struct sac_item *item)
     if (res != SAC_OK)
         sac_job_fail_item(t->base.job, item,
                           SAC_FAIL(t->base.job->ctx, res, "no memory for %zu tracks", view.count));
+}
+
+/* For the disk cache, while the embeddings are there. */
+static void record(struct sac_item *const *items, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct sac_track_own *own = items[i]->own;
+        struct sac_replay          *replay = items[i]->lane ? items[i]->lane->replay : NULL;
+        if (replay && items[i]->status == SAC_OK)
+            sac_replay_add(replay, items[i], own ? own->embeddings : NULL, own ? own->row : NULL);
+    }
 }
 
 /* Device time of the trips of a wave. */
@@ -202,6 +217,7 @@ static void track_added(struct sac_track_run *t, struct sac_item *const *items, 
     }
     sac_wave_settle(t->wave);
     sac_wave_clear(t->wave);
+    record(items, n);
     for (int i = 0; i < n; i++) /* a sink may be slow, and later frames need the memory */
         if (items[i]->own)
             sac_embeddings_unref(&((struct sac_track_own *)items[i]->own)->embeddings);
@@ -215,8 +231,9 @@ static void track_items(struct sac_track_run *t, struct sac_item *const *items, 
     for (int i = 0; i < n; i++) {
         struct sac_item               *item = items[i];
         struct sac_stream_tracker     *tracker = NULL;
-        const struct sac_tracker_input in = input_of(item);
-        sac_result                     res = tracker_of(t, item->stream_id, &tracker);
+        const struct sac_tracker_input in =
+            input_of(item, t->base.job->params.tracker.embedding_dim);
+        sac_result res = tracker_of(t, item->stream_id, &tracker);
         if (res == SAC_OK) {
             if (!sac_wave_fits(t->wave, tracker->trk, &in)) {
                 track_added(t, items + first, i - first, trips);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cache.h"
+#include "base/disk_cache.h"
 
 enum { STORE_MAX = 64 << 20 };
 
@@ -70,6 +71,7 @@ char *cudnn_store_load(const char *key, size_t *size)
         return NULL;
     }
     *size = whole - (size_t)(line + 1 - bytes);
+    sac_cache_touch(path);
     memmove(bytes, line + 1, *size + 1);
     return bytes;
 }

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that take boxes and embeddings from the disk cache, and saccade cache."""
+import json
+import signal
+import subprocess
+
+import pytest
+from support import fails, wait_until
+
+# No person is in the pictures: with low thresholds there are boxes all the same, and they are tracked.
+FAINT = ['--device', 'cpu', '--detector', 'person_det_fast', '--score-min', 0.001, '--score-low', 0.001,
+         '--score-high', 0.004, '--score-new', 0.004]
+TRACKERS = [['--tracker', 'bytetrack'], ['--tracker', 'ocsort', '--lost-max', 1], ['--tracker', 'botsort'],
+            ['--no-camera-motion'], ['--reid', 'none'], ['--score-high', 0.002]]
+
+
+@pytest.fixture
+def track(saccade, video, tmp_path):
+    def run(*options, cache=True, name='tracks.txt'):
+        options = [*options, *(['--disk-cache', tmp_path / 'cache'] if cache else [])]
+        ran = saccade('track', video, *FAINT, *options, '--mot', tmp_path / name)
+        assert ran.returncode == 0, ran.stderr
+        return (tmp_path / name).read_bytes(), ran.stderr
+    return run
+
+
+def entries(saccade, folder):
+    run = saccade('cache', 'list', '--json', '--disk-cache', folder)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)['entries']
+
+
+def test_tracks_are_equal_to_the_last_byte(track, saccade, tmp_path):
+    track('--tracker', 'botsort')
+    assert sorted(e['kind'] for e in entries(saccade, tmp_path / 'cache')) == ['boxes', 'embeddings']
+    for options in TRACKERS:
+        plain, _ = track(*options, cache=False)
+        kept, log = track(*options)
+        assert plain == kept and plain.count(b'\n') > 20
+        assert 'come from the disk cache' in log
+    assert len(entries(saccade, tmp_path / 'cache')) == 2
+
+
+def test_the_video_is_decoded_where_it_is_seen(track, tmp_path):
+    track('--tracker', 'bytetrack')
+    _, log = track('--tracker', 'bytetrack')
+    assert 'not decoded' in log
+    _, log = track('--tracker', 'bytetrack', '-o', tmp_path / 'a.mp4')
+    assert 'come from the disk cache' in log and 'not decoded' not in log
+    track('--tracker', 'bytetrack', '-o', tmp_path / 'b.mp4', cache=False)
+    assert (tmp_path / 'a.mp4').read_bytes() == (tmp_path / 'b.mp4').read_bytes()
+
+
+def test_embeddings_come_to_kept_boxes(track, saccade, tmp_path):
+    """The detector does not run again for a tracker that wants embeddings."""
+    track('--tracker', 'bytetrack')
+    assert [e['kind'] for e in entries(saccade, tmp_path / 'cache')] == ['boxes']
+    tracks, log = track('--tracker', 'botsort')
+    assert 'boxes of' in log
+    assert tracks == track('--tracker', 'botsort', cache=False)[0]
+    _, log = track('--tracker', 'botsort')
+    assert 'boxes and embeddings of' in log
+
+
+def test_other_options_are_other_entries(track, saccade, tmp_path):
+    track('--tracker', 'bytetrack')
+    for option in (['--nms-iou', 0.5], ['--every', 2], ['--boxes-max', 5], ['--skip-still', 0.001]):
+        _, log = track('--tracker', 'bytetrack', *option)
+        assert 'come from' not in log
+        tracks, log = track('--tracker', 'bytetrack', *option)
+        assert 'come from' in log
+        assert tracks == track('--tracker', 'bytetrack', *option, cache=False)[0]
+    assert len(entries(saccade, tmp_path / 'cache')) == 5
+
+
+def test_a_damaged_entry_is_made_anew(track, saccade, tmp_path):
+    tracks, _ = track('--tracker', 'bytetrack')
+    entry, = (tmp_path / 'cache').iterdir()
+    whole = entry.read_bytes()
+    for bytes_ in (whole[:-1], whole[:100], b'', whole[:-9] + b'x' + whole[-8:], whole + b'x', b'x' * len(whole)):
+        entry.write_bytes(bytes_)
+        again, log = track('--tracker', 'bytetrack')
+        assert again == tracks and 'made anew' in log
+        assert entry.read_bytes() == whole
+
+
+def test_several_inputs_of_which_some_are_kept(saccade, video, tmp_path):
+    (tmp_path / 'a.mp4').write_bytes(video.read_bytes())
+    (tmp_path / 'b.mp4').write_bytes(video.read_bytes() + b'\0' * 8)
+    options = [*FAINT, '--tracker', 'bytetrack', '--disk-cache', tmp_path / 'cache']
+    assert saccade('track', video, *options, '--mot', tmp_path / 'one.txt').returncode == 0
+    for _ in range(2):
+        run = saccade('track', tmp_path / 'a.mp4', tmp_path / 'b.mp4', *options, '--mot', tmp_path / 'out')
+        assert run.returncode == 0, run.stderr
+
+        def shape(path):
+            """Streams share the numbers of tracks."""
+            return [line.split(',')[:1] + line.split(',')[2:] for line in path.read_text().splitlines()]
+        one = shape(tmp_path / 'one.txt')
+        assert one == shape(tmp_path / 'out/a.txt') == shape(tmp_path / 'out/b.txt')
+    assert len(entries(saccade, tmp_path / 'cache')) == 2
+
+
+def test_a_run_that_is_stopped_keeps_nothing(program, saccade, video, tmp_path):
+    process = subprocess.Popen([program, 'track', video, *map(str, FAINT), '--tracker', 'bytetrack', '--realtime',
+                                '--mot', tmp_path / 'o.txt', '--disk-cache', tmp_path / 'cache'],
+                               stderr=subprocess.PIPE, text=True)
+    try:
+        wait_until(process, lambda: list(tmp_path.glob('cache/*.part')))
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert list((tmp_path / 'cache').iterdir()) == []
+
+
+def test_two_processes_at_once(program, video, saccade, tmp_path):
+    processes = [subprocess.Popen([program, 'track', video, *map(str, FAINT), '--tracker', 'bytetrack', '--mot',
+                                   tmp_path / f'{i}.txt', '--disk-cache', tmp_path / 'cache'],
+                                  stderr=subprocess.PIPE, text=True) for i in range(2)]
+    for process in processes:
+        _, log = process.communicate(timeout=120)
+        assert process.returncode == 0, log
+    assert (tmp_path / '0.txt').read_bytes() == (tmp_path / '1.txt').read_bytes()
+    assert len(list((tmp_path / 'cache').iterdir())) == 1
+
+
+def test_what_is_no_clip_is_not_kept(saccade, clip, tmp_path):
+    run = saccade('track', clip / 'img', *FAINT, '--disk-cache', tmp_path / 'cache', '--mot', tmp_path / 'o.txt')
+    assert run.returncode == 0 and 'keeps clips of files' in run.stderr
+    assert list((tmp_path / 'cache').iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_is_one_sentence(saccade, video, tmp_path):
+    (tmp_path / 'file').write_text('x')
+    run = saccade('track', video, *FAINT, '--disk-cache', tmp_path / 'file/below', '--mot', tmp_path / 'o.txt')
+    fails(run, 1, 'file/below')
+
+
+def test_cache_lists_and_clears(track, saccade, tmp_path):
+    folder = tmp_path / 'cache'
+    track('--tracker', 'bytetrack')
+    (folder / 'mine.txt').write_text('mine')
+    run = saccade('cache', '--disk-cache', folder)
+    assert run.returncode == 0 and 'person_det_fast.onnx' in run.stdout and 'clip.mp4' in run.stdout
+    assert '1 file, ' in run.stdout
+    run = saccade('cache', 'clear', '--older', 1, '--disk-cache', folder)
+    assert run.returncode == 0 and run.stdout.startswith('0 files removed')
+    run = saccade('cache', 'clear', '--disk-cache', folder, '--json')
+    assert json.loads(run.stdout)['removed'] == 1
+    assert [path.name for path in folder.iterdir()] == ['mine.txt']
+    fails(saccade('cache', 'burn'), 2, "'burn'", 'list or clear')
