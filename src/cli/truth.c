@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "truth.h"
+
+#include <dirent.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+bool is_existing_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool join(char *buf, size_t size, const char *folder, const char *name)
+{
+    int length = snprintf(buf, size, "%s/%s", folder, name);
+    return length > 0 && (size_t)length < size;
+}
+
+bool find_file_in(const char *folder, const char *name, char *buf, size_t size)
+{
+    struct stat st;
+    if (join(buf, size, folder, name) && stat(buf, &st) == 0 && S_ISREG(st.st_mode))
+        return true;
+    *buf = '\0';
+    return false;
+}
+
+static void base_name(const char *path, char *buf, size_t size)
+{
+    char copy[TRUTH_PATH_SIZE];
+    snprintf(copy, sizeof copy, "%s", path);
+    snprintf(buf, size, "%.*s", (int)size - 1, basename(copy));
+}
+
+static struct truth *add_truth(struct truths *out, struct fault *fault)
+{
+    struct truth *items = realloc(out->items, (out->count + 1) * sizeof *items);
+    if (!items) {
+        fault_failure(fault, "out of memory");
+        return NULL;
+    }
+    out->items = items;
+    items[out->count] = (struct truth){.name = ""};
+    return &items[out->count++];
+}
+
+/* A file's sequence is named after it, a gt.txt after its folder: SEQ/gt.txt, SEQ/gt/gt.txt. */
+static int add_file(struct truths *out, const char *path, struct fault *fault)
+{
+    char          folder[TRUTH_PATH_SIZE];
+    struct truth *truth = add_truth(out, fault);
+    if (!truth)
+        return STATUS_FAILURE;
+    snprintf(truth->gt, sizeof truth->gt, "%s", path);
+    snprintf(folder, sizeof folder, "%s", path);
+    for (int up = 0; up < 2; up++) {
+        base_name(folder, truth->name, sizeof truth->name);
+        if (strcmp(truth->name, up == 0 ? "gt.txt" : "gt") == 0)
+            dirname(folder);
+    }
+    base_name(folder, truth->name, sizeof truth->name);
+    char *dot = strrchr(truth->name, '.');
+    if (is_existing_folder(folder)) {
+        snprintf(truth->folder, sizeof truth->folder, "%s", folder);
+        find_file_in(folder, "seqinfo.ini", truth->seqinfo, sizeof truth->seqinfo);
+    } else if (dot && dot != truth->name)
+        *dot = '\0';
+    return STATUS_OK;
+}
+
+/* false: the folder holds no sequence. */
+static bool add_sequence(struct truths *out, const char *folder, int *status, struct fault *fault)
+{
+    char gt[TRUTH_PATH_SIZE];
+    if (!find_file_in(folder, "gt.txt", gt, sizeof gt) &&
+        !find_file_in(folder, "gt/gt.txt", gt, sizeof gt))
+        return false;
+    struct truth *truth = add_truth(out, fault);
+    *status = truth ? STATUS_OK : STATUS_FAILURE;
+    if (!truth)
+        return true;
+    memcpy(truth->gt, gt, sizeof gt);
+    snprintf(truth->folder, sizeof truth->folder, "%s", folder);
+    find_file_in(folder, "seqinfo.ini", truth->seqinfo, sizeof truth->seqinfo);
+    base_name(folder, truth->name, sizeof truth->name);
+    return true;
+}
+
+static int not_hidden(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static int add_folder(struct truths *out, const char *folder, struct fault *fault)
+{
+    struct dirent **entries = NULL;
+    size_t          before = out->count;
+    int             status = STATUS_OK;
+    if (add_sequence(out, folder, &status, fault))
+        return status;
+    int n = scandir(folder, &entries, not_hidden, alphasort);
+    for (int i = 0; i < n; i++) {
+        char path[TRUTH_PATH_SIZE];
+        if (status == STATUS_OK && join(path, sizeof path, folder, entries[i]->d_name) &&
+            is_existing_folder(path))
+            add_sequence(out, path, &status, fault);
+        free(entries[i]);
+    }
+    free(entries);
+    if (status == STATUS_OK && out->count == before)
+        return fault_failure(fault, "%s: no gt.txt in it, nor in its folders", folder);
+    return status;
+}
+
+int truths_find(struct truths *out, const struct text_list *texts, struct fault *fault)
+{
+    int status = STATUS_OK;
+    for (size_t i = 0; i < texts->count && status == STATUS_OK; i++)
+        status = is_existing_folder(texts->items[i]) ? add_folder(out, texts->items[i], fault)
+                                                     : add_file(out, texts->items[i], fault);
+    return status;
+}
+
+void truths_finish(struct truths *truths)
+{
+    free(truths->items);
+    *truths = (struct truths){0};
+}
