@@ -159,7 +159,7 @@ const struct option options[] = {
 
     {"detections", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(run.detections), "input.detections",
      "FILE", "track these MOTChallenge detections instead of running a detector"},
-    {"fps", 'f', VERB_VIDEO, SECTION_IN, OPTION_REAL, AT(run.fps), "input.fps", "N",
+    {"fps", 'f', VERB_VIDEO | VERB_TUNE, SECTION_IN, OPTION_REAL, AT(run.fps), "input.fps", "N",
      "frames per second of an image folder, a pattern or detections without a video (a video has "
      "timestamps of its own); 0: 25 for images, seqinfo.ini for detections",
      0, 1000},
@@ -226,8 +226,8 @@ const struct option options[] = {
     {"stats", 0, VERB_VIDEO, SECTION_OUT, OPTION_TEXT, AT(run.job.stats_out), "output.stats",
      "FILE",
      "write the run's statistics as JSON: stages, queues, batches, memory, copies, bottleneck"},
-    {"progress", 0, VERB_VIDEO, SECTION_OUT, OPTION_FLAG, AT(progress), "output.progress", NULL,
-     "show a progress line if standard error is a terminal"},
+    {"progress", 0, VERB_VIDEO | VERB_TUNE, SECTION_OUT, OPTION_FLAG, AT(progress),
+     "output.progress", NULL, "show a progress line if standard error is a terminal"},
 
     {"labels", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(labels), "draw.labels", "LIST",
      "text beside each box: id, class and score, comma-separated, or none; auto: the id, and the "
@@ -247,7 +247,7 @@ const struct option options[] = {
     {"preset", 0, VERB_VIDEO, SECTION_OUT, OPTION_TEXT, AT(run.sink.preset), "encode.preset",
      "NAME", "libx264's preset: speed against size", .choices = presets},
 
-    {"detector", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_TEXT, AT(run.job.detector),
+    {"detector", 0, VERB_TRACK | VERB_TUNE, SECTION_DETECTOR, OPTION_TEXT, AT(run.job.detector),
      "detector.model", "MODEL",
      "the detector: an ONNX file, or the name of a model that comes with saccade (person_det, "
      "person_det_fast); auto: person_det, or none with --detections"},
@@ -259,18 +259,18 @@ const struct option options[] = {
      AT(run.job.detector_params.preprocess), "detector.preprocess", "LIST",
      "override the detector's preprocessing: "
      "bgr,mean=0,scale=1,letterbox=topleft,fill=114,size=416x416"},
-    {"classes", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_TEXT, AT(run.job.detector_params.classes),
-     "detector.classes", "LIST",
+    {"classes", 0, VERB_TRACK | VERB_TUNE, SECTION_DETECTOR, OPTION_TEXT,
+     AT(run.job.detector_params.classes), "detector.classes", "LIST",
      "classes to keep: all, or names or numbers, comma-separated; auto: persons if the model has "
      "that class, else all",
      .words = class_words},
-    {"score-min", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_REAL,
+    {"score-min", 0, VERB_TRACK | VERB_TUNE, SECTION_DETECTOR, OPTION_REAL,
      AT(run.job.detector_params.score_min), "detector.score_min", "SCORE",
      "drop boxes below this score; trackers use low scores too", 0, 1},
-    {"nms-iou", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_REAL, AT(run.job.detector_params.nms_iou),
-     "detector.nms_iou", "IOU",
+    {"nms-iou", 0, VERB_TRACK | VERB_TUNE, SECTION_DETECTOR, OPTION_REAL,
+     AT(run.job.detector_params.nms_iou), "detector.nms_iou", "IOU",
      "of two boxes of one class that overlap more than this, keep the better one", 0, 1},
-    {"boxes-max", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_INT,
+    {"boxes-max", 0, VERB_TRACK | VERB_TUNE, SECTION_DETECTOR, OPTION_INT,
      AT(run.job.detector_params.detection_max), "detector.boxes_max", "N",
      "most boxes per frame; the best are kept", 1, 100000},
 
@@ -289,28 +289,33 @@ const struct option options[] = {
      "compute the appearance of every detection, even of those matched by motion alone (for "
      "measurements)"},
 
-    {"tracker", 0, VERB_TRACK, SECTION_TRACKER, OPTION_CHOICE, AT(run.job.tracker.kind),
+    {"tracker", 0, VERB_TRACK | VERB_TUNE, SECTION_TRACKER, OPTION_CHOICE, AT(run.job.tracker.kind),
      "tracker.kind", "NAME", "the tracker", .choices = option_trackers},
-    {"score-high", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(run.job.tracker.score_high),
-     "tracker.score_high", "SCORE", "detections with at least this score are matched first", 0, 1},
-    {"score-low", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(run.job.tracker.score_low),
-     "tracker.score_low", "SCORE",
+    {"score-high", 0, VERB_TRACK | VERB_TUNE, SECTION_TRACKER, OPTION_REAL,
+     AT(run.job.tracker.score_high), "tracker.score_high", "SCORE",
+     "detections with at least this score are matched first", 0, 1},
+    {"score-low", 0, VERB_TRACK | VERB_TUNE, SECTION_TRACKER, OPTION_REAL,
+     AT(run.job.tracker.score_low), "tracker.score_low", "SCORE",
      "detections between this score and --score-high are matched second", 0, 1},
-    {"score-new", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(run.job.tracker.score_new),
-     "tracker.score_new", "SCORE", "least score of a detection that starts a new track", 0, 1},
-    {"match-iou", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(run.job.tracker.match_iou),
-     "tracker.match_iou", "IOU", "least overlap of a match in the first round", 0, 1},
-    {"lost-max", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(run.job.tracker.lost_max_s),
-     "tracker.lost_max_s", "SECONDS", "keep a lost track for this long", 0, 3600},
-    {"confirm", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(run.job.tracker.confirm_s),
-     "tracker.confirm_s", "SECONDS", "report a track once it has been seen for this long", 0, 60},
+    {"score-new", 0, VERB_TRACK | VERB_TUNE, SECTION_TRACKER, OPTION_REAL,
+     AT(run.job.tracker.score_new), "tracker.score_new", "SCORE",
+     "least score of a detection that starts a new track", 0, 1},
+    {"match-iou", 0, VERB_TRACK | VERB_TUNE, SECTION_TRACKER, OPTION_REAL,
+     AT(run.job.tracker.match_iou), "tracker.match_iou", "IOU",
+     "least overlap of a match in the first round", 0, 1},
+    {"lost-max", 0, VERB_TRACK | VERB_TUNE, SECTION_TRACKER, OPTION_REAL,
+     AT(run.job.tracker.lost_max_s), "tracker.lost_max_s", "SECONDS",
+     "keep a lost track for this long", 0, 3600},
+    {"confirm", 0, VERB_TRACK | VERB_TUNE, SECTION_TRACKER, OPTION_REAL,
+     AT(run.job.tracker.confirm_s), "tracker.confirm_s", "SECONDS",
+     "report a track once it has been seen for this long", 0, 60},
     {"reid-distance", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL,
      AT(run.job.tracker.reid_distance_max), "tracker.reid_distance", "DISTANCE",
      "largest cosine distance between appearances that match", 0, 2},
     {"gallery", 0, VERB_TRACK, SECTION_TRACKER, OPTION_INT, AT(run.job.tracker.gallery_max),
      "tracker.gallery_max", "N", "appearances kept for each track", 1, 1024},
-    {"track-max", 0, VERB_TRACK, SECTION_TRACKER, OPTION_INT, AT(run.job.tracker.track_max),
-     "tracker.track_max", "N",
+    {"track-max", 0, VERB_TRACK | VERB_TUNE, SECTION_TRACKER, OPTION_INT,
+     AT(run.job.tracker.track_max), "tracker.track_max", "N",
      "most live and lost tracks together; the oldest lost one is removed first", 1, 1000000},
     {"camera-motion", 0, VERB_TRACK, SECTION_TRACKER, OPTION_FLAG,
      AT(run.job.tracker.camera_motion), "tracker.camera_motion", NULL,
@@ -524,7 +529,7 @@ const struct option options[] = {
      "with int8 and fp8: how ranges are found: min-max, percentile or entropy; without it min-max, "
      "unless that loses too much and another less than half of it"},
 
-    {"gt", 'g', VERB_EVAL, SECTION_IN, OPTION_LIST, AT(eval_gt), "eval.gt", "GT",
+    {"gt", 'g', VERB_EVAL | VERB_TUNE, SECTION_IN, OPTION_LIST, AT(eval_gt), "eval.gt", "GT",
      "ground truth: a MOTChallenge file, a sequence's folder, or a folder of such folders"},
     {"tracks", 0, VERB_EVAL, SECTION_IN, OPTION_LIST, AT(eval_tracks), "eval.tracks", "T",
      "tracks to score: a file for each ground truth, or a folder with SEQUENCE.txt in it"},
@@ -554,8 +559,24 @@ const struct option options[] = {
     {"tolerance", 0, VERB_EVAL, SECTION_RUN, OPTION_REAL, AT(eval_mask.tolerance), "eval.tolerance",
      "SHARE", "how far from each other contours may lie, as a share of the picture's diagonal", 0,
      0.1},
-    {"preprocess", 0, VERB_EVAL, SECTION_RUN, OPTION_FLAG, AT(eval_preprocess), "eval.preprocess",
-     NULL, "leave out what the MOTChallenge benchmark ignores: distractors and rows marked 0"},
+    {"preprocess", 0, VERB_EVAL | VERB_TUNE, SECTION_RUN, OPTION_FLAG, AT(eval_preprocess),
+     "eval.preprocess", NULL,
+     "leave out what the MOTChallenge benchmark ignores: distractors and rows marked 0"},
+
+    {"detections", 0, VERB_TUNE, SECTION_IN, OPTION_LIST, AT(tune_detections), "tune.detections",
+     "FILE",
+     "MOTChallenge detections: a file for each ground truth, or a folder with SEQUENCE.txt in it; "
+     "default: det.txt, det/det.txt or the one det*.txt in the sequence's folder, else the "
+     "detector's boxes of img1 or of the one video there"},
+    {"output", 'o', VERB_TUNE, SECTION_OUT, OPTION_TEXT, AT(tune_output), "tune.output", "FILE",
+     "write the parameters as YAML, for --config; default: standard output"},
+    {"trials", 'n', VERB_TUNE, SECTION_RUN, OPTION_INT, AT(tune_trials), "tune.trials", "N",
+     "most points that each search tries", 1, 100000},
+
+    {"budget", 0, VERB_TUNE, SECTION_RUN, OPTION_REAL, AT(budget_s), "search.budget_s", "SECONDS",
+     "how long the search may take", 0.001, 1e6},
+    {"seed", 0, VERB_TUNE, SECTION_RUN, OPTION_INT, AT(seed), "search.seed", "N",
+     "of where a search begins again; the same one tries the same points", 0, 1000000000},
 };
 const size_t option_count = sizeof options / sizeof options[0];
 

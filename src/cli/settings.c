@@ -66,6 +66,9 @@ void settings_init(struct settings *s)
     s->monitor.published = 1;
     s->watched = true;
     s->eval_preprocess = true;
+    s->tune_trials = 300;
+    s->seed = 1;
+    s->budget_s = 120;
     s->eval_mask = sac_mask_eval_params_default();
 }
 
@@ -79,6 +82,7 @@ void settings_finish(struct settings *s)
     free(s->bench_shapes.items);
     free(s->eval_gt.items);
     free(s->eval_tracks.items);
+    free(s->tune_detections.items);
     *s = (struct settings){0};
 }
 

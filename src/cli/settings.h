@@ -74,6 +74,12 @@ struct settings {
     const char                 *eval_masks;
     struct sac_mask_eval_params eval_mask;
 
+    /* tune: its ground truth is eval's */
+    struct text_list tune_detections;
+    const char      *tune_output;
+    int              tune_trials, seed;
+    double           budget_s;
+
     struct text_list args; /* the command line's arguments without an option */
     struct text_list held; /* texts that this struct owns: values from a file */
 };

@@ -126,6 +126,18 @@ const struct verb verbs[] = {
      "saccade eval --gt instances_val2017.json --masks results.json --json\n"
      "saccade eval --masks mattes.mkv --video in.mp4\n",
      0, 0, verb_eval},
+    {"tune", VERB_TUNE, "", "search the tracker's parameters against ground truth",
+     "Searches the parameters of --tracker for the best HOTA over the sequences of --gt, which are "
+     "found as eval finds them. Boxes are read from each sequence's detections, or found once by "
+     "the detector; then only the tracker runs, thousands of times. What is said about the gain is "
+     "of sequences that the search did not see: each in turn is left out, searched without, and "
+     "scored with what the others chose. A gain within noise leaves the parameters as they are, "
+     "and says so. The YAML has the evidence in comments. Parameters that are given are where the "
+     "search begins, and what it is compared with. Ctrl-C ends it with the best so far.",
+     "saccade tune --gt MOT17/train -o tuned.yaml\n"
+     "saccade track in.mp4 --config tuned.yaml\n"
+     "saccade tune --gt MOT --tracker bytetrack --budget 600 --no-preprocess -o tuned.yaml\n",
+     0, 0, verb_tune},
     {"profile", VERB_VIDEO | VERB_PROFILE, "INPUT...",
      "run, and write a page of where the time goes",
      "Tracks, or with --task segment cuts people out, without writing the result, and writes a "

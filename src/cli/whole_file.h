@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A small file that is there whole or not at all. */
+#ifndef SAC_CLI_WHOLE_FILE_H
+#define SAC_CLI_WHOLE_FILE_H
+
+#include <stdio.h>
+
+#include "fault.h"
+
+/* Call put with a stream to fill, then give the file its name: what was there before is replaced
+ * in one step. path "-" is standard output; a pipe or a device is written in place. */
+int whole_file_write(const char *path, void (*put)(const void *user, FILE *out), const void *user,
+                     struct fault *fault);
+/* Whether such a file can be written, before hours of work: the folder is there and open. */
+int whole_file_check(const char *path, struct fault *fault);
+
+#endif
