@@ -71,9 +71,11 @@ static sac_result look_up(struct sac_task_run *run, int slot, struct sac_item *c
     (void)slot;
     for (int i = 0; i < n; i++) {
         struct sac_item *item = items[i];
-        sac_result       res = item->kept
-                                   ? sac_replay_fill(ctx, item)
-                                   : sac_rows_get(item->lane->rows, ctx, item->number, &item->found);
+        sac_result       res;
+        if (item->kept)
+            res = sac_replay_fill(ctx, item);
+        else
+            res = sac_rows_get(item->lane->rows, ctx, item->number, &item->found);
         if (res != SAC_OK)
             sac_job_fail_item(run->job, item, res);
     }
