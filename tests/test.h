@@ -7,8 +7,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
+#ifdef __GLIBC__
+#include <execinfo.h>
+#endif
 
 #include <saccade/context.h>
 
@@ -23,6 +28,27 @@
 #endif
 #ifndef TEST_SANITIZED
 #define TEST_SANITIZED 0
+#endif
+
+/* An assertion or a signal in a thread that cmocka doesn't know ends the program with exit(-1) and
+ * no word. That thread runs what on_exit() keeps, so its stack says where it was: addr2line reads
+ * the offsets. */
+#ifdef __GLIBC__
+static void show_stack(int status, void *arg)
+{
+    static const char what[] = "ended by one of its threads, which was at\n";
+    void             *frame[48];
+    (void)arg;
+    if (status != -1)
+        return;
+    if (write(STDERR_FILENO, what, sizeof what - 1) > 0)
+        backtrace_symbols_fd(frame, backtrace(frame, 48), STDERR_FILENO);
+}
+
+__attribute__((constructor)) static void show_stack_at_exit(void)
+{
+    on_exit(show_stack, NULL);
+}
 #endif
 
 static inline sac_context *test_context(void)
