@@ -74,8 +74,8 @@ SAC_API const void *sac_cached_bytes(const sac_cached *cached, size_t *size);
 SAC_API void        sac_cached_release(sac_cached **cached);
 /* Keep size bytes under the label's key, in place of what was there, and remove the entries least
  * recently used while all are over the bound.
- * Errors   SAC_ERR_ARG, SAC_ERR_IO (the disk is full, no permission), SAC_ERR_MEMORY; there is then
- *          no entry, or the former one. */
+ * Errors   SAC_ERR_ARG, SAC_ERR_IO (the disk is full, no permission), SAC_ERR_LIMIT (it is larger
+ *          than the bound), SAC_ERR_MEMORY; there is then no entry, or the former one. */
 SAC_API sac_result sac_cache_put(sac_cache *cache, const struct sac_cache_label *label,
                                  const void *bytes, size_t size);
 

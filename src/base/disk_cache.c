@@ -107,12 +107,18 @@ static sac_result check_label(const sac_cache *cache, const struct sac_cache_lab
     return SAC_OK;
 }
 
+static void write_raw(struct sac_cache_writer *w, const void *bytes, size_t size)
+{
+    if (!w->fault && size > 0 && fwrite(bytes, 1, size, w->file) != size)
+        w->fault = errno;
+}
+
 static void add_raw(struct sac_cache_writer *w, const void *bytes, size_t size)
 {
-    if (w->failed || !w->file)
+    if (w->fault)
         return;
     sac_sum_add(&w->sum, bytes, size);
-    w->failed = fwrite(bytes, 1, size, w->file) != size;
+    write_raw(w, bytes, size);
 }
 
 /* The head, whose size and sum are known at the end only, and the label. */
@@ -122,7 +128,7 @@ static void write_label(struct sac_cache_writer *w, const struct sac_cache_label
     const struct sac_entry_head none = {.at = 0};
     static const char           zeros[16];
     uint64_t                    at = sizeof none;
-    w->failed = fwrite(&none, 1, sizeof none, w->file) != sizeof none;
+    write_raw(w, &none, sizeof none);
     for (size_t i = 0; i < SAC_COUNT(texts); i++) {
         const char *text = texts[i] ? texts[i] : "";
         add_raw(w, text, strlen(text) + 1);
@@ -160,22 +166,33 @@ sac_result sac_cache_begin(sac_cache *cache, const struct sac_cache_label *label
     return SAC_OK;
 }
 
-void sac_cache_add(struct sac_cache_writer *w, const void *bytes, size_t size)
+/* The bound would remove it as soon as it is whole. */
+static bool is_over_bound(const struct sac_cache_writer *w)
 {
-    add_raw(w, bytes, size);
-    w->bytes += size;
+    return w->cache->bytes_max && w->at + w->bytes > w->cache->bytes_max;
 }
 
-static bool finish_file(struct sac_cache_writer *w)
+void sac_cache_add(struct sac_cache_writer *w, const void *bytes, size_t size)
+{
+    w->bytes += size;
+    if (w->file && !is_over_bound(w))
+        add_raw(w, bytes, size);
+}
+
+static void finish_file(struct sac_cache_writer *w)
 {
     struct sac_entry_head head = {.magic = SAC_ENTRY_MAGIC, .at = w->at, .bytes = w->bytes};
     sac_sum_end(&w->sum, head.sum);
-    bool good = !w->failed && fflush(w->file) == 0 && fseek(w->file, 0, SEEK_SET) == 0 &&
-                fwrite(&head, 1, sizeof head, w->file) == sizeof head;
-    if (fclose(w->file) != 0)
-        good = false;
+    if (!w->fault && (fflush(w->file) != 0 || fseek(w->file, 0, SEEK_SET) != 0))
+        w->fault = errno;
+    write_raw(w, &head, sizeof head);
+    if (fclose(w->file) != 0 && !w->fault)
+        w->fault = errno;
     w->file = NULL;
-    return good && rename(w->beside, w->path) == 0;
+    if (!w->fault && rename(w->beside, w->path) != 0)
+        w->fault = errno;
+    if (w->fault)
+        unlink(w->beside);
 }
 
 /* No wait for the disk: a machine that stops leaves a damaged file at worst, which its sum tells.
@@ -184,10 +201,14 @@ sac_result sac_cache_commit(struct sac_cache_writer *w)
 {
     sac_cache *cache = w->cache;
     sac_result res = SAC_OK;
-    errno = ENOSPC; /* a write that failed long ago left another reason by now */
-    if (!finish_file(w)) {
-        res = SAC_FAIL(cache->ctx, SAC_ERR_IO, "cannot keep '%s': %s", w->path, strerror(errno));
-        unlink(w->beside);
+    if (is_over_bound(w)) {
+        res = SAC_FAIL(cache->ctx, SAC_ERR_LIMIT, "%.3g MB are more than the bound of all, %.3g MB",
+                       (double)(w->at + w->bytes) / 1e6, (double)cache->bytes_max / 1e6);
+    } else {
+        finish_file(w);
+        if (w->fault)
+            res = SAC_FAIL(cache->ctx, SAC_ERR_IO, "cannot keep '%s': %s", w->path,
+                           strerror(w->fault));
     }
     sac_cache_abandon(w);
     if (res == SAC_OK)

@@ -23,7 +23,7 @@ struct sac_cache_writer {
     char          *path, *beside;
     struct sac_sum sum;
     uint64_t       at, bytes; /* where the payload begins; what there is of it so far */
-    bool           failed;
+    int            fault;     /* errno of the first write that failed; 0: none did */
 };
 /* Errors as sac_cache_put. */
 sac_result sac_cache_begin(sac_cache *cache, const struct sac_cache_label *label,

@@ -46,6 +46,8 @@ static void add_block(struct sac_sum *sum, const uint8_t *block)
 void sac_sum_add(struct sac_sum *sum, const void *bytes, size_t size)
 {
     const uint8_t *at = bytes;
+    if (size == 0)
+        return; /* bytes may be NULL */
     sum->bytes += size;
     if (sum->held_bytes > 0) {
         const size_t n = SAC_MIN(size, SAC_SUM_BLOCK - sum->held_bytes);
@@ -94,7 +96,8 @@ void sac_sum_text(const uint64_t sum[2], char out[SAC_SUM_TEXT])
     snprintf(out, SAC_SUM_TEXT, "%016" PRIx64 "%016" PRIx64, sum[0], sum[1]);
 }
 
-static sac_result add_file(sac_context *ctx, const char *path, int fd, struct sac_sum *sum)
+static sac_result add_file(sac_context *ctx, const char *path, int fd, int (*give_up)(void *user),
+                           void *user, struct sac_sum *sum)
 {
     enum { PIECE = 1 << 20 };
     struct stat st;
@@ -104,14 +107,19 @@ static sac_result add_file(sac_context *ctx, const char *path, int fd, struct sa
     if (!piece)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "'%s': no memory to read it", path);
     ssize_t n;
-    while ((n = read(fd, piece, PIECE)) > 0 || (n < 0 && errno == EINTR))
+    bool    unwanted = false;
+    while (!(unwanted = give_up && give_up(user)) &&
+           ((n = read(fd, piece, PIECE)) > 0 || (n < 0 && errno == EINTR)))
         sac_sum_add(sum, piece, n > 0 ? (size_t)n : 0);
     const int why = errno;
     sac_free(piece);
+    if (unwanted)
+        return SAC_FAIL(ctx, SAC_ERR_CANCELLED, "'%s': reading was cancelled", path);
     return n == 0 ? SAC_OK : SAC_FAIL(ctx, SAC_ERR_IO, "cannot read '%s': %s", path, strerror(why));
 }
 
-sac_result sac_sum_file(sac_context *ctx, const char *path, uint64_t out[2], uint64_t *bytes)
+sac_result sac_sum_file(sac_context *ctx, const char *path, int (*give_up)(void *user), void *user,
+                        uint64_t out[2], uint64_t *bytes)
 {
     struct sac_sum sum;
     /* O_NONBLOCK: opening a named pipe would wait for a writer. */
@@ -119,7 +127,7 @@ sac_result sac_sum_file(sac_context *ctx, const char *path, uint64_t out[2], uin
     if (fd < 0)
         return SAC_FAIL(ctx, SAC_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
     sac_sum_init(&sum);
-    sac_result res = add_file(ctx, path, fd, &sum);
+    sac_result res = add_file(ctx, path, fd, give_up, user, &sum);
     close(fd);
     if (res != SAC_OK)
         return res;

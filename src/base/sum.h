@@ -25,7 +25,10 @@ void sac_sum_add(struct sac_sum *sum, const void *bytes, size_t size);
 void sac_sum_end(struct sac_sum *sum, uint64_t out[2]); /* once */
 void sac_sum_text(const uint64_t sum[2], char out[SAC_SUM_TEXT]);
 /* Of a whole file, read in pieces.
- * Errors   SAC_ERR_IO; SAC_ERR_FORMAT for what is no regular file; SAC_ERR_MEMORY. */
-sac_result sac_sum_file(sac_context *ctx, const char *path, uint64_t out[2], uint64_t *bytes);
+ * give_up  asked before each: non-zero ends the call. NULL: nobody is asked.
+ * Errors   SAC_ERR_IO; SAC_ERR_FORMAT for what is no regular file; SAC_ERR_MEMORY;
+ *          SAC_ERR_CANCELLED. */
+sac_result sac_sum_file(sac_context *ctx, const char *path, int (*give_up)(void *user), void *user,
+                        uint64_t out[2], uint64_t *bytes);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saccade cache: what lies in the cache's folder, and its removal. */
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <saccade/cache.h>
 
@@ -116,10 +118,13 @@ int verb_cache(struct settings *s, struct fault *fault)
     struct sac_cache_params params = sac_cache_params_default();
     if (!clears && strcmp(what, "list") != 0)
         return fault_usage(fault, "cache '%s': it takes list or clear", what);
+    params.folder = folder_of(s);
+    struct stat st;
+    if (params.folder && stat(params.folder, &st) != 0) /* opening would make it */
+        return fault_failure(fault, "cannot read folder '%s': %s", params.folder, strerror(errno));
     int status = term_context(s, &ctx, fault);
     if (status != STATUS_OK)
         return status;
-    params.folder = folder_of(s);
     const sac_result res = sac_cache_open(ctx, &params, &cache);
     if (res != SAC_OK)
         status = fault_library(fault, ctx, res);

@@ -47,11 +47,11 @@ static void add_number(FILE *key, const char *name, float number)
     fprintf(key, "%s %08x\n", name, (unsigned)bits);
 }
 
-static sac_result add_file(sac_context *ctx, FILE *key, const char *name, const char *path)
+static sac_result add_file(const struct sac_job *job, FILE *key, const char *name, const char *path)
 {
     uint64_t   sum[2], bytes;
     char       text[SAC_SUM_TEXT];
-    sac_result res = sac_sum_file(ctx, path, sum, &bytes);
+    sac_result res = sac_sum_file(job->ctx, path, job->unwanted, job->unwanted_user, sum, &bytes);
     if (res != SAC_OK)
         return res;
     sac_sum_text(sum, text);
@@ -60,12 +60,12 @@ static sac_result add_file(sac_context *ctx, FILE *key, const char *name, const 
 }
 
 /* A model's file, and the YAML file beside it. */
-static sac_result add_model(sac_context *ctx, FILE *key, const char *path)
+static sac_result add_model(const struct sac_job *job, FILE *key, const char *path)
 {
-    sac_result res = add_file(ctx, key, "model", path);
+    sac_result res = add_file(job, key, "model", path);
     char      *yaml = sac_contract_yaml_path(path);
     if (res == SAC_OK && yaml && access(yaml, F_OK) == 0)
-        res = add_file(ctx, key, "contract", yaml);
+        res = add_file(job, key, "contract", yaml);
     sac_free(yaml);
     return res;
 }
@@ -80,10 +80,10 @@ static sac_result add_detector(const struct sac_job *job, FILE *key)
 {
     const struct sac_track_job_params *p = &job->params;
     const struct sac_detector_params  *det = &p->detector_params;
-    sac_result                         res = add_model(job->ctx, key, p->detector);
+    sac_result                         res = add_model(job, key, p->detector);
     add_text(key, "head", det->head);
     if (res == SAC_OK && det->head && strchr(det->head, '/'))
-        res = add_file(job->ctx, key, "plugin", det->head);
+        res = add_file(job, key, "plugin", det->head);
     add_text(key, "preprocess", det->preprocess);
     add_text(key, "classes", det->classes);
     add_number(key, "score_min", det->score_min);
@@ -98,10 +98,12 @@ static sac_result add_all(const struct sac_job *job, const struct sac_source_par
                           const char *input, FILE *key)
 {
     fprintf(key, "saccade " SAC_VERSION " boxes %d\n", (int)REPLAY_VERSION);
-    sac_result res = add_file(job->ctx, key, "clip", input);
+    sac_result res = add_file(job, key, "clip", input);
     add_source(key, source);
     add_text(key, "device", job->dev->ops->name);
     add_text(key, "which", sac_device_description(job->dev));
+    if (getenv("SACCADE_WITHOUT")) /* optimisations change the last bits, or there is a fault */
+        add_text(key, "without", getenv("SACCADE_WITHOUT"));
     return res == SAC_OK ? add_detector(job, key) : res;
 }
 
@@ -133,7 +135,7 @@ sac_result sac_replay_looks_key(const struct sac_job *job, const char *boxes, co
     if (!key)
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a key of the disk cache");
     fprintf(key, "embeddings of\n%s", boxes);
-    sac_result res = add_model(job->ctx, key, reid);
+    sac_result res = add_model(job, key, reid);
     add_text(key, "preprocess", p->preprocess);
     fprintf(key, "precision %d\n", (int)p->precision);
     if (fclose(key) != 0 && res == SAC_OK)
@@ -296,6 +298,8 @@ sac_result sac_replay_open(sac_cache *cache, const struct sac_job *job,
 {
     const char *path = params->input ? sac_input_path(params->input) : NULL;
     size_t      boxes = 0;
+    if (path && access(path, F_OK) != 0)
+        return SAC_OK; /* whoever opens it reports that */
     if (!path || !is_clip(path) || !job->params.detector || params->source.picture_count > 0) {
         sac_log(job->ctx, SAC_LOG_INFO, "%s: the disk cache keeps clips of files, and this is none",
                 name);
@@ -382,7 +386,8 @@ static void give_up(struct sac_replay *r, const char *why)
 {
     sac_cache_abandon(&r->boxes_out);
     sac_cache_abandon(&r->looks_out);
-    sac_log(r->ctx, SAC_LOG_WARN, "%s: nothing is kept in the disk cache: %s", r->name, why);
+    sac_log(r->ctx, SAC_LOG_WARN, "%s: %s in the disk cache: %s", r->name,
+            r->boxes || r->boxes_kept ? "no embeddings are kept" : "nothing is kept", why);
 }
 
 static void give_up_for_fault(struct sac_replay *r)
@@ -541,6 +546,7 @@ void sac_replay_commit(struct sac_replay *r)
     if (embeddings)
         sac_cache_add(&r->looks_out, r->sum, sizeof r->sum);
     sac_result res = r->boxes_out.file ? sac_cache_commit(&r->boxes_out) : SAC_OK;
+    r->boxes_kept = res == SAC_OK;
     if (res == SAC_OK && embeddings)
         res = sac_cache_commit(&r->looks_out);
     if (res != SAC_OK)

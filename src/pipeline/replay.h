@@ -56,6 +56,7 @@ struct sac_replay {
     struct sac_cache_writer boxes_out, looks_out;
     struct sac_sum          sum_out;
     bool                    records_looks; /* constant once recording began */
+    bool                    boxes_kept;    /* committed */
     int64_t                 recorded;      /* the finishing thread's */
     float                  *rows;          /* the same: of a device */
     size_t                  rows_capacity;

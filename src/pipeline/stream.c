@@ -417,7 +417,6 @@ static sac_result feed(struct sac_stream_run *s)
             res = sac_job_push_wait(job, item);
             sent += res == SAC_OK;
         } else {
-
             sac_job_recycle(job, item);
         }
     }

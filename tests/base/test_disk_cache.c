@@ -70,6 +70,7 @@ static void gives_back_what_was_put(void **state)
     put(cache, "b", "two");
     put(cache, "a", "three");
     put(cache, "empty", "");
+    put(cache, "no multiple of a block's bytes", "");
     expect(cache, "a", "three");
     expect(cache, "b", "two");
     expect(cache, "empty", "");
@@ -161,6 +162,22 @@ static void the_least_recently_used_goes(void **state)
     assert_int_equal(count_files(".entry"), 2);
     assert_sac_ok(sac_cache_clear(cache, 0, NULL, NULL));
     assert_int_equal(count_files(".entry"), 0);
+    sac_cache_close(&cache);
+}
+
+/* Instead of being removed as soon as it is whole, with all that were there. */
+static void what_is_larger_than_the_bound_is_refused(void **state)
+{
+    (void)state;
+    sac_cache                   *cache = open_cache(400);
+    const struct sac_cache_label label = {.key = "large"};
+    static const char            text[400];
+    put(cache, "small", "text");
+    assert_int_equal(sac_cache_put(cache, &label, text, sizeof text), SAC_ERR_LIMIT);
+    expect_none(cache, "large");
+    expect(cache, "small", "text");
+    assert_int_equal(count_files(".part"), 0);
+    assert_sac_ok(sac_cache_clear(cache, 0, NULL, NULL));
     sac_cache_close(&cache);
 }
 
@@ -274,6 +291,7 @@ int main(void)
         cmocka_unit_test(damaged_entries_are_absent),
         cmocka_unit_test(unfinished_entries_have_no_name),
         cmocka_unit_test(the_least_recently_used_goes),
+        cmocka_unit_test(what_is_larger_than_the_bound_is_refused),
         cmocka_unit_test(only_files_of_ours_are_seen_and_removed),
         cmocka_unit_test(processes_share_a_folder),
         cmocka_unit_test(refuses_what_is_no_folder),

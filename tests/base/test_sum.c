@@ -51,6 +51,12 @@ static void tells_contents_apart(void **state)
     }
 }
 
+/* A large clip takes long, and Ctrl-C should not. */
+static int has_enough(void *left)
+{
+    return (*(int *)left)-- == 0;
+}
+
 static void reads_files(void **state)
 {
     (void)state;
@@ -60,12 +66,15 @@ static void reads_files(void **state)
     assert_int_equal(write(fd, bytes, SIZE), SIZE);
     close(fd);
     sum_of(bytes, SIZE, SIZE, whole);
-    assert_sac_ok(sac_sum_file(test_context(), path, read, &size));
+    assert_sac_ok(sac_sum_file(test_context(), path, NULL, NULL, read, &size));
     assert_memory_equal(whole, read, sizeof whole);
     assert_int_equal(size, SIZE);
+    int left = 1;
+    assert_int_equal(sac_sum_file(test_context(), path, has_enough, &left, read, &size),
+                     SAC_ERR_CANCELLED);
     unlink(path);
-    assert_int_equal(sac_sum_file(test_context(), path, read, &size), SAC_ERR_IO);
-    assert_int_equal(sac_sum_file(test_context(), "/tmp", read, &size), SAC_ERR_FORMAT);
+    assert_int_equal(sac_sum_file(test_context(), path, NULL, NULL, read, &size), SAC_ERR_IO);
+    assert_int_equal(sac_sum_file(test_context(), "/tmp", NULL, NULL, read, &size), SAC_ERR_FORMAT);
 }
 
 int main(void)

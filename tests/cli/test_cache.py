@@ -151,3 +151,32 @@ def test_cache_lists_and_clears(track, saccade, tmp_path):
     assert json.loads(run.stdout)['removed'] == 1
     assert [path.name for path in folder.iterdir()] == ['mine.txt']
     fails(saccade('cache', 'burn'), 2, "'burn'", 'list or clear')
+
+
+def test_listing_makes_no_folder(saccade, tmp_path):
+    for what in ('list', 'clear'):
+        fails(saccade('cache', what, '--disk-cache', tmp_path / 'typo'), 1, 'typo')
+    assert not (tmp_path / 'typo').exists()
+
+
+def test_an_input_that_is_not_there_is_said_once(saccade, tmp_path):
+    run = saccade('track', tmp_path / 'none.mp4', *FAINT, '--disk-cache', tmp_path / 'cache')
+    fails(run, 1, 'none.mp4')
+    assert 'keeps clips' not in run.stderr
+
+
+def test_a_large_input_can_be_interrupted(program, video, tmp_path):
+    """The sum of its bytes is made before anything else is opened."""
+    large = tmp_path / 'large.mp4'
+    large.write_bytes(video.read_bytes())
+    with open(large, 'r+b') as file:
+        file.truncate(200 << 30)
+    process = subprocess.Popen([program, 'track', large, *map(str, FAINT), '--disk-cache', tmp_path / 'cache',
+                                '--mot', tmp_path / 'o.txt'], stderr=subprocess.PIPE, text=True)
+    try:
+        wait_until(process, lambda: (tmp_path / 'cache').exists())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == 130

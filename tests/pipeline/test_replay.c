@@ -58,6 +58,8 @@ static void boxes_depend_on_each_option_that_changes_them(void **state)
     CHANGES(job.params.detector_params.classes = "person");
     CHANGES(job.params.detector_params.score_min += 1e-6f);
     CHANGES(job.params.detector_params.nms_iou += 1e-6f);
+    CHANGES(setenv("SACCADE_WITHOUT", "attention", 1));
+    unsetenv("SACCADE_WITHOUT");
     CHANGES(job.params.detector_params.detection_max++);
     CHANGES(job.params.detector_params.precision = SAC_PRECISION_FP16);
     CHANGES(job.params.skip_still = 0.01f);
