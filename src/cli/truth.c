@@ -2,6 +2,7 @@
 #include "truth.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,9 +120,15 @@ static int add_folder(struct truths *out, const char *folder, struct fault *faul
 int truths_find(struct truths *out, const struct text_list *texts, struct fault *fault)
 {
     int status = STATUS_OK;
-    for (size_t i = 0; i < texts->count && status == STATUS_OK; i++)
-        status = is_existing_folder(texts->items[i]) ? add_folder(out, texts->items[i], fault)
-                                                     : add_file(out, texts->items[i], fault);
+    for (size_t i = 0; i < texts->count && status == STATUS_OK; i++) {
+        const char *path = texts->items[i];
+        struct stat st;
+        if (stat(path, &st) != 0)
+            status = fault_failure(fault, "%s: %s", path, strerror(errno));
+        else
+            status =
+                S_ISDIR(st.st_mode) ? add_folder(out, path, fault) : add_file(out, path, fault);
+    }
     return status;
 }
 

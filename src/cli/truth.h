@@ -20,7 +20,8 @@ struct truths {
 };
 
 /* Each text is a MOTChallenge file, a sequence's folder (gt.txt or gt/gt.txt in it) or a folder of
- * such folders, which are taken by name. A fault for a folder without a sequence. */
+ * such folders, which are taken by name. A fault for what does not exist, and for a folder without
+ * a sequence. */
 int  truths_find(struct truths *out, const struct text_list *texts, struct fault *fault);
 void truths_finish(struct truths *truths);
 

@@ -62,13 +62,15 @@ static int find_sequences(struct tuning *t)
 static int check_output(struct tuning *t)
 {
     struct settings *s = t->settings;
-    const char      *in[2 * TUNE_SEQUENCES_MAX + 1];
+    const char      *in[3 * TUNE_SEQUENCES_MAX + 2];
     size_t           count = 0;
     if (!s->tune_output)
         return STATUS_OK;
     in[count++] = s->config;
+    in[count++] = s->run.job.detector;
     for (size_t i = 0; i < t->truths.count; i++) {
         in[count++] = t->truths.items[i].gt;
+        in[count++] = t->truths.items[i].seqinfo;
         in[count++] = t->sequences[i].boxes_from;
     }
     const sac_result res = sac_files_check(t->ctx, &s->tune_output, 1, in, count);
@@ -96,8 +98,7 @@ static int measure(void *user, int sequence, const int *point, double *out)
     struct tuning                  *t = user;
     const struct sac_tracker_params params =
         tune_params(&t->baseline, t->knobs, t->knob_count, point);
-    return tune_score(t->ctx, &t->sequences[sequence], &params, t->settings->eval_preprocess, out,
-                      t->fault);
+    return tune_score(t->ctx, &t->sequences[sequence], &params, out, t->fault);
 }
 
 static void show_progress(const struct tuning *t)
@@ -163,7 +164,7 @@ static int report(struct tuning *t)
     t->result.seconds = now_s() - t->begun_s;
     t->result.seed = (uint64_t)s->seed;
     t->result.real = gain_is_real(&t->result.gain);
-    t->result.ended_by = interrupt_came() ? "Ctrl-C" : t->out_of_time ? "The time" : NULL;
+    t->result.ended_by = interrupt_came() ? "Ctrl-C" : t->out_of_time ? "--budget" : NULL;
     if (table == stdout || strcmp(s->log_level, "error") != 0)
         tune_print(&t->result, table);
     const int status = whole_file_write(path, put_yaml, &t->result, t->fault);
@@ -184,9 +185,11 @@ static int tune(struct tuning *t)
     if (status == STATUS_OK)
         status = choose_knobs(t);
     if (status == STATUS_OK)
-        status = tune_read(t->settings, t->ctx, &t->truths, t->sequences, t->fault);
+        status = tune_find(t->settings, &t->truths, t->sequences, t->fault);
     if (status == STATUS_OK)
         status = check_output(t);
+    if (status == STATUS_OK)
+        status = tune_read(t->settings, t->ctx, t->sequences, t->truths.count, t->fault);
     if (status == STATUS_OK && interrupt_came()) {
         fault_failure(t->fault, "interrupted before anything was tried; nothing was written");
         return STATUS_INTERRUPTED;

@@ -29,18 +29,21 @@ struct tune_sequence {
     size_t               *first; /* [frames + 1] where each frame's boxes begin; owned */
     int                   frames;
     double                fps;
-    bool                  networks; /* the boxes are a detector's of this run */
+    bool                  networks;   /* the boxes are a detector's of this run */
+    bool                  preprocess; /* what MOTChallenge leaves out is left out */
 };
-/* Read or detect; each sequence's networks run once. sequences [truths->count]. */
-int  tune_read(struct settings *s, sac_context *ctx, const struct truths *truths,
-               struct tune_sequence *sequences, struct fault *fault);
+/* Where each sequence's boxes come from; nothing is read yet. sequences [truths->count]. */
+int tune_find(const struct settings *s, const struct truths *truths,
+              struct tune_sequence *sequences, struct fault *fault);
+/* Read or detect; each sequence's networks run once. Ends early with STATUS_OK after Ctrl-C. */
+int  tune_read(struct settings *s, sac_context *ctx, struct tune_sequence *sequences, size_t count,
+               struct fault *fault);
 void tune_sequence_finish(struct tune_sequence *sequence);
 
 /* HOTA, 0..100, of the tracker on one sequence.
  * out      -INFINITY for parameters that no tracker takes. */
 int tune_score(sac_context *ctx, const struct tune_sequence *sequence,
-               const struct sac_tracker_params *params, bool preprocess, double *out,
-               struct fault *fault);
+               const struct sac_tracker_params *params, double *out, struct fault *fault);
 
 /* ---- tune_search.c: which parameters are tried ---- */
 
@@ -102,7 +105,7 @@ struct tune_result {
     bool                             real; /* more than noise */
     double                           seconds;
     uint64_t                         seed;
-    const char                      *ended_by; /* "the budget", "Ctrl-C"; NULL: it is complete */
+    const char                      *ended_by; /* "--budget", "Ctrl-C"; NULL: it is complete */
 };
 void tune_print(const struct tune_result *result, FILE *out);
 void tune_write_yaml(const struct tune_result *result, FILE *out);

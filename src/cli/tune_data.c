@@ -221,7 +221,7 @@ static int detect_boxes(struct settings *s, sac_context *ctx, struct tune_sequen
     int status = res == SAC_OK ? STATUS_OK : fault_library(fault, ctx, res);
     if (status == STATUS_OK && !memory)
         status = fault_failure(fault, "out of memory");
-    if (status == STATUS_OK && seq->frames == 0)
+    if (status == STATUS_OK && seq->frames == 0 && !interrupt_came())
         status = fault_failure(fault, "%s: it has no frame", seq->boxes_from);
     if (seq->fps <= 0)
         seq->fps = info.fps;
@@ -232,6 +232,15 @@ static int detect_boxes(struct settings *s, sac_context *ctx, struct tune_sequen
 }
 
 /* ---- a sequence ---- */
+
+/* MOT15's has none; what is left out of others goes by their classes. */
+static bool has_classes(const struct sac_mot_file *gt)
+{
+    for (size_t i = 0; i < gt->count; i++)
+        if (gt->rows[i].class_id != -1)
+            return true;
+    return false;
+}
 
 static int read_sequence(struct settings *s, sac_context *ctx, struct tune_sequence *seq,
                          struct fault *fault)
@@ -248,18 +257,19 @@ static int read_sequence(struct settings *s, sac_context *ctx, struct tune_seque
     if (seq->gt.count == 0)
         return fault_failure(fault, "%s: no ground truth in it", seq->truth->gt);
     seq->fps = s->run.fps > 0 ? s->run.fps : info.fps;
+    seq->preprocess = s->eval_preprocess && has_classes(&seq->gt);
     status =
         seq->networks
             ? detect_boxes(s, ctx, seq, fault)
             : read_boxes(ctx, seq,
                          info.length > seq->gt.frame_max ? info.length : seq->gt.frame_max, fault);
-    if (status == STATUS_OK && !(seq->fps > 0))
+    if (status == STATUS_OK && !(seq->fps > 0) && !interrupt_came())
         status = fault_failure(fault, "%s: no frame rate; give --fps, or seqinfo.ini in its folder",
                                seq->truth->gt);
     return status;
 }
 
-int tune_read(struct settings *s, sac_context *ctx, const struct truths *truths,
+int tune_find(const struct settings *s, const struct truths *truths,
               struct tune_sequence *sequences, struct fault *fault)
 {
     int status = STATUS_OK;
@@ -267,7 +277,14 @@ int tune_read(struct settings *s, sac_context *ctx, const struct truths *truths,
         sequences[i].truth = &truths->items[i];
         status = choose_boxes(s, i, truths->count, &sequences[i], fault);
     }
-    for (size_t i = 0; i < truths->count && status == STATUS_OK; i++)
+    return status;
+}
+
+int tune_read(struct settings *s, sac_context *ctx, struct tune_sequence *sequences, size_t count,
+              struct fault *fault)
+{
+    int status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK && !interrupt_came(); i++)
         status = read_sequence(s, ctx, &sequences[i], fault);
     return status;
 }
@@ -331,8 +348,7 @@ static sac_result track_all(const struct tune_sequence *seq, sac_tracker *trk,
 }
 
 int tune_score(sac_context *ctx, const struct tune_sequence *seq,
-               const struct sac_tracker_params *params, bool preprocess, double *out,
-               struct fault *fault)
+               const struct sac_tracker_params *params, double *out, struct fault *fault)
 {
     struct sac_eval_params  eval = sac_eval_params_default();
     struct sac_eval_result *result = NULL;
@@ -345,7 +361,7 @@ int tune_score(sac_context *ctx, const struct tune_sequence *seq,
     sac_result res = sac_tracker_create(ctx, params, &trk);
     if (res == SAC_OK)
         res = track_all(seq, trk, &tracks, &memory);
-    eval.preprocess = preprocess;
+    eval.preprocess = seq->preprocess;
     eval.frames = seq->frames;
     if (res == SAC_OK && memory)
         memory = (result = calloc(1, sizeof *result)) != NULL;

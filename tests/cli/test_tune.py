@@ -91,6 +91,14 @@ def test_the_real_sequences_say_that_two_are_few(saccade, shared):
     assert re.search(r'^PETS09-S2L1 +795 +53\.\d\d ', run.stderr, re.M)
 
 
+def test_truth_without_classes_is_no_line_for_each_point(saccade, sure):
+    for truth in sure.glob('*/gt/gt.txt'):  # MOT15's form
+        truth.write_text(re.sub(r',1,1,1$', ',1,-1,-1,-1', truth.read_text(), flags=re.M))
+    run = saccade('tune', '--gt', sure, '--trials', 30)
+    assert run.returncode == 0, run.stderr
+    assert len(run.stderr.splitlines()) < 12
+
+
 def test_one_seed_gives_one_result(saccade, timid):
     def values(seed):
         return re.sub(r'in [\d.]+ s', '', saccade('tune', '--gt', timid, '--seed', seed, '--trials', 40).stdout)
@@ -112,16 +120,46 @@ def test_time_and_ctrl_c_keep_the_best_so_far(saccade, program, timid, tmp_path)
     assert not [name for name in os.listdir(tmp_path) if name.endswith('.part')]
 
 
+def write_unseen(folder, video):
+    """A video beside the ground truth, and no boxes."""
+    for name in 'AB':
+        (folder / name).mkdir(parents=True)
+        (folder / name / 'gt.txt').write_text(
+            ''.join(f'{frame + 1},1,{20 + 4 * frame},80,48,96,1,1,1\n' for frame in range(10)))
+        (folder / name / 'a.mp4').write_bytes(video.read_bytes())
+    return folder
+
+
+def test_ctrl_c_while_the_detector_runs(program, video, tmp_path):
+    folder = write_unseen(tmp_path / 'gt', video)
+    process = subprocess.Popen([program, 'tune', '--gt', folder, '-o', tmp_path / 'a.yaml'],
+                               stderr=subprocess.PIPE, text=True)
+    assert 'detecting once' in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and 'interrupted' in err
+    assert not (tmp_path / 'a.yaml').exists()
+
+
+def test_no_output_replaces_what_the_detector_reads(saccade, video, tmp_path):
+    """Found before anything is detected."""
+    folder = write_unseen(tmp_path / 'gt', video)
+    run = saccade('tune', '--gt', folder, '-o', folder / 'A/a.mp4')
+    fails(run, 1, 'overwrite')
+    assert 'detecting' not in run.stderr
+
+
 def test_what_does_not_fit_is_named(saccade, timid, tmp_path):
     fails(saccade('tune'), 2, '--gt')
-    fails(saccade('tune', '--gt', tmp_path / 'none.txt'), 2, 'only one sequence')
+    fails(saccade('tune', '--gt', tmp_path / 'none.txt'), 1, 'none.txt', 'No such file')
     fails(saccade('tune', '--gt', timid / 'S0'), 2, 'only one sequence', "'S0'")
     fails(saccade('tune', '--gt', timid / 'S0/det'), 1, 'no gt.txt')
     fails(saccade('tune', '--gt', timid, '--detections', timid / 'S0/det/det.txt'), 2, '3 ground truths but 1 files')
     fails(saccade('tune', '--gt', timid, '--detections', tmp_path), 1, "no 'S0.txt'")
     fails(saccade('tune', '--gt', timid, '-o', tmp_path), 2, 'is a folder')
     fails(saccade('tune', '--gt', timid, '-o', tmp_path / 'no/a.yaml'), 1, "can't be written")
-    fails(saccade('tune', '--gt', timid, '-o', timid / 'S1/gt/gt.txt'), 1, 'overwrite')
+    for read in ('gt/gt.txt', 'det/det.txt', 'seqinfo.ini'):
+        fails(saccade('tune', '--gt', timid, '-o', timid / 'S1' / read), 1, 'overwrite')
     fails(saccade('tune', '--gt', timid, '--score-low', '0.9'), 1, 'low')
     (timid / 'S1/det/det.txt').unlink()
     fails(saccade('tune', '--gt', timid), 1, 'ground truth without detections', 'S1/gt/gt.txt')
@@ -129,14 +167,9 @@ def test_what_does_not_fit_is_named(saccade, timid, tmp_path):
     fails(saccade('tune', '--gt', timid), 1, 'det.txt:1')
 
 
-def test_the_detector_runs_where_there_are_no_boxes(saccade, video, clip, tmp_path):
-    """A video beside the ground truth, and the network once."""
-    for name in 'AB':
-        (tmp_path / 'gt' / name).mkdir(parents=True)
-        (tmp_path / 'gt' / name / 'gt.txt').write_text(
-            ''.join(f'{frame + 1},1,{20 + 4 * frame},80,48,96,1,1,1\n' for frame in range(10)))
-        (tmp_path / 'gt' / name / 'a.mp4').write_bytes(video.read_bytes())
-    run = saccade('tune', '--gt', tmp_path / 'gt', '--trials', 3, '--detector', 'person_det_fast')
+def test_the_detector_runs_where_there_are_no_boxes(saccade, video, tmp_path):
+    folder = write_unseen(tmp_path / 'gt', video)
+    run = saccade('tune', '--gt', folder, '--trials', 3, '--detector', 'person_det_fast')
     assert run.returncode == 0, run.stderr
     assert run.stderr.count('detecting once') == 2
     assert 'a.mp4' in run.stdout and yaml.safe_load(run.stdout)['tracker']['kind'] == 'botsort'
