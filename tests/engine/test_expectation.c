@@ -77,6 +77,94 @@ static const struct spelling spellings[] = {
      0,
      "p",
      "? 4 8 21"},
+    {"boxes by centre and size, and classes",
+     "? 37 21",
+     "? 9 21",
+     {{BINS},
+      {"sides", "-1 4 21"},
+      {"0", "0"},
+      {"2", "2"},
+      {"4", "4"},
+      {"one", "1"},
+      {"parts", "32 5"}},
+     {{"Split", "x parts", "box kinds", "axis", "1"},
+      {"Reshape", "box apart", "b"},
+      {"Transpose", "b", "t", "perm", "0 2 1 3"},
+      {"Softmax", "t", "p", "axis", "1"},
+      {"Conv", "p conv", "m"},
+      {"Reshape", "m sides", "d"},
+      {"Slice", "d 0 2 one", "before"},
+      {"Slice", "d 2 4 one", "after"},
+      {"Sub", "centres before", "first"},
+      {"Add", "after centres", "last"},
+      {"Add", "first last", "both"},
+      {"Div", "both two", "centre"},
+      {"Sub", "last first", "size"},
+      {"Concat", "centre size", "cells", "axis", "1"},
+      {"Mul", "cells strides", "boxes"},
+      {"Sigmoid", "kinds", "shares"},
+      {"Concat", "boxes shares", "y", "axis", "1"}},
+     1,
+     4},
+    {"boxes by corners, the sides last",
+     "? 32 21",
+     "? 21 4",
+     {{"apart", "-1 21 4 8"}},
+     {{"Transpose", "x", "t", "perm", "0 2 1"},
+      {"Reshape", "t apart", "b"},
+      {"Softmax", "b", "p", "axis", "3"},
+      {"MatMul", "p vector", "d"},
+      {"Mul", "d steps", "m"},
+      {"Split", "m", "before after", "axis", "2"},
+      {"Sub", "points before", "first"},
+      {"Add", "points after", "last"},
+      {"Concat", "first last", "y", "axis", "2"}},
+     1,
+     2},
+    {"sides one by one",
+     "? 32 21",
+     "? 21 2",
+     {{BINS}, {"sides", "-1 4 21"}, {"end", "-1"}},
+     {{"Reshape", "x apart", "b"},
+      {"Transpose", "b", "t", "perm", "0 2 1 3"},
+      {"Softmax", "t", "p", "axis", "1"},
+      {"Conv", "p conv", "m"},
+      {"Reshape", "m sides", "d"},
+      {"Gather", "d first_side", "l", "axis", "1"},
+      {"Gather", "d last_side", "r", "axis", "1"},
+      {"Add", "l r", "w"},
+      {"Sub", "l two", "x0"},
+      {"Unsqueeze", "w end", "w2"},
+      {"Unsqueeze", "x0 end", "x2"},
+      {"Concat", "x2 w2", "y", "axis", "-1"}},
+     1,
+     2},
+    {"sides that something else reads too",
+     "? 32 21",
+     "? 4 21",
+     {{BINS}, {"sides", "-1 4 21"}},
+     {{"Reshape", "x apart", "b"},
+      {"Transpose", "b", "t", "perm", "0 2 1 3"},
+      {"Softmax", "t", "p", "axis", "1"},
+      {"Conv", "p conv", "m"},
+      {"Reshape", "m sides", "d"},
+      {"Mul", "d strides", "y"}},
+     1,
+     5,
+     "d",
+     "? 4 21"},
+    {"sides times each other",
+     "? 32 21",
+     "? 2 21",
+     {{BINS}, {"sides", "-1 4 21"}},
+     {{"Reshape", "x apart", "b"},
+      {"Transpose", "b", "t", "perm", "0 2 1 3"},
+      {"Softmax", "t", "p", "axis", "1"},
+      {"Conv", "p conv", "m"},
+      {"Reshape", "m sides", "d"},
+      {"Split", "d", "before after", "axis", "1"},
+      {"Mul", "before after", "y"}},
+     1},
     {"bins before the sides: one group of a map",
      "? 32 21",
      "? 4 21",
@@ -88,6 +176,26 @@ static const struct spelling spellings[] = {
      1},
 };
 
+/* Of 7 by 3 cells. */
+static void add_grid(struct proto *graph)
+{
+    const float   two = 2;
+    const int64_t first = 0, last = -2;
+    float         centres[2 * 21], points[21 * 2], strides[21], steps[21];
+    for (int i = 0; i < 21; i++) {
+        points[2 * i] = centres[i] = (float)(i % 7) + 0.5f;
+        points[2 * i + 1] = centres[21 + i] = (float)(i / 7) + 0.5f;
+        strides[i] = steps[i] = i < 14 ? 0.25f : 0.5f;
+    }
+    proto_initializer(graph, "two", 1, "", &two, sizeof two);
+    proto_initializer(graph, "first_side", 7, "", &first, sizeof first);
+    proto_initializer(graph, "last_side", 7, "", &last, sizeof last);
+    proto_initializer(graph, "centres", 1, "1 2 21", centres, sizeof centres);
+    proto_initializer(graph, "points", 1, "21 2", points, sizeof points);
+    proto_initializer(graph, "strides", 1, "1 21", strides, sizeof strides);
+    proto_initializer(graph, "steps", 1, "1 21 1", steps, sizeof steps);
+}
+
 static void constants(struct proto *graph)
 {
     float w[8];
@@ -97,6 +205,7 @@ static void constants(struct proto *graph)
     proto_initializer(graph, "vector", 1, "8", w, sizeof w);
     proto_initializer(graph, "column", 1, "8 1", w, sizeof w);
     proto_initializer(graph, "row", 1, "1 8 1", w, sizeof w);
+    add_grid(graph);
 }
 
 static void each_spelling_is_one_step(void **state)

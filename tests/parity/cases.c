@@ -833,6 +833,15 @@ const struct parity_case parity_cases[] = {
      "mode='nearest' coordinate_transformation_mode='asymmetric' nearest_mode='floor'"},
     {"Concat", "u8[1,16,5,6] u8[1,7,5,6]", "axis=1"},
     {"Split", "i8[2,24,5,6] i64(8,16)!", "axis=1", 2},
+
+    /* sums of means; what follows them, by eights and not, with sums and without */
+    {"Expectation", "[2,64,45] [16]! [4,5,45]! [2,80,45]", "activation=4"},
+    {"Expectation", "[3,12,5,7] [4]! [3,4,35]!", ""},
+    {"Expectation", "[2,28,33] [7]! - [2,3,33]", "activation=5"},
+    {"Expectation", "[1,16,3,2,5] [8]! [5,3,30]! [1,16,3,2,5]", ""},
+    {"Expectation", "[1,68,300] [17]! [4,5,300]! [1,11,300]", "activation=6 alpha=0.2 beta=0.5"},
+    {"Expectation", "[2,8,1] [8]! [1,2,1]! [2,8,1]", "activation=4"},
+    {"Expectation", "[0,64,21] [16]! [4,5,21]! [0,80,21]", "activation=4"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

@@ -20,8 +20,8 @@
  *   GatedSum(X0, G0, X1, G1, ...)  sum of Xi * Gi, Xi [N,C,spatial...], Gi [N or 1,C,1...]
  *   Excitation(S, W1, B1, W2, B2)  two layers from the means of channels to their gates:
  *                             engine/ops/excitation.h
- *   Expectation(X, W)         the mean of W [K] by the shares of a softmax over each K neighbouring
- *                             channels of X [N,G K,spatial...]: [N,G,spatial...]
+ *   Expectation(X, W, M?, R?) means of constants by the shares of a softmax, and the boxes that are
+ *                             sums of them: engine/ops/expectation.h
  *
  * The views of FusedAttention are attributes q, k, v and y, nine numbers each: the offset of the
  * first number in the operand, then how many batches, heads, tokens and numbers of a head there
