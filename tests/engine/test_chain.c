@@ -55,6 +55,17 @@ static const struct spelling spellings[] = {
      0,
      "e",
      "? 4 6"},
+    {"squares and roots",
+     "? 4 6",
+     "? 4 6",
+     {{"none", "0"}},
+     {{"Mul", "x half", "h"},
+      {"Pow", "h two", "p"},
+      {"Add", "p one", "a"},
+      {"Pow", "a half", "r"},
+      {"Mul", "r row", "y"}},
+     1,
+     1},
     {"smaller numbers are not made for each that they stand beside",
      "? 4 6",
      "? 4 6",
@@ -69,12 +80,12 @@ static const struct spelling spellings[] = {
 
 static void constants(struct proto *graph)
 {
-    const float number[] = {0, 1, 0.5f, 0.001f};
-    const char *name[] = {"zero", "one", "half", "small"};
+    const float number[] = {0, 1, 2, 0.5f, 0.001f};
+    const char *name[] = {"zero", "one", "two", "half", "small"};
     float       row[6];
     for (int i = 0; i < 6; i++)
         row[i] = spelling_number(i);
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < SAC_COUNT(name); i++)
         proto_initializer(graph, name[i], 1, "", &number[i], sizeof number[i]);
     proto_initializer(graph, "row", 1, "6", row, sizeof row);
 }

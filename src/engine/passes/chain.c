@@ -62,6 +62,20 @@ static bool read_step(struct program *p, const struct sac_node *n, int fn)
     return p->inputs > 0;
 }
 
+/* A square, or a root. */
+static bool read_power(struct program *p, const struct sac_node *n)
+{
+    float by;
+    if (!sac_is(n, "Pow") || !sac_constant_scalar(n->inputs[1], &by) || (by != 2 && by != 0.5f) ||
+        n->inputs[1]->rank > n->inputs[0]->rank)
+        return false;
+    p->inputs = p->chain.count = 1;
+    p->input[0] = n->inputs[0];
+    p->chain.step[0] = by == 2 ? (struct sac_chain_step){SAC_CHAIN_MUL, {0, 0}, 0, 0}
+                               : (struct sac_chain_step){SAC_CHAIN_SQRT, {0, -1}, 0, 0};
+    return true;
+}
+
 /* False: it computes anything but float32 steps. */
 static bool read_program(struct program *p, const struct sac_node *n)
 {
@@ -83,6 +97,8 @@ static bool read_program(struct program *p, const struct sac_node *n)
     }
     if (fn_of(n) >= 0)
         return read_step(p, n, fn_of(n));
+    if (read_power(p, n))
+        return true;
     if (!sac_activation_of(n, &act) || act.kind == SAC_ACT_NONE)
         return false;
     p->inputs = p->chain.count = 1;
