@@ -5,12 +5,11 @@
 #include "tests/engine/device.h"
 #include "tests/engine/spelling.h"
 
-#define CENTRE                                                                          \
-    {"ReduceMean", "x", "m", "axes", "-1 "}, {"Sub", "x m", "d"}, {"Pow", "d two", "q"}, \
-        {"ReduceMean", "q", "v", "axes", "-1 "},                                         \
-    {                                                                                   \
-        "Add", "v epsilon", "e"                                                         \
-    }
+/* clang-format off */
+#define CENTRE                                                    \
+    {"ReduceMean", "x", "m", "axes", "-1 "}, {"Sub", "x m", "d"}, \
+    {"Pow", "d two", "q"}, {"ReduceMean", "q", "v", "axes", "-1 "}, {"Add", "v epsilon", "e"}
+/* clang-format on */
 
 static const struct spelling layers[] = {
     {"tokens",
