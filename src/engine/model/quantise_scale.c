@@ -50,7 +50,7 @@ static void see(struct sac_observer *o, int id, const float *x, int64_t n)
     (o->counts ? see_numbers : see_range)(s, x, n);
 }
 
-static void see_step(void *user, const struct sac_plan *plan, const struct sac_step *step)
+static void see_step(void *user, struct sac_plan *plan, const struct sac_step *step)
 {
     struct sac_observer *o = user;
     for (int k = step->in_count; k < step->in_count + step->out_count; k++) {

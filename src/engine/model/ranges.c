@@ -3,9 +3,10 @@
  * over thousands of tokens, or a variance, leaves that range in a network whose outputs are small.
  * So the graph runs on the CPU in float32 (watch.c), on noise or on calibration data (calibrate.c),
  * and every value whose numbers come near the upper end stays in float32, or near the lower one
- * where something is divided by them: the steps that make it and those that read it.
+ * where something is divided by them, or of whose rounding a step makes much (rounding.c): the
+ * steps that make it and those that read it.
  *
- * Constants are not looked at: kernels read the small ones in float32, and weights are small. */
+ * Of constants the weights of products are looked at: kernels read the others in float32. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "base/start.h"
 #include "engine/model/ranges.h"
 #include "engine/ops/chain.h"
+#include "engine/ops/util.h"
 
 /* What was seen, noise or some pictures, is not all that a network will see: eight times less than
  * float16's largest. */
@@ -141,17 +143,39 @@ static bool magnifies(const struct sac_node *n, int input)
     }
 }
 
+/* Does float16 not hold the weights of this product? Where small ones make small numbers, or a
+ * share of a sum, as with the scales of layers at their start, that is for those who read them. */
+static bool has_odd_weights(const struct sac_node *n, const struct sac_range *made)
+{
+    const bool conv = n->op->id == SAC_OP_Conv || n->op->id == SAC_OP_FusedConv ||
+                      n->op->id == SAC_OP_ConvTranspose;
+    const bool product =
+        n->op->id == SAC_OP_MatMul || n->op->id == SAC_OP_FusedMatMul || n->op->id == SAC_OP_Gemm;
+    const struct sac_value *w = n->input_count > 1 ? n->inputs[1] : NULL;
+    struct sac_range        r = {.most = 0};
+    if ((!conv && !product) || !w || !w->data || w->dtype != SAC_F32)
+        return false;
+    sac_range_look(&r, w->data, sac_dims_product(w->rank, w->dims), -1);
+    return !(r.most <= 65504) ||
+           (is_small(&r) && !is_small(made) && (n->input_count < 4 || !n->inputs[3]));
+}
+
 /* Finds the values that must be kept in float32. */
 static void judge(const struct sac_graph *g, struct sac_range *ranges)
 {
     for (int i = 0; i < g->id_count; i++)
-        ranges[i].leaves = is_large(&ranges[i]);
+        ranges[i].leaves = is_large(&ranges[i]) || ranges[i].lost > SAC_LOST;
     for (size_t i = 0; i < g->node_count; i++)
         for (int k = 0; k < g->nodes[i]->input_count; k++) {
             const struct sac_value *v = g->nodes[i]->inputs[k];
             if (v && magnifies(g->nodes[i], k) && is_small(&ranges[v->id]))
                 ranges[v->id].leaves = true;
         }
+    for (size_t i = 0; i < g->node_count; i++) {
+        const struct sac_value *v = sac_node_result(g->nodes[i]);
+        if (v && has_odd_weights(g->nodes[i], &ranges[v->id]))
+            ranges[v->id].leaves = ranges[v->id].weights = true;
+    }
 }
 
 /* The sample's name, as a plan keeps it; NULL: it was noise. */
@@ -165,11 +189,15 @@ static const char *sample_name(const sac_model *m, int sample)
 /* Says of a step what its numbers are, and keeps the sentence. */
 static void name_step(sac_model *m, const struct sac_node *n, const struct sac_range *r)
 {
-    char        label[256], text[1024];
+    char        label[256], text[1024], lost[64] = "";
     const char *sample = sample_name(m, r->sample);
-    snprintf(text, sizeof text, "%s: up to %.3g%s%s, %.0f %% of it below float16's least",
+    if (r->lost > SAC_LOST)
+        snprintf(lost, sizeof lost, ", rounding it changes a step by %.0f %%",
+                 SAC_MIN(100.0 * (double)r->lost, 1e6));
+    snprintf(text, sizeof text, "%s: up to %.3g%s%s, %.0f %% of it below float16's least%s%s",
              sac_node_label(n, label, sizeof label), (double)r->most, sample ? " in " : "",
-             sample ? sample : "", r->some ? 100.0 * (double)r->little / (double)r->some : 0.0);
+             sample ? sample : "", r->some ? 100.0 * (double)r->little / (double)r->some : 0.0,
+             lost, r->weights ? ", by weights that float16 does not hold" : "");
     char *kept = sac_arena_strndup(&m->memory, text, strlen(text));
     if (kept)
         m->wide_steps[m->wide_count++] = kept;
@@ -229,8 +257,11 @@ static void tame(char *text)
 static void write_range(const struct sac_value *v, const struct sac_range *r, char *out,
                         size_t size)
 {
-    snprintf(out, size, "%.9g %lld %lld %d %.300s", (double)r->most, (long long)r->some,
-             (long long)r->little, r->sample, v->name ? v->name : "");
+    char lost[32] = "";
+    if (r->lost > SAC_LOST)
+        snprintf(lost, sizeof lost, "~%.9g ", (double)r->lost);
+    snprintf(out, size, "%.9g %lld %lld %d %s%.300s", (double)r->most, (long long)r->some,
+             (long long)r->little, r->sample, lost, v->name ? v->name : "");
     tame(out);
 }
 
@@ -238,7 +269,8 @@ static bool read_range(const struct sac_value *v, const char *text, struct sac_r
 {
     char      again[SAC_KERNEL_CHOICE_MAX];
     long long some = 0, little = 0;
-    if (sscanf(text, "%f %lld %lld %d ", &r->most, &some, &little, &r->sample) != 4)
+    r->lost = 0;
+    if (sscanf(text, "%f %lld %lld %d ~%f", &r->most, &some, &little, &r->sample, &r->lost) < 4)
         return false;
     r->some = some;
     r->little = little;

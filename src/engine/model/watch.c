@@ -12,7 +12,7 @@
 /* Below -1e8 nobody computes: such numbers stand for minus infinity in masks, which float16 has. By
  * their bits, whose order is that of the magnitudes, in pieces that the compiler makes vectors of.
  */
-static void look_at(struct sac_range *r, const float *numbers, int64_t count, int sample)
+void sac_range_look(struct sac_range *r, const float *numbers, int64_t count, int sample)
 {
     enum { PIECE = 4096, LEAST_NORMAL = 0x38800000, MASK = 0x4cbebc20 };
     int32_t most = 0;
@@ -47,10 +47,10 @@ static void look_at_part(struct sac_range *r, const struct sac_value_slot *s, co
         pixels *= s->desc.dims[d];
     for (int64_t n = 0; n < s->desc.dims[0]; n++)
         for (int64_t p = 0; p < pixels; p++)
-            look_at(r, numbers + n * s->sample + p * s->pixel, s->desc.dims[1], sample);
+            sac_range_look(r, numbers + n * s->sample + p * s->pixel, s->desc.dims[1], sample);
 }
 
-static void look_at_step(void *user, const struct sac_plan *plan, const struct sac_step *step)
+static void look_at_step(void *user, struct sac_plan *plan, const struct sac_step *step)
 {
     struct sac_watch *w = user;
     for (int k = step->in_count; k < step->in_count + step->out_count; k++) {
@@ -62,8 +62,9 @@ static void look_at_step(void *user, const struct sac_plan *plan, const struct s
         if (s->parent >= 0 && s->pixel > 0)
             look_at_part(r, s, numbers, w->sample);
         else
-            look_at(r, numbers, sac_operand_elements(&s->desc), w->sample);
+            sac_range_look(r, numbers, sac_operand_elements(&s->desc), w->sample);
     }
+    sac_watch_round(w, plan, step);
 }
 
 /* ---- a run ---- */
@@ -74,6 +75,7 @@ sac_result sac_watch_open(struct sac_watch *w, sac_model *m, const struct sac_op
     const struct sac_device_params dev_params = {.threads = m->dev->params.threads};
     const struct sac_plan_params   params = {.memory_limit = m->params.memory_limit_bytes,
                                              .precision = SAC_PRECISION_FP32,
+                                             .without = SAC_WITHOUT_CONCATS | SAC_WITHOUT_IN_PLACE,
                                              .watch = look_at_step,
                                              .watcher = w};
     const int                      ports = m->graph->input_count + m->graph->output_count;
@@ -95,7 +97,11 @@ void sac_watch_close(struct sac_watch *w)
     sac_buffer_unref(&w->activations);
     sac_plan_destroy(&w->plan);
     sac_device_unref(&w->cpu);
+    sac_free(w->room);
+    sac_free(w->roundings);
     sac_free(w->tensors);
+    w->room = NULL;
+    w->roundings = NULL;
     w->tensors = NULL;
 }
 
@@ -107,6 +113,7 @@ sac_result sac_watch_run(struct sac_watch *w, sac_tensor *const *in, int sample)
     memcpy(w->tensors, in, (size_t)g->input_count * sizeof(sac_tensor *));
     sac_result res = sac_plan_run(
         w->plan, NULL, w->activations ? sac_buffer_data(w->activations) : NULL, w->tensors, out);
+    sac_watch_trace(w);
     for (int i = 0; i < g->output_count; i++)
         sac_tensor_unref(&out[i]);
     return res;

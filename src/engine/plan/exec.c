@@ -48,7 +48,7 @@ static sac_result run_reference(struct sac_plan *plan, const struct sac_step *st
     return sac_reference_run(plan->dev, c);
 }
 
-static sac_result run_step(struct sac_plan *plan, const struct sac_step *step)
+sac_result sac_plan_run_step(struct sac_plan *plan, const struct sac_step *step)
 {
     switch (step->kind) {
     case SAC_STEP_REFERENCE: return run_reference(plan, step);
@@ -75,7 +75,7 @@ static sac_result run_steps(struct sac_plan *plan)
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++) {
         struct sac_step *step = &plan->steps[i];
         int64_t          begun = plan->profile ? sac_time_ns() : 0;
-        res = run_step(plan, step);
+        res = sac_plan_run_step(plan, step);
         if (res == SAC_OK && plan->params.watch)
             plan->params.watch(plan->params.watcher, plan, step);
         if (plan->profile) {

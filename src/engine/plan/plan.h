@@ -49,7 +49,7 @@ struct sac_plan_params {
     const char *wide;
     /* On a device whose memory is the host's: called after each step, with its outputs in place.
      * NULL: nobody looks. */
-    void (*watch)(void *user, const struct sac_plan *plan, const struct sac_step *step);
+    void (*watch)(void *user, struct sac_plan *plan, const struct sac_step *step);
     void *watcher;
     /* of the caller's input 0; PLAIN unless asked for */
     enum sac_layout first_input;
@@ -182,6 +182,9 @@ void sac_plan_place_concats(struct sac_plan *plan);
 
 /* Is the plan for these input shapes? */
 bool sac_plan_fits(const struct sac_plan *plan, const struct sac_operand *shapes);
+
+/* On a device whose memory is the host's, during a run: one step, with what plan->address has. */
+sac_result sac_plan_run_step(struct sac_plan *plan, const struct sac_step *step);
 
 /* stream   of a device whose memory is not the host's: the steps are queued there, and the call
  * returns; only a plan that needs the host in between waits. NULL: the device's own. activations
