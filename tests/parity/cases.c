@@ -842,6 +842,10 @@ const struct parity_case parity_cases[] = {
     {"Expectation", "[1,68,300] [17]! [4,5,300]! [1,11,300]", "activation=6 alpha=0.2 beta=0.5"},
     {"Expectation", "[2,8,1] [8]! [1,2,1]! [2,8,1]", "activation=4"},
     {"Expectation", "[0,64,21] [16]! [4,5,21]! [0,80,21]", "activation=4"},
+    /* pictures that get more channels */
+    {"Pad", "[2,3,9,7] i64(0,0,0,0,0,5,0,0)!", ""},
+    {"Pad", "[1,5,6,8] i64(0,1,0,2,0,5,1,0)!", ""},
+    {"Pad", "f16[2,3,9,7] i64(0,0,0,0,0,5,0,0)!", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

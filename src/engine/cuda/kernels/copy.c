@@ -236,13 +236,26 @@ static sac_result blocks_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- Pad, CenterCropPad ---- */
 
+/* A picture that gets more channels is for a convolution, whatever order it has now. */
+static bool becomes_map(const struct sac_kernel_question *q)
+{
+    const struct sac_operand *x = &q->call->in[0], *y = &q->call->out[0];
+    return x->rank > 2 && x->dims[1] < 8 && y->dims[1] > x->dims[1] && y->dtype == SAC_F32 &&
+           ops_can_be_last(y);
+}
+
 static bool pad_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
     if (sac_op_has(q->call, 2) && q->call->node->op->id == SAC_OP_Pad)
         offer->in_layout[2] =
             ops_with_half(SAC_LAYOUT_PLAIN, sac_layout_is_half(offer->in_layout[0]) &&
                                                 q->call->in[2].dtype == SAC_F32);
-    return same_layouts(q, offer);
+    same_layouts(q, offer);
+    if (becomes_map(q)) {
+        offer->out_layout[0] = ops_with_last(offer->out_layout[0], true);
+        offer->strided = true;
+    }
+    return true;
 }
 
 /* Outermost in memory first. */
