@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A detector's batches: frames to boxes on one stream. Only the boxes are copied to the host, some
  * hundred bytes a frame. */
+#include "base/range.h"
 #include "heads/detector.h"
 #include "vision/fit.h"
 
@@ -70,11 +71,15 @@ static sac_result queue_part(struct sac_detector *det, struct sac_detector_slot 
                              struct sac_detector_part *part)
 {
     sac_result res = sac_batch_run(&det->buckets, &slot->batch, part->run, det->jobs);
+    sac_range_push("head");
     if (res == SAC_OK)
         res = sac_detector_lay_out(det, part->run->bucket, &part->spec);
     if (res == SAC_OK)
         res = sac_detector_reserve_boxes(det, slot);
-    return res == SAC_OK ? sac_detector_queue_boxes(det, slot, part) : res;
+    if (res == SAC_OK)
+        res = sac_detector_queue_boxes(det, slot, part);
+    sac_range_pop();
+    return res;
 }
 
 static void clear(struct sac_detector *det, struct sac_detector_slot *slot)
@@ -152,9 +157,11 @@ sac_result sac_detector_end(struct sac_detector *det, int index, struct sac_dete
 {
     struct sac_detector_slot *slot = &det->slots[index];
     sac_result                res = sac_batch_await(&det->buckets, &slot->batch);
+    sac_range_push("head");
     for (int i = 0; i < slot->batch.part_count && res == SAC_OK; i++)
         res =
             sac_detector_take_boxes(det, slot, &slot->parts[i], found + slot->parts[i].run->first);
+    sac_range_pop();
     slot->batch.times.ended_ns = sac_time_ns();
     *times = slot->batch.times;
     clear(det, slot);

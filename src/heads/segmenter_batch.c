@@ -3,6 +3,7 @@
  * beside the network's run for the next one. Nothing crosses to the host. */
 #include <math.h>
 
+#include "base/range.h"
 #include "heads/segmenter.h"
 #include "vision/fit.h"
 #include "vision/vision.h"
@@ -266,6 +267,7 @@ static sac_result queue_mattes(struct sac_segmenter *seg, struct sac_segmenter_s
     const void *tensors[SAC_HEAD_OUTPUTS_MAX] = {NULL};
     const int   first = slot->queued, n = count_jobs(slot, count_eyes(seg, part));
     sac_result  res = SAC_OK;
+    sac_range_push("matte");
     for (int i = 0; i < n && res == SAC_OK; i++)
         res = complete_job(seg, slot, first + i);
     for (int i = 0; i < seg->view.output_count && part; i++)
@@ -284,6 +286,7 @@ static sac_result queue_mattes(struct sac_segmenter *seg, struct sac_segmenter_s
                                slot->jobs + first, n);
     if (res == SAC_OK)
         res = queue_composites(seg, slot, first, n);
+    sac_range_pop();
     slot->queued += n;
     return res;
 }

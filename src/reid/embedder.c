@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/range.h"
 #include "vision/embed.h"
 #include "vision/fit.h"
 #include "reid/embedder.h"
@@ -217,9 +218,11 @@ static sac_result queue_runs(struct sac_embedder *emb, int total, struct sac_emb
         if (res == SAC_OK)
             res = sac_bucket_run(&emb->buckets, bucket, emb->jobs + done, n, marks, &emb->times);
         const int64_t made_ns = sac_time_ns();
+        sac_range_push("head");
         if (res == SAC_OK)
             res =
                 take_rows(emb, bucket, n, sac_embeddings_data(f) + (size_t)done * (size_t)emb->dim);
+        sac_range_pop();
         emb->times.head_ns += sac_time_ns() - made_ns;
         if (res == SAC_OK && marks)
             res = emb->dev->ops->event_record(marks->at[SAC_MARK_END], emb->buckets.stream);

@@ -6,6 +6,7 @@
 
 #include "heads/detector.h"
 #include "tests/engine/far.h"
+#include "tests/ranges.h"
 #include "tests/vision/frames.h"
 
 enum { IMAGES = 5, BATCH = 4 };
@@ -275,6 +276,28 @@ static void says_what_an_input_would_be(void **state)
     sac_device_unref(&dev);
 }
 
+/* Of each device, so that kernels lie below the stage that queued them. */
+static void stages_are_ranges_for_a_profiler(void **state)
+{
+    (void)state;
+    for (int turn = 0; turn < 2; turn++) {
+        struct sac_detections found[IMAGES] = {{0}};
+        sac_device           *dev = turn ? far(NULL) : test_device();
+        sac_detector         *det = open_detector(dev, "yolov8", BATCH);
+        sac_tensor           *t =
+            upload(dev, &(struct sac_tensor_desc){SAC_U8, 4, {IMAGES, HEIGHT, WIDTH, 3}}, pixels);
+        assert_sac_ok(sac_detector_run_tensor(det, t, NULL, found)); /* plans */
+        test_ranges_watch(true);
+        assert_sac_ok(sac_detector_run_tensor(det, t, NULL, found));
+        assert_non_null(strstr(test_ranges, "+preprocess-+inference-+head-"));
+        test_ranges_watch(false);
+        sac_tensor_unref(&t);
+        sac_detector_destroy(&det);
+        finish(found);
+        sac_device_unref(&dev);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +305,7 @@ int main(void)
         cmocka_unit_test(an_input_is_taken_as_it_is),
         cmocka_unit_test(boxes_are_in_pixels_of_the_input),
         cmocka_unit_test(says_what_an_input_would_be),
+        cmocka_unit_test(stages_are_ranges_for_a_profiler),
     };
     return cmocka_run_group_tests_name("heads/detector_tensor", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * and mattes are on three, and what waits for what is told by events alone. */
 #include "tests/engine/far.h"
 #include "tests/heads/segmenters.h"
+#include "tests/ranges.h"
 
 enum { FRAMES = 7, PARTS = 4, WIDTH = 96, HEIGHT = 64 };
 
@@ -379,6 +380,30 @@ static void a_composite_is_in_the_one_launch(void **state)
     sac_device_unref(&cpu);
 }
 
+static void stages_are_ranges_for_a_profiler(void **state)
+{
+    (void)state;
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    sac_device                 *cpu = test_device(), *dev = open_far();
+    sac_frame                  *frames[FRAMES], *got[FRAMES] = {NULL};
+    struct sac_segmenter_ask    asks[FRAMES];
+    struct sac_batch_times      times;
+    make_frames(cpu, dev, frames);
+    ask(frames, asks);
+    p.batch_max = PARTS;
+    sac_segmenter *seg = test_segmenter(dev, "maps_matte", &p);
+    test_ranges_watch(true);
+    assert_sac_ok(sac_segmenter_begin(seg, 0, asks, 1));
+    assert_sac_ok(sac_segmenter_end(seg, 0, got, NULL, NULL, &times));
+    assert_non_null(strstr(test_ranges, "+preprocess-+inference-+matte-"));
+    test_ranges_watch(false);
+    unref_all(got);
+    unref_all(frames);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+    sac_device_unref(&cpu);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +415,7 @@ int main(void)
         cmocka_unit_test(what_was_just_queued_is_seen),
         cmocka_unit_test(masks_arrive_with_their_batch),
         cmocka_unit_test(a_composite_is_in_the_one_launch),
+        cmocka_unit_test(stages_are_ranges_for_a_profiler),
     };
     test_without_onednn();
     return cmocka_run_group_tests_name("heads/segmenter_far", tests, NULL, NULL);

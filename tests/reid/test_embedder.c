@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 #include "heads/heads.h"
+#include "tests/ranges.h"
 #include "tests/test.h"
 
 static sac_device *device(void)
@@ -54,7 +55,11 @@ static void rows_have_length_one(void **state)
     assert_sac_ok(sac_embedder_create(dev, TEST_HEADS_DIR "/embedding_nchw.onnx", &params, &emb));
     assert_int_equal(sac_embedder_dim(emb), 16);
     assert_int_equal(sac_embedder_contract(emb)->pre.order, SAC_ORDER_RGB);
+    test_ranges_watch(true);
     assert_sac_ok(sac_embedder_run(emb, frame, boxes, 5, rows));
+    assert_string_equal(test_ranges, "+preprocess-+inference-+head-+preprocess-+inference-+head-"
+                                     "+preprocess-+inference-+head-"); /* in twos */
+    test_ranges_watch(false);
     for (int i = 0; i < 16; i++)
         length += (float)((i - 5) * (i - 5));
     for (int r = 0; r < 5; r++) {
