@@ -40,7 +40,12 @@ struct sac_device_params {
     int      trim_frames;
     uint64_t plan_cache_bytes; /* bound of the plans and kernels in the user's cache folder, kept
                                   whenever a plan is; the least recently used goes; 0: 4 GiB */
-    uint64_t reserved[7];      /* 0 */
+    uint64_t buffers_max;      /* the pool's buffers, in use and idle: at this number an idle one
+                                  makes way for a new one, and where none is idle there is no memory;
+                                  0: any number */
+    double memory_share_max; /* of a GPU, where no limit above is given: the budget of the pool, as
+                                a share of the memory that the GPU has; default 0.9, 0: none */
+    uint64_t reserved[5];    /* 0 */
 };
 
 SAC_API struct sac_device_params sac_device_params_default(void);
@@ -88,7 +93,12 @@ struct sac_pool_stats {
      * needed: */
     uint64_t requests_warm;    /* buffers asked for */
     uint64_t allocations_warm; /* how many of these were taken from the system */
-    uint64_t reserved[8];      /* 0 */
+    /* Before the first frame of a run was done, while it prepares what it needs: */
+    uint64_t requests_start;    /* buffers asked for */
+    uint64_t allocations_start; /* how many of these were taken from the system */
+    uint64_t trims;             /* times that idle buffers were given back to the system */
+    uint64_t bytes_trimmed;     /* and how many bytes that were */
+    uint64_t reserved[4];       /* 0 */
 };
 enum { SAC_POOL_WARM_FRAMES = 300 };
 /* Any thread. */

@@ -143,7 +143,13 @@ struct sac_track_job_params {
     /* Watch the run while it runs, and log what is unusual (saccade/monitor.h); with stats_out the
      * history is in the statistics. Copied. NULL (default): not watched */
     const struct sac_monitor_params *monitor;
-    uint64_t                         reserved[11]; /* 0 */
+    /* 1: at SAC_LOG_DEBUG, log how long each stage of each frame took; at other levels it costs
+     * nothing. Default 0. */
+    int frame_times;
+    /* Where memory ran out and batches became smaller: they grow again while less than this share
+     * of the device's memory is in use; 0 (default): 0.85, at most 1. */
+    float    memory_target;
+    uint64_t reserved[10]; /* 0 */
 };
 
 /* Bits. AUTO: the id, and the class where more than one class is kept. A class without a name is

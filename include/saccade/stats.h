@@ -36,9 +36,11 @@ struct sac_batch_stats {
     int      max;                 /* upper limit of frames in a run, given how many may be inside at
                                      once; 0: no detector */
     double   mean;                /* frames in a run */
-    uint64_t padded;      /* images that runs were filled up with, whose results are nothing */
-    uint64_t whole;       /* batches that were one launch from frames to mattes (SAC_SEGMENT_VR) */
-    uint64_t reserved[2]; /* 0 */
+    uint64_t padded; /* images that runs were filled up with, whose results are nothing */
+    uint64_t whole;  /* batches that were one launch from frames to mattes (SAC_SEGMENT_VR) */
+    uint32_t shrunk, grown; /* times that the limit of a batch fell since memory ran out, and rose
+                               again */
+    uint64_t reserved[1];   /* 0 */
 };
 
 /* What slows a GPU down, as bits: its heat, its power limit, or another protection of the card. */
@@ -161,8 +163,9 @@ struct sac_pipeline_stats {
     char                  advice[SAC_ADVICE_MAX][256];
     int                   advice_count;
     struct sac_pool_stats pool;
-    double                pool_reuse; /* share of the requests that the pool served; 0 to 1 */
-    struct sac_pool_stats host_pool;  /* page-locked memory for transfers; 0 on the CPU */
+    double pool_reuse; /* share of all requests that the pool served; 0 to 1. That of the time after
+                          the start: pool.requests_start */
+    struct sac_pool_stats host_pool; /* page-locked memory for transfers; 0 on the CPU */
     struct sac_ledger     ledger;
     double crossed_per_s;       /* bytes between host and device a second, without weights */
     struct sac_gpu_stats   gpu; /* the first one, of several */

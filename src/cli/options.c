@@ -74,6 +74,10 @@ const struct option options[] = {
      "--log-level debug"},
     {"timers", 0, VERB_VIDEO, SECTION_RUN, OPTION_FLAG, AT(run.job.timers), "timers", NULL,
      "time the stages: --verbose then prints a table and the bottleneck, and --stats has both"},
+    {"frame-times", 0, VERB_VIDEO, SECTION_RUN, OPTION_FLAG, AT(run.job.frame_times), "frame_times",
+     NULL,
+     "log how long each stage of each frame took, at --log-level debug (DEBUG=1); at other levels "
+     "it costs nothing"},
     {"disk-cache", 0, VERB_TRACK | VERB_CACHE, SECTION_RUN, OPTION_TEXT, AT(run.disk_cache),
      "disk_cache", "DIR",
      "keep the boxes and embeddings of video files in this folder, and take them from there when "
@@ -140,6 +144,17 @@ const struct option options[] = {
      AT(run.job.device_params.memory_limit_bytes), "memory.limit", "BYTES",
      "limit of the memory for frames and tensors, such as 1500000, 512M or 2G; 0: none", 0, 1e15},
 
+    {"target-utilization", 0, VERB_VIDEO, SECTION_RUN, OPTION_REAL, AT(run.job.memory_target),
+     "memory.target_utilization", "SHARE",
+     "batches that became smaller since memory ran out grow again while less than this share of "
+     "the limit is in use",
+     0, 1},
+    {"max-memory-percent", 0, VERB_VIDEO | VERB_INFER | VERB_BENCH | VERB_SERVE, SECTION_RUN,
+     OPTION_REAL, AT(run.job.device_params.memory_share_max), "memory.max_memory_percent", "SHARE",
+     "limit of a GPU's memory where none is given in bytes, as a share of what it has: 0.9 is 90 "
+     "%; 0: none",
+     0, 1},
+
     {"vram-limit", 0, VERB_VIDEO | VERB_INFER | VERB_BENCH | VERB_SERVE, SECTION_RUN, OPTION_BYTES,
      AT(run.job.device_params.vram_limit_bytes), "pool.vram_limit", "BYTES",
      "limit of the GPU memory for frames, tensors, weights and decoders, such as 24G; 0: the value "
@@ -150,6 +165,15 @@ const struct option options[] = {
      "limit of the page-locked memory for frames copied between CPU and GPU (those that the CPU "
      "decodes or encodes), such as 2G; 0: 512M",
      0, 1e15},
+    {"pool-buffers", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.device_params.buffers_max),
+     "pool.buffers", "N",
+     "limit of the buffers in the pool, in use and idle; an idle one makes way for a new one; 0: "
+     "none",
+     0, 1e9},
+    {"leak-age", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.device_params.leak_age_s),
+     "pool.leak_age_s", "SECONDS",
+     "name buffers that are held for longer than this in the log, with their owners; 0: don't look",
+     0, 1e9},
     {"trim-frames", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.device_params.trim_frames),
      "pool.trim_frames", "N",
      "every N frames, return the pool's idle memory to the system; 0: never", 0, 1000000},

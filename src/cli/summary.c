@@ -97,16 +97,24 @@ static void print_shards(const struct sac_pipeline_stats *stats, FILE *out)
 static void print_memory(const struct sac_pipeline_stats *stats, FILE *out)
 {
     const struct sac_pool_stats *pool = &stats->pool;
+    const uint64_t               requests = pool->allocations + pool->reuses;
     fprintf(out, "memory      %.0f MB at most\n", (double)stats->rss_peak_bytes / 1e6);
     fprintf(out, "pool        %.0f MB at most; %.1f %% of %" PRIu64 " requests reused a buffer",
-            (double)pool->bytes_peak / 1e6, stats->pool_reuse * 100,
-            pool->allocations + pool->reuses);
+            (double)pool->bytes_peak / 1e6, stats->pool_reuse * 100, requests);
+    if (requests > pool->requests_start)
+        fprintf(out, ", %.1f %% of %" PRIu64 " after the start",
+                100 - 100 * (double)(pool->allocations - pool->allocations_start) /
+                          (double)(requests - pool->requests_start),
+                requests - pool->requests_start);
     if (pool->requests_warm)
         fprintf(out, ", after the first %d frames %.1f %% of %" PRIu64, SAC_POOL_WARM_FRAMES,
                 100 - 100 * (double)pool->allocations_warm / (double)pool->requests_warm,
                 pool->requests_warm);
     else if (stats->frames > SAC_POOL_WARM_FRAMES)
         fprintf(out, ", no requests after the first %d frames", SAC_POOL_WARM_FRAMES);
+    if (pool->trims)
+        fprintf(out, "; %.0f MB given back in %" PRIu64 " trim%s",
+                (double)pool->bytes_trimmed / 1e6, pool->trims, pool->trims == 1 ? "" : "s");
     fputs("\n", out);
 }
 

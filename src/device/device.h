@@ -374,6 +374,9 @@ void       sac_buffer_pool_destroy(struct sac_buffer_pool **pool);
 void sac_buffer_pool_report_held(struct sac_buffer_pool *pool);
 /* Free what waits in the pool. */
 void sac_device_pool_trim(sac_device *dev);
+/* How much of what the pool may hold is in use, or of what the device has by all programs, the
+ * larger one; idle buffers do not count. 0..1 and more; 0: there is no limit. */
+double sac_device_memory_used(sac_device *dev);
 
 const char *sac_buffer_owner(const struct sac_buffer *buf);
 /* For sentences: "float32 [1,3,4]"; "DOING 'OWNER', float32 [1,3,4]"; "DOING frame 7 of stream

@@ -8,7 +8,7 @@
 
 struct sac_device_params sac_device_params_default(void)
 {
-    return (struct sac_device_params){.trim_frames = 300};
+    return (struct sac_device_params){.trim_frames = 300, .memory_share_max = 0.9};
 }
 
 /* ---- names ---- */
@@ -237,6 +237,7 @@ sac_result sac_device_open_begin(sac_context *ctx, const char *name,
              {"threads", params ? params->threads : 0, 0, 4096},
              {"leak_age_s", params ? params->leak_age_s : 0, 0, INT_MAX},
              {"trim_frames", params ? params->trim_frames : 0, 0, INT_MAX},
+             {"memory_share_max", params ? params->memory_share_max : 0, 0, 1},
     };
     struct sac_start_span span;
     sac_result            res = sac_numbers_check(ctx, "device", numbers, SAC_COUNT(numbers));

@@ -101,6 +101,7 @@ static void idle_put(struct sac_buffer_pool *pool, struct sac_buffer *buf)
 {
     buf->idle_request = pool->requests;
     buf->idle_interval = pool->intervals;
+    buf->idle_return = pool->stats.returns;
     buf->next = pool->idle[buf->class_index];
     pool->idle[buf->class_index] = buf;
     pool->stats.bytes_idle += buf->class_bytes;
@@ -125,23 +126,46 @@ static bool unwanted_by_frames(const struct sac_buffer_pool *pool, const struct 
            (uint64_t)(buf->reused ? IDLE_INTERVALS_REUSED : IDLE_INTERVALS);
 }
 
+/* Take it out of its list and give it back. */
+static void free_at(struct sac_buffer_pool *pool, struct sac_buffer **at)
+{
+    struct sac_buffer *buf = *at;
+    *at = buf->next;
+    pool->stats.bytes_idle -= buf->class_bytes;
+    pool->stats.bytes_trimmed += buf->class_bytes;
+    pool->buffers--;
+    sac_uses_wait(pool->dev, &buf->uses);
+    sac_uses_finish(pool->dev, &buf->uses);
+    pool->free(pool->dev, buf->data);
+    sac_free(buf);
+}
+
 static void free_idle(struct sac_buffer_pool *pool,
                       bool (*which)(const struct sac_buffer_pool *pool,
                                     const struct sac_buffer      *buf))
 {
+    const uint64_t before = pool->stats.bytes_trimmed;
     for (int i = 0; i < SAC_POOL_CLASSES; i++)
-        for (struct sac_buffer **at = &pool->idle[i], *buf; (buf = *at);) {
-            if (!which(pool, buf)) {
+        for (struct sac_buffer **at = &pool->idle[i], *buf; (buf = *at);)
+            if (which(pool, buf))
+                free_at(pool, at);
+            else
                 at = &buf->next;
-                continue;
-            }
-            *at = buf->next;
-            pool->stats.bytes_idle -= buf->class_bytes;
-            sac_uses_wait(pool->dev, &buf->uses);
-            sac_uses_finish(pool->dev, &buf->uses);
-            pool->free(pool->dev, buf->data);
-            sac_free(buf);
-        }
+    pool->stats.trims += pool->stats.bytes_trimmed > before;
+}
+
+/* The one that has been idle for the longest. */
+static void free_oldest(struct sac_buffer_pool *pool)
+{
+    struct sac_buffer **oldest = NULL;
+    for (int i = 0; i < SAC_POOL_CLASSES; i++)
+        for (struct sac_buffer **at = &pool->idle[i]; *at; at = &(*at)->next)
+            if (!oldest || (*at)->idle_return < (*oldest)->idle_return)
+                oldest = at;
+    if (!oldest)
+        return;
+    free_at(pool, oldest);
+    pool->stats.trims++;
 }
 
 static void end_interval(struct sac_buffer_pool *pool)
@@ -206,6 +230,18 @@ sac_result sac_device_get_memory(const sac_device *dev, struct sac_device_memory
     return res;
 }
 
+double sac_device_memory_used(sac_device *dev)
+{
+    struct sac_device_memory m;
+    if (sac_device_get_memory(dev, &m) != SAC_OK)
+        return 0;
+    const double share = dev->params.memory_share_max > 0 ? dev->params.memory_share_max : 1;
+    const double taken = (double)m.bytes_total - (double)m.bytes_free - (double)m.pool.bytes_idle;
+    const double own = m.bytes_limit ? (double)m.pool.bytes_live / (double)m.bytes_limit : 0;
+    const double all = m.bytes_total ? taken / (share * (double)m.bytes_total) : 0;
+    return SAC_MAX(own, all);
+}
+
 void sac_device_count_frames(sac_device *dev, int n)
 {
     const uint64_t every = (uint64_t)SAC_MAX(dev->params.trim_frames, 0);
@@ -229,11 +265,18 @@ static uint64_t frames_of(const struct sac_buffer_pool *pool)
     return atomic_load_explicit(&pool->dev->frames, memory_order_relaxed);
 }
 
+static bool is_crowded(const struct sac_buffer_pool *pool)
+{
+    return pool->buffers_max && pool->buffers >= pool->buffers_max;
+}
+
 /* One new buffer from the device; under the lock. */
 static sac_result allocate(struct sac_buffer_pool *pool, int class_index, struct sac_buffer **out)
 {
     size_t bytes = class_size(class_index);
-    if (over_budget(pool, bytes))
+    if (is_crowded(pool))
+        free_oldest(pool);
+    if (is_crowded(pool) || over_budget(pool, bytes))
         return SAC_ERR_LIMIT;
     struct sac_buffer *buf = sac_new(struct sac_buffer);
     if (!buf)
@@ -246,7 +289,9 @@ static sac_result allocate(struct sac_buffer_pool *pool, int class_index, struct
     buf->pool = pool;
     buf->class_index = class_index;
     buf->class_bytes = bytes;
+    pool->buffers++;
     pool->stats.allocations++;
+    pool->stats.allocations_start += frames_of(pool) == 0;
     pool->stats.allocations_warm += frames_of(pool) >= SAC_POOL_WARM_FRAMES;
     *out = buf;
     return SAC_OK;
@@ -278,14 +323,21 @@ static sac_result take(struct sac_buffer_pool *pool, int class_index, struct sac
 static void count_request(struct sac_buffer_pool *pool)
 {
     const uint64_t frames = frames_of(pool);
+    pool->stats.requests_start += frames == 0;
     pool->stats.requests_warm += frames >= SAC_POOL_WARM_FRAMES;
     if (++pool->requests % LOOK_REQUESTS == 0 && frames == 0 && pool->dev->params.trim_frames > 0)
         free_idle(pool, unwanted_by_requests);
 }
 
+/* live: bytes in use; crowded: with as many buffers as there may be. */
 static sac_result refuse(const struct sac_buffer_pool *pool, sac_result res, size_t bytes,
-                         uint64_t live, const char *owner)
+                         uint64_t live, bool crowded, const char *owner)
 {
+    if (res == SAC_ERR_LIMIT && crowded)
+        return SAC_FAIL(pool->dev->ctx, res,
+                        "%s: %s has %" PRIu64 " buffers in use, which is its limit; raise it "
+                        "(--pool-buffers), or use a smaller batch",
+                        owner, pool->where, pool->buffers_max);
     if (res == SAC_ERR_LIMIT)
         return SAC_FAIL(pool->dev->ctx, res,
                         "%s: %zu bytes more on %s would pass its memory limit of %" PRIu64
@@ -325,7 +377,7 @@ static sac_result create(struct sac_buffer_pool *pool, size_t bytes, const char 
     if (!owner)
         owner = "buffer";
     if (class_index < 0)
-        return refuse(pool, SAC_ERR_MEMORY, bytes, 0, owner);
+        return refuse(pool, SAC_ERR_MEMORY, bytes, 0, false, owner);
     pthread_mutex_lock(&pool->lock);
     const uint64_t late_before = pool->stats.allocations_warm;
     count_request(pool);
@@ -333,10 +385,10 @@ static sac_result create(struct sac_buffer_pool *pool, size_t bytes, const char 
     if (res == SAC_OK)
         enter_books(buf, bytes, owner, own);
     uint64_t   live = pool->stats.bytes_live;
-    const bool late = pool->stats.allocations_warm > late_before;
+    const bool late = pool->stats.allocations_warm > late_before, crowded = is_crowded(pool);
     pthread_mutex_unlock(&pool->lock);
     if (res != SAC_OK)
-        return refuse(pool, res, bytes, live, owner);
+        return refuse(pool, res, bytes, live, crowded, owner);
     if (late)
         sac_log(pool->dev->ctx, SAC_LOG_DEBUG, "%s: new after the first %d frames: '%s', %zu bytes",
                 pool->where, SAC_POOL_WARM_FRAMES, owner, bytes);
@@ -367,7 +419,7 @@ sac_result sac_buffer_reserve(sac_device *dev, uint64_t bytes, const char *owner
     pthread_mutex_unlock(&pool->lock);
     if (refused) {
         sac_free(buf);
-        return refuse(pool, SAC_ERR_LIMIT, bytes, live, owner);
+        return refuse(pool, SAC_ERR_LIMIT, bytes, live, false, owner);
     }
     sac_device_hold(dev);
     *out = buf;
@@ -431,8 +483,8 @@ void sac_buffer_unref(struct sac_buffer **buf_at)
     const bool own = buf->own;
     live_remove(pool, buf);
     if (buf->data) {
-        idle_put(pool, buf);
         pool->stats.returns++;
+        idle_put(pool, buf);
     } else {
         sac_free(buf); /* reserved */
     }
@@ -498,17 +550,29 @@ static sac_result pool_create(sac_device *dev, struct sac_buffer_pool preset,
     return res;
 }
 
-sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out)
+/* The budget that was given; else a GPU's is a share of what it has, so that the driver and others
+ * find room beside it. */
+static uint64_t limit_of(sac_device *dev)
 {
     const struct sac_device_params *p = &dev->params;
-    const bool                      own = !dev->ops->host_memory && p->vram_limit_bytes;
-    return pool_create(
-        dev,
-        (struct sac_buffer_pool){.where = dev->name,
-                                 .alloc = dev->ops->memory_alloc,
-                                 .free = dev->ops->memory_free,
-                                 .limit_bytes = own ? p->vram_limit_bytes : p->memory_limit_bytes},
-        out);
+    uint64_t                        left, total;
+    if (!dev->ops->host_memory && p->vram_limit_bytes)
+        return p->vram_limit_bytes;
+    if (p->memory_limit_bytes || p->memory_share_max <= 0 || !dev->ops->memory_info ||
+        dev->ops->memory_info(dev, &left, &total) != SAC_OK)
+        return p->memory_limit_bytes;
+    return (uint64_t)(p->memory_share_max * (double)total);
+}
+
+sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out)
+{
+    return pool_create(dev,
+                       (struct sac_buffer_pool){.where = dev->name,
+                                                .alloc = dev->ops->memory_alloc,
+                                                .free = dev->ops->memory_free,
+                                                .limit_bytes = limit_of(dev),
+                                                .buffers_max = dev->params.buffers_max},
+                       out);
 }
 
 /* Of a device that copies from any host memory. */

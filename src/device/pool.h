@@ -22,7 +22,7 @@ struct sac_buffer {
     size_t                  class_bytes; /* taken */
     int                     class_index;
     struct sac_buffer      *next, *prev; /* in the live list, or next in an idle list */
-    uint64_t                idle_request, idle_interval; /* when it came back */
+    uint64_t                idle_request, idle_interval, idle_return; /* when it came back */
     struct sac_uses         uses;
     bool                    reused; /* at least once */
     bool                    own;    /* the device's: it does not hold the device open */
@@ -39,13 +39,14 @@ struct sac_buffer_pool {
     const char *where; /* in sentences: "cuda:0", "page-locked host memory" */
     sac_result (*alloc)(struct sac_device *dev, size_t bytes, void **out);
     void (*free)(struct sac_device *dev, void *p);
-    uint64_t              limit_bytes; /* 0: none */
-    pthread_mutex_t       lock;        /* guards all below */
-    pthread_cond_t        wake;        /* the watcher should end */
+    uint64_t              limit_bytes, buffers_max; /* 0: none */
+    pthread_mutex_t       lock;                     /* guards all below */
+    pthread_cond_t        wake;                     /* the watcher should end */
     bool                  quit, watching;
     pthread_t             watcher;
     struct sac_buffer    *live;
     struct sac_buffer    *idle[SAC_POOL_CLASSES];
+    uint64_t              buffers;             /* in use and idle; without those reserved */
     uint64_t              requests, intervals; /* an interval is params.trim_frames frames */
     struct sac_pool_stats stats;
     uint64_t              use_live[SAC_MEMORY_USE_COUNT], use_peak[SAC_MEMORY_USE_COUNT];

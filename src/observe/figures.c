@@ -125,6 +125,13 @@ static const struct sac_figure batch_rows[] = {
            MEANS("batches that were one launch from frames to mattes (--mode vr)"),
            SHOWN(DETAILS, "one launch", "batch from frames to mattes",
                  "batches from frames to mattes")),
+    FIGURE(COUNT, "shrunk", shrunk, ADD,
+           MEANS("times that the limit of a batch fell, since memory ran out"),
+           SHOWN(ALWAYS, "memory", "time it was too short for a batch, which became smaller",
+                 "times it was too short for a batch, which became smaller")),
+    FIGURE(COUNT, "grown", grown, ADD, MEANS("times that it rose again"),
+           SHOWN(ALWAYS, "memory", "time batches became larger again",
+                 "times batches became larger again")),
     COMPUTED("fill", fill_of, MEANS("mean / max")),
 };
 static const struct sac_figures batch = {FIGURES("batches", batch_rows), .is_known = is_batched};
@@ -200,6 +207,13 @@ static double warm_reuse_of(const void *group)
     const STATS *p = group;
     return 1 - share(p->allocations_warm, p->requests_warm);
 }
+/* Without what the start prepares, which nothing could have given back before. */
+static double run_reuse_of(const void *group)
+{
+    const STATS *p = group;
+    return 1 - share(p->allocations - p->allocations_start,
+                     p->allocations + p->reuses - p->requests_start);
+}
 static const struct sac_figure pool_rows[] = {
     FIGURE(COUNT, "allocations", allocations, ADD, MEANS("buffers taken from the system")),
     FIGURE(COUNT, "reuses", reuses, ADD, MEANS("buffers served from the pool")),
@@ -210,7 +224,16 @@ static const struct sac_figure pool_rows[] = {
     FIGURE(COUNT, "bytes_live", bytes_live, BYTES),
     FIGURE(COUNT, "bytes_idle", bytes_idle, BYTES),
     FIGURE(COUNT, "bytes_peak", bytes_peak, BYTES),
-    COMPUTED("reuse_share", reuse_of),
+    COMPUTED("reuse_share", reuse_of, MEANS("of all requests, the start's too")),
+    FIGURE(COUNT, "requests_start", requests_start, ADD,
+           MEANS("buffers asked for before the first frame was done")),
+    FIGURE(COUNT, "allocations_start", allocations_start, ADD,
+           MEANS("of them taken from the system")),
+    COMPUTED("reuse_share_run", run_reuse_of,
+             MEANS("of the requests after the start; 1 where there were none")),
+    FIGURE(COUNT, "trims", trims, ADD,
+           MEANS("times that idle buffers were given back to the system")),
+    FIGURE(COUNT, "bytes_trimmed", bytes_trimmed, BYTES),
     FIGURE(COUNT, "requests_warm", requests_warm, ADD,
            MEANS("buffers asked for since 300 frames were done")),
     FIGURE(COUNT, "allocations_warm", allocations_warm, ADD,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/books.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/range.h"
@@ -47,7 +48,8 @@ static sac_result open_spans(struct sac_books *b, const struct sac_track_job_par
         return res;
     b->gpu_infer = b->gpu_matte = b->gpu_finish = -1;
     sac_ranges_open();
-    b->measures = p->timers || b->trace;
+    b->tells_frames = p->frame_times;
+    b->measures = p->timers || b->trace || p->frame_times;
     return SAC_OK;
 }
 
@@ -123,11 +125,25 @@ static void add_events(struct sac_books *b, int track, enum sac_stage stage, int
                                 });
 }
 
+static void tell_frames(struct sac_books *b, enum sac_stage stage, int64_t took_ns,
+                        struct sac_item *const *items, int n)
+{
+    char batch[32] = "";
+    if (n > 1)
+        snprintf(batch, sizeof batch, ", with %d others", n - 1);
+    for (int i = 0; i < n; i++)
+        sac_log(b->ctx, SAC_LOG_DEBUG, "frame %" PRId64 " of stream %d: %s took %.3f ms%s",
+                items[i]->number, items[i]->stream_id, sac_stages[stage].name,
+                (double)took_ns * 1e-6, batch);
+}
+
 void sac_books_trace(struct sac_books *b, enum sac_stage stage, int64_t begun_ns, int64_t ended_ns,
                      struct sac_item *const *items, int n)
 {
     if (b->trace)
         add_events(b, sac_trace_thread(b->trace), stage, begun_ns, ended_ns, items, n);
+    if (b->tells_frames && sac_log_enabled(b->ctx, SAC_LOG_DEBUG))
+        tell_frames(b, stage, ended_ns - begun_ns, items, n);
 }
 
 void sac_books_time(struct sac_books *b, enum sac_stage stage, int64_t duration_ns)
@@ -191,6 +207,11 @@ void sac_books_count_batch(struct sac_books *b, int frames, bool full)
     atomic_fetch_add(&b->batches, 1);
     atomic_fetch_add(&b->batch_frames, (uint_fast64_t)frames);
     atomic_fetch_add(&b->batches_full, full);
+}
+
+void sac_books_count_limit(struct sac_books *b, bool grown)
+{
+    atomic_fetch_add(grown ? &b->grown : &b->shrunk, 1);
 }
 
 /* Late: the frame after the next has come meanwhile. */

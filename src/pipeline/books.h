@@ -18,10 +18,11 @@ struct sac_books {
     struct sac_trace       *trace;      /* NULL: none is written */
     const struct sac_books *leader;     /* owns the three above; NULL: these books do */
     int                   gpu_infer, gpu_matte, gpu_finish; /* in the trace: tracks of the device */
-    bool                  measures;                         /* timers or trace are on */
-    struct sac_gpu_watch *gpu;                              /* NULL: no GPU, or no NVML */
-    struct sac_run_watch *watch;      /* params.monitor's, while and after the run; NULL: none */
-    struct sac_outfile    stats_file; /* with params.stats_out; finish_reports' */
+    bool                  measures;     /* timers or trace are on, or frame_times */
+    bool                  tells_frames; /* params.frame_times: at the debug level */
+    struct sac_gpu_watch *gpu;          /* NULL: no GPU, or no NVML */
+    struct sac_run_watch *watch;        /* params.monitor's, while and after the run; NULL: none */
+    struct sac_outfile    stats_file;   /* with params.stats_out; finish_reports' */
 
     atomic_uint          whole; /* SAC_OUTPUT_TRACE, SAC_OUTPUT_STATS; finish_reports writes it */
     atomic_int_fast64_t  first_ns;                            /* whoever pushes the first item */
@@ -31,6 +32,7 @@ struct sac_books {
     atomic_int_fast64_t  composites_late;                     /* the sink threads */
     atomic_uint_fast64_t still;                               /* the finishing thread */
     atomic_uint_fast64_t batches, batch_frames, batches_full; /* the inference thread */
+    atomic_uint          shrunk, grown;                       /* the same */
     atomic_uint_fast64_t regions, region_millionths;          /* the same */
     atomic_uint_fast64_t small, large, padded, united;        /* the same */
     atomic_uint_fast64_t scales, looks;                       /* the same */
@@ -66,6 +68,7 @@ void sac_books_on_decoded(void *books, const sac_frame *frame, int64_t begun_ns,
 /* An item enters; a batch begins; an item leaves for its sink, which sets its done_ns. */
 void sac_books_enter(struct sac_books *b, const struct sac_item *item);
 void sac_books_count_batch(struct sac_books *b, int frames, bool full);
+void sac_books_count_limit(struct sac_books *b, bool grown); /* of batches; else it fell */
 void sac_books_count_item(struct sac_books *b, struct sac_item *item);
 /* A video is complete: its last frames waited for the encoder after they had left. */
 void sac_books_count_video(struct sac_books *b, struct sac_lane *lane);

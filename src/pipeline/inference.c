@@ -9,6 +9,7 @@
 #include "pipeline/shortage.h"
 
 static const int64_t SMALL_NS = 30000000000;
+static const double  MEMORY_TARGET = 0.85;
 
 /* ---- a batch ---- */
 
@@ -123,6 +124,11 @@ static void pass_alone(void *user, void *item, sac_result res)
     sac_inference_pass_on(inf, item);
 }
 
+static void resized(void *user, int from, int to)
+{
+    sac_books_count_limit(((struct sac_inference *)user)->job->books, to > from);
+}
+
 static const struct sac_collector_calls calls = {.next_wait = next_wait,
                                                  .refuses = refuses,
                                                  .room = room,
@@ -135,7 +141,8 @@ static const struct sac_collector_calls calls = {.next_wait = next_wait,
                                                  .sort_out = sac_inference_sort_out,
                                                  .skips = sac_inference_skips,
                                                  .find_room = sac_inference_find_room,
-                                                 .eased = sac_inference_eased};
+                                                 .eased = sac_inference_eased,
+                                                 .resized = resized};
 
 /* ---- the thread ---- */
 
@@ -157,7 +164,8 @@ static void infer(struct sac_inference *inf)
                                             .depth = inf->depth,
                                             .slots = SAC_TASK_SLOTS,
                                             .timeout_ns = (int64_t)job->params.timeout_ms * 1000000,
-                                            .small_ns = inf->small_ns};
+                                            .small_ns = inf->small_ns,
+                                            .target = inf->memory_target};
     inf->refused_from = INT32_MAX;
     sac_collector_run(&inf->collector);
 }
@@ -276,6 +284,7 @@ static void choose_batch(struct sac_inference *inf)
     inf->eager = sac_job_is_prompt(job);
     inf->batch_limit = inf->batch_max;
     inf->small_ns = SMALL_NS;
+    inf->memory_target = p->memory_target > 0 ? (double)p->memory_target : MEMORY_TARGET;
     if (p->reid_params.batch_max <= 0) /* a few people in each frame, and no more than fill a GPU */
         p->reid_params.batch_max = SAC_CLAMP(4 * inf->batch_max, 16, 128);
 }

@@ -29,10 +29,11 @@ struct sac_inference {
     struct sac_job *job;
     /* Written before START is ordered, constant from then on. */
     int     batch_max;
-    int     batch_limit; /* frames in a full batch; fewer if fewer can be inside */
-    int     depth;       /* batches under way at once */
-    bool    eager;       /* while the device is idle no frame waits for a fuller batch */
-    int64_t small_ns;    /* how long batches stay small without memory; then doubles */
+    int     batch_limit;   /* frames in a full batch; fewer if fewer can be inside */
+    int     depth;         /* batches under way at once */
+    bool    eager;         /* while the device is idle no frame waits for a fuller batch */
+    int64_t small_ns;      /* how long batches stay small without memory; then doubles */
+    double  memory_target; /* and while more than this share of it is in use */
 
     pthread_t thread;
     bool      prepared, started, busy; /* written by the thread that starts and stops the job; busy:

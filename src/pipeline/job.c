@@ -160,6 +160,8 @@ static sac_result check_params(sac_context *ctx, const struct sac_track_job_para
         {"skip_max", p->skip_max, 0, 1000},
         {"batch_padding", (int)p->batch_padding, 0, SAC_BATCH_PADDING_FULL},
         {"reid_params.batch_max", p->reid_params.batch_max, 0, 1024},
+        {"frame_times", p->frame_times, 0, 1},
+        {"memory_target", (double)p->memory_target, 0, 1},
     };
     SAC_NEEDS(ctx, p->device);
     SAC_NEEDS_NO_LATER_FIELD(ctx, p, "job parameters");

@@ -113,6 +113,8 @@ static void add_batches(struct sac_job *job, struct sac_batch_stats *out)
     out->full = atomic_load(&job->books->batches_full);
     out->padded = atomic_load(&job->books->padded);
     out->whole = atomic_load(&job->books->united);
+    out->shrunk = atomic_load(&job->books->shrunk);
+    out->grown = atomic_load(&job->books->grown);
     out->max = job->run->task->begin ? sac_inference_batch_most(job->inference) : 0;
 }
 

@@ -9,7 +9,7 @@
  * the end of a stream: it counts for nothing and keeps its place behind the items before it.
  *
  * Where memory runs out, batches become smaller (shrink.c): a failed one is tried again in halves,
- * later ones stay small for a while, then twice as long.
+ * later ones stay small for a while, then twice as long, and for as long as memory is nearly full.
  *
  *     struct sac_collector c = {.calls = &calls, .user = me, .dev = dev, .most = 32, .depth = 2};
  *     sac_collector_run(&c);      // on one thread, until next_wait says that no more items come
@@ -72,6 +72,8 @@ struct sac_collector_calls {
     bool (*find_room)(void *user, struct sac_batch *b, struct sac_pieces *p, sac_result res);
     /* What had no memory is tried again from now on. NULL: nobody asks. */
     void (*eased)(void *user);
+    /* The limit of a batch has changed. NULL: nobody counts. */
+    void (*resized)(void *user, int from, int to);
 };
 
 struct sac_collector {
@@ -90,6 +92,8 @@ struct sac_collector {
      * can go before them. */
     bool    late;
     int64_t small_ns; /* how long batches stay small without memory; then doubles */
+    double  target;   /* and they do while more than this share of the memory is in use; 0: that is
+                         not asked */
 
     /* The thread's own. */
     struct sac_batch ring[SAC_BATCHES_MAX + 1];

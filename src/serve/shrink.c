@@ -4,6 +4,14 @@
 
 static const int64_t SMALL_MAX_NS = 3600000000000;
 
+static void resize(struct sac_collector *c, int size)
+{
+    const int before = c->limit;
+    c->limit = size;
+    if (c->calls->resized)
+        c->calls->resized(c->user, before, size);
+}
+
 void sac_collector_shrink(struct sac_collector *c, int size)
 {
     c->shrunk_ns = c->shrunk_ns ? SAC_MIN(2 * c->shrunk_ns, SMALL_MAX_NS) : c->small_ns;
@@ -13,19 +21,23 @@ void sac_collector_shrink(struct sac_collector *c, int size)
     sac_log(c->dev->ctx, SAC_LOG_WARN,
             "%s has no memory for batches of %d %s: they have up to %d now",
             sac_device_name(c->dev), c->limit, c->unit, size);
-    c->limit = size;
+    resize(c, size);
 }
 
 void sac_collector_grow(struct sac_collector *c)
 {
     if (c->grow_ns == 0 || sac_time_ns() < c->grow_ns)
         return;
+    if (c->target > 0 && sac_device_memory_used(c->dev) > c->target) {
+        c->grow_ns = sac_time_ns() + c->small_ns;
+        return;
+    }
     if (c->calls->eased)
         c->calls->eased(c->user);
     c->grow_ns = 0;
     if (c->limit >= c->most)
         return;
-    c->limit = SAC_MIN(2 * c->limit, c->most);
+    resize(c, SAC_MIN(2 * c->limit, c->most));
     c->grow_ns = sac_time_ns() + c->shrunk_ns;
     sac_log(c->dev->ctx, SAC_LOG_INFO, "batches of up to %d %s are tried again", c->limit, c->unit);
 }

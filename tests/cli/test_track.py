@@ -335,7 +335,11 @@ def test_the_statistics_follow_the_schema(saccade, clip, tmp_path):
     assert all(queue['length_max'] <= queue['capacity'] for queue in stats['queues'])
     assert stats['batches'] is None and stats['detector'] is None and stats['gpu'] is None
     pool = stats['pool']
-    assert pool['reuse_share'] == pytest.approx(pool['reuses'] / (pool['reuses'] + pool['allocations']), abs=1e-6)
+    asked = pool['reuses'] + pool['allocations']
+    assert pool['reuse_share'] == pytest.approx(pool['reuses'] / asked, abs=1e-6)
+    assert pool['allocations_start'] <= pool['requests_start'] <= asked
+    new, later = pool['allocations'] - pool['allocations_start'], asked - pool['requests_start']
+    assert pool['reuse_share_run'] == pytest.approx(1 - new / later if later else 1, abs=1e-6)
     assert stats['bottleneck']['stage'] in counts
     assert f"bottleneck  {stats['bottleneck']['stage']}: " in run.stderr
     # RGB pictures take a conversion to be encoded; each copy stands in the ledger once

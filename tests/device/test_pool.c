@@ -90,8 +90,8 @@ static void tells_and_gives_back_what_it_holds(void **state)
 static sac_result tell_memory(struct sac_device *dev, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     (void)dev;
-    *free_bytes = 5;
-    *total_bytes = 7;
+    *free_bytes = 5 << 20;
+    *total_bytes = 10 << 20;
     return SAC_OK;
 }
 
@@ -117,8 +117,9 @@ static void tells_what_a_gpu_has(void **state)
     sac_buffer_unref(&buf);
     sac_buffer_unref(&host);
     assert_sac_ok(sac_device_get_memory(dev, &m));
-    assert_int_equal(m.bytes_free, 5);
-    assert_int_equal(m.bytes_total, 7);
+    assert_int_equal(m.bytes_free, 5 << 20);
+    assert_int_equal(m.bytes_total, 10 << 20);
+    assert_int_equal(m.bytes_limit, 9 << 20); /* nine tenths, where no other limit is given */
     assert_true(m.host_bytes_limit > 0);
     assert_true(m.pool.bytes_idle >= 100000 && m.host_pool.bytes_idle >= 50000);
     assert_int_equal(sac_device_trim(dev), m.pool.bytes_idle + m.host_pool.bytes_idle);
@@ -126,6 +127,114 @@ static void tells_what_a_gpu_has(void **state)
     m.bytes_free = 99;
     assert_sac_error(sac_device_get_memory(dev, &m), SAC_ERR_DEVICE);
     assert_int_equal(m.bytes_free, 99);
+    sac_device_unref(&dev);
+}
+
+/* The share is of what a GPU has; a limit in bytes takes its place, and the CPU has none. */
+static void a_share_is_a_limit_where_there_is_no_other(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes, vram;
+        double   share;
+        uint64_t want;
+    } cases[] = {{0, 0, 0.5, 5 << 20},
+                 {0, 0, 0, 0},
+                 {3 << 20, 0, 0.5, 3 << 20},
+                 {3 << 20, 4 << 20, 0.5, 4 << 20}};
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct sac_device_params params = sac_device_params_default();
+        struct sac_device_ops    ops = sac_device_cpu;
+        struct sac_device_memory m;
+        sac_device              *dev = NULL;
+        ops.host_memory = false;
+        ops.memory_info = tell_memory;
+        params.memory_limit_bytes = cases[i].bytes;
+        params.vram_limit_bytes = cases[i].vram;
+        params.memory_share_max = cases[i].share;
+        assert_sac_ok(sac_device_open_ops(test_context(), &ops, 0, &params, &dev));
+        assert_sac_ok(sac_device_get_memory(dev, &m));
+        assert_int_equal(m.bytes_limit, cases[i].want);
+        sac_device_unref(&dev);
+    }
+    sac_device *cpu = open_cpu(NULL);
+    assert_true(sac_device_memory_used(cpu) == 0);
+    sac_device_unref(&cpu);
+}
+
+/* What others hold counts as what the pool does; its idle buffers do not. */
+static void tells_how_much_of_it_is_in_use(void **state)
+{
+    (void)state;
+    struct sac_device_params params = sac_device_params_default();
+    struct sac_device_ops    ops = sac_device_cpu;
+    struct sac_buffer       *buf = NULL;
+    sac_device              *dev = NULL;
+    ops.host_memory = false;
+    ops.memory_info = tell_memory; /* half of it is taken */
+    params.vram_limit_bytes = 4 << 20;
+    params.memory_share_max = 0.8;
+    assert_sac_ok(sac_device_open_ops(test_context(), &ops, 0, &params, &dev));
+    assert_float_equal(sac_device_memory_used(dev), 5 / 8.0, 1e-6);
+    assert_sac_ok(sac_buffer_create(dev, 3 << 20, "a", &buf));
+    assert_float_equal(sac_device_memory_used(dev), 3 / 4.0, 1e-6);
+    sac_buffer_unref(&buf);
+    assert_float_equal(sac_device_memory_used(dev), 2 / 8.0, 1e-6);
+    sac_device_unref(&dev);
+}
+
+static void has_a_limit_of_buffers(void **state)
+{
+    (void)state;
+    struct sac_device_params params = sac_device_params_default();
+    struct sac_buffer       *a = NULL, *b = NULL, *c = NULL, *d = NULL;
+    params.buffers_max = 3;
+    sac_device *dev = open_cpu(&params);
+    assert_sac_ok(sac_buffer_create(dev, 1000, "a", &a));
+    assert_sac_ok(sac_buffer_create(dev, 2000, "b", &b));
+    assert_sac_ok(sac_buffer_create(dev, 4000, "c", &c));
+    assert_why(sac_buffer_create(dev, 8000, "d", &d), SAC_ERR_LIMIT,
+               "d: cpu has 3 buffers in use, which is its limit; raise it (--pool-buffers)");
+    sac_buffer_unref(&b);
+    sac_buffer_unref(&a);
+    assert_sac_ok(sac_buffer_create(dev, 8000, "d", &d)); /* instead of b, which came back first */
+    assert_int_equal(stats_of(dev).bytes_idle, 1024);
+    assert_int_equal(stats_of(dev).trims, 1);
+    assert_sac_ok(sac_buffer_create(dev, 1000, "a", &a));
+    assert_int_equal(stats_of(dev).allocations, 4);
+    assert_int_equal(stats_of(dev).reuses, 1);
+    sac_buffer_unref(&a);
+    sac_buffer_unref(&c);
+    sac_buffer_unref(&d);
+    sac_device_unref(&dev);
+}
+
+/* What is asked for before the first frame is done is the start's; trims are counted with what they
+ * gave back. */
+static void counts_the_start_apart(void **state)
+{
+    (void)state;
+    sac_device        *dev = open_cpu(NULL);
+    struct sac_buffer *a = NULL;
+    for (int i = 0; i < 3; i++) {
+        assert_sac_ok(sac_buffer_create(dev, 1024, "a", &a));
+        sac_buffer_unref(&a);
+    }
+    sac_device_count_frames(dev, 1);
+    for (int i = 0; i < 4; i++) {
+        assert_sac_ok(sac_buffer_create(dev, i < 2 ? 1024 : 2048, "a", &a));
+        sac_buffer_unref(&a);
+    }
+    const struct sac_pool_stats s = stats_of(dev);
+    assert_int_equal(s.requests_start, 3);
+    assert_int_equal(s.allocations_start, 1);
+    assert_int_equal(s.allocations, 2);
+    assert_int_equal(s.reuses, 5);
+    assert_int_equal(s.trims, 0);
+    assert_int_equal(sac_device_trim(dev), 3072);
+    assert_int_equal(sac_device_trim(dev), 0);
+    assert_int_equal(stats_of(dev).trims, 1);
+    assert_int_equal(stats_of(dev).bytes_trimmed, 3072);
     sac_device_unref(&dev);
 }
 
@@ -634,6 +743,10 @@ int main(void)
         cmocka_unit_test(serves_a_size_again_from_the_pool),
         cmocka_unit_test(tells_and_gives_back_what_it_holds),
         cmocka_unit_test(tells_what_a_gpu_has),
+        cmocka_unit_test(a_share_is_a_limit_where_there_is_no_other),
+        cmocka_unit_test(tells_how_much_of_it_is_in_use),
+        cmocka_unit_test(has_a_limit_of_buffers),
+        cmocka_unit_test(counts_the_start_apart),
         cmocka_unit_test(host_buffers_are_its_own),
         cmocka_unit_test(host_buffers_of_any_memory_are_the_hosts),
         cmocka_unit_test(keeps_nothing_when_left_out),
