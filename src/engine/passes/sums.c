@@ -473,29 +473,146 @@ static sac_result take_sums(struct sac_graph *g, struct sac_node *n, bool *chang
 
 /* ---- the channels that follow ---- */
 
-/* An Expectation, and a map like its input that is activated. */
+/* Does the network end with v, or with it turned? */
+static bool is_end(const struct sac_graph *g, const struct sac_value *v)
+{
+    const struct sac_node *next = sac_graph_only_reader(g, v);
+    for (int i = 0; i < g->output_count; i++)
+        if (g->outputs[i] == v || (sac_is(next, "Transpose") && g->outputs[i] == next->outputs[0]))
+            return true;
+    return false;
+}
+
+/* A map like x, to be activated: act(r) is v. */
+static struct sac_value *rest_of(const struct sac_graph *g, const struct sac_node *n,
+                                 const struct sac_value *x, struct sac_activation *act)
+{
+    struct sac_value *v = n->inputs[1], *r = v;
+    if (!v || v->data || v->dtype != SAC_F32)
+        return NULL;
+    if (v->uses == 1 && v->producer && sac_activation_of(v->producer, act) &&
+        act->kind != SAC_ACT_NONE)
+        r = v->producer->inputs[0];
+    else if (!is_end(g, n->outputs[0])) /* else it may be written there by who makes it */
+        return NULL;
+    else
+        *act = (struct sac_activation){SAC_ACT_NONE, 0, 0};
+    for (int d = 0; d < x->rank; d++)
+        if (r->rank != x->rank || (d != 1 && r->dims[d] != x->dims[d]))
+            return NULL;
+    return r;
+}
+
+/* A Concat of an Expectation and such a map. */
 static sac_result take_rest(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct sac_activation  act;
-    const struct sac_node *means = n->inputs[0] ? n->inputs[0]->producer : NULL,
-                          *rest = n->inputs[1] ? n->inputs[1]->producer : NULL;
-    if (!sac_is_fused(means, "Expectation") || sac_node_input(means, 3) ||
-        n->inputs[0]->uses != 1 || !rest || !sac_activation_of(rest, &act) ||
-        act.kind == SAC_ACT_NONE || n->inputs[1]->uses != 1)
+    const struct sac_node *means = n->inputs[0] ? n->inputs[0]->producer : NULL;
+    if (!sac_is_fused(means, "Expectation") || sac_node_input(means, 3) || n->inputs[0]->uses != 1)
         return SAC_OK;
-    const struct sac_value *x = means->inputs[0], *r = rest->inputs[0];
-    bool                    fits = r->rank == x->rank;
-    for (int d = 0; fits && d < x->rank; d++)
-        fits = d == 1 || r->dims[d] == x->dims[d];
-    struct sac_node *made = fits ? sac_op_node(g, "saccade", "Expectation", 4, 1, n) : NULL;
-    if (!fits || !made)
-        return fits ? SAC_ERR_MEMORY : SAC_OK;
+    struct sac_value *r = rest_of(g, n, means->inputs[0], &act);
+    struct sac_node  *made = r ? sac_op_node(g, "saccade", "Expectation", 4, 1, n) : NULL;
+    if (!made)
+        return r ? SAC_ERR_MEMORY : SAC_OK;
     for (int i = 0; i < 3; i++)
         made->inputs[i] = sac_node_input(means, i);
-    made->inputs[3] = rest->inputs[0];
+    made->inputs[3] = r;
     *changed = true;
     sac_result res = sac_set_activation(g, made, &act);
     return res == SAC_OK ? sac_take_over(g, made, n) : res;
+}
+
+/* ---- levels ---- */
+
+static bool is_turn(const struct sac_node *n)
+{
+    const int64_t *perm;
+    return sac_is(n, "Transpose") && sac_attr_ints(n, "perm", &perm) == 3 && perm[0] == 0 &&
+           perm[1] == 2;
+}
+
+/* The Expectation that makes v, [N,G,pixels] or turned, through a Reshape of its pixels. */
+static const struct sac_node *level_of(const struct sac_value *v, bool turned)
+{
+    const struct sac_value *at = v;
+    while (turned && at && at->uses == 1 && sac_is_reshape(at->producer) &&
+           sac_same_shape(at, at->producer->inputs[0]))
+        at = at->producer->inputs[0];
+    if (turned)
+        at = at && at->uses == 1 && is_turn(at->producer) ? at->producer->inputs[0] : NULL;
+    if (!at || at->rank != 3)
+        return NULL;
+    const int64_t groups = at->dims[1], pixels = at->dims[2];
+    while (at && at->uses == 1 && sac_is_reshape(at->producer))
+        at = at->producer->inputs[0];
+    const struct sac_node *n = at && at->uses == 1 ? at->producer : NULL;
+    if (!sac_is_fused(n, "Expectation") || n->input_count > 2 || at->dims[1] != groups ||
+        pixels < 1 || at->dims[0] != v->dims[0])
+        return NULL;
+    int64_t own = 1;
+    for (int d = 2; d < at->rank; d++)
+        own *= at->dims[d] < 0 ? 0 : at->dims[d];
+    return own == pixels ? n : NULL;
+}
+
+static bool same_means(const struct sac_node *a, const struct sac_node *b)
+{
+    const struct sac_value *x = a->inputs[1], *y = b->inputs[1];
+    return sac_constant_floats(x) && sac_constant_floats(y) &&
+           sac_value_elements(x) == sac_value_elements(y) &&
+           a->inputs[0]->dims[1] == b->inputs[0]->dims[1] &&
+           memcmp(x->data, y->data, (size_t)sac_value_elements(x) * sizeof(float)) == 0;
+}
+
+/* The bins of a level in a row, as the Concat of all levels has them. */
+static struct sac_value *level_bins(struct sac_graph *g, struct sac_node *n, struct sac_value *x,
+                                    int64_t pixels, sac_result *res)
+{
+    const int64_t dims[] = {x->dims[0], x->dims[1], pixels};
+    return x->rank == 3 ? x : sac_reshaped(g, n, x, 3, dims, res);
+}
+
+/* A Concat of the means of several levels is the means of the Concat of their bins. */
+static sac_result join_levels(struct sac_graph *g, struct sac_node *n, bool turned, bool *changed)
+{
+    static const int64_t   turn[3] = {0, 2, 1};
+    const struct sac_node *first = level_of(n->inputs[0], turned);
+    sac_result             res = SAC_OK;
+    for (int i = 0; i < n->input_count; i++) {
+        const struct sac_node *level = first ? level_of(n->inputs[i], turned) : NULL;
+        if (!level || !same_means(first, level))
+            return SAC_OK;
+    }
+    struct sac_node *bins = sac_op_node(g, "", "Concat", n->input_count, 1, n),
+                    *made = sac_op_node(g, "saccade", "Expectation", 2, 1, n);
+    struct sac_value *x = bins ? sac_value_like(g, n->outputs[0]) : NULL,
+                     *y = made && x ? sac_value_like(g, x) : NULL;
+    if (!y)
+        return SAC_ERR_MEMORY;
+    for (int i = 0; i < n->input_count && res == SAC_OK; i++) {
+        const struct sac_node *level = level_of(n->inputs[i], turned);
+        bins->inputs[i] =
+            level_bins(g, n, level->inputs[0], n->inputs[i]->dims[turned ? 1 : 2], &res);
+        if (!bins->inputs[i])
+            return SAC_ERR_MEMORY;
+    }
+    const int64_t pixels = n->outputs[0]->dims[turned ? 1 : 2];
+    x->dims[1] = first->inputs[0]->dims[1];
+    y->dims[1] = first->outputs[0]->dims[1];
+    x->dims[2] = y->dims[2] = pixels;
+    bins->outputs[0] = made->inputs[0] = x;
+    made->inputs[1] = first->inputs[1];
+    made->outputs[0] = y;
+    x->producer = bins;
+    y->producer = made;
+    if (res == SAC_OK)
+        res = sac_node_set_int(g, bins, "axis", 2);
+    if (res == SAC_OK && turned)
+        y = sac_transposed(g, n, y, turn, &res);
+    if (res == SAC_OK)
+        sac_graph_replace(g, n->outputs[0], y);
+    *changed = true;
+    return res;
 }
 
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
@@ -505,10 +622,15 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         return SAC_OK;
     if (sac_is_fused(n, "Expectation") && !sac_node_input(n, 2) && !sac_node_input(n, 3))
         return take_sums(g, n, changed);
-    if (sac_is(n, "Concat") && n->input_count == 2 &&
-        sac_axis_normalise(sac_attr_int(n, "axis", 1), n->outputs[0]->rank, &axis) && axis == 1)
-        return take_rest(g, n, changed);
-    return SAC_OK;
+    if (!sac_is(n, "Concat") || n->input_count < 2 ||
+        !sac_axis_normalise(sac_attr_int(n, "axis", 1), n->outputs[0]->rank, &axis))
+        return SAC_OK;
+    if (n->outputs[0]->rank == 3 && axis > 0) {
+        sac_result res = join_levels(g, n, axis == 1, changed);
+        if (res != SAC_OK || *changed)
+            return res;
+    }
+    return n->input_count == 2 && axis == 1 ? take_rest(g, n, changed) : SAC_OK;
 }
 
 const struct sac_pass sac_pass_sums = {"sums", visit};
