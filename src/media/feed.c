@@ -85,12 +85,23 @@ static bool leaves_out(struct sac_source *src)
     return src->wants_key;
 }
 
+/* What can't be sought comes when its sender sends it: waiting for it is no work of the decoder. */
+static sac_result await_packet(struct sac_source *src, int *kept)
+{
+    struct sac_input *in = &src->input;
+    const int64_t     begun_ns = in->seekable ? 0 : sac_time_ns();
+    const sac_result  res = in->ops->read(in, src->packet, kept);
+    if (!in->seekable)
+        src->waited_ns += sac_time_ns() - begun_ns;
+    return res;
+}
+
 static sac_result read_packet(struct sac_source *src)
 {
     int        kept = -1;
     sac_result res = SAC_OK;
     for (;;) {
-        res = src->input.ops->read(&src->input, src->packet, &kept);
+        res = await_packet(src, &kept);
         if (res == SAC_OK && kept >= 0)
             res = keep_packet(src, kept);
         else if (res != SAC_OK || (src->packet->size > 0 && !leaves_out(src)))
@@ -331,10 +342,11 @@ sac_result sac_feed_next_frame(struct sac_source *src, sac_frame **out)
 {
     const struct sac_source_params *p = &src->params;
     int64_t                         begun = p->on_decoded ? sac_time_ns() : 0;
+    src->waited_ns = 0;
     sac_range_push("decode");
     sac_result res = decode_frame(src, out);
     sac_range_pop();
     if (res == SAC_OK && p->on_decoded)
-        p->on_decoded(p->on_decoded_user, *out, begun, sac_time_ns());
+        p->on_decoded(p->on_decoded_user, *out, begun + src->waited_ns, sac_time_ns());
     return res;
 }

@@ -34,6 +34,7 @@ struct sac_source {
     bool                   input_ended;
     sac_result             fault; /* the error that ended the input; SAC_OK: none */
     char                   fault_sentence[512];
+    int64_t                waited_ns; /* of the frame that is decoded: for its packets to come */
     bool                   opening;
     int64_t                number;
     int                    width, height; /* of the last frame */

@@ -17,6 +17,7 @@ struct rule {
     size_t limit;     /* of warnings: where it is in the parameters */
     double fixed;     /* or itself, where that is 0 */
     double gap;       /* below the limit by which it ends */
+    bool   lower;     /* the limit is a lower one, and the gap above it */
     int    direction; /* of anomalies: 1 too much, -1 too little, 0 not looked for */
     double ratio;     /* the part of params.anomaly_ratio above 1 that counts */
     double floor;     /* changes below this do not matter, in the figure's unit */
@@ -29,6 +30,7 @@ static const struct rule rules[SAC_ALARM_RULES] = {
     [SAC_ALARM_HEAT] = {.limit = LIMIT(temperature_max), .gap = 4},
     [SAC_ALARM_POWER] = {.limit = LIMIT(power_max), .gap = 0.04},
     [SAC_ALARM_THROTTLE] = {.fixed = 0.5, .gap = 0.25},
+    [SAC_ALARM_BEHIND] = {.fixed = 0.8, .gap = 0.1, .lower = true},
     [SAC_ALARM_TIME] = {.direction = 1, .ratio = 1, .floor = 0.5},
     [SAC_ALARM_RATE] = {.direction = -1, .ratio = 1, .floor = 0.5},
     [SAC_ALARM_BYTES] = {.direction = 1, .ratio = 0.5, .floor = 64e6, .growth = 16e6},
@@ -70,6 +72,14 @@ static bool holds(struct sac_alarm *alarm, enum sac_alarm_kind kind, bool so, in
 
 /* ---- a limit ---- */
 
+/* Where it begins, or, once it is on, where it ends. */
+static bool is_past(const struct rule *rule, double now, double limit, bool on)
+{
+    if (rule->lower)
+        return on ? now > limit + rule->gap : now <= limit;
+    return on ? now < limit - rule->gap : now >= limit;
+}
+
 static bool look_at_limit(struct sac_alarm *alarm, const struct sac_series *series,
                           const struct sac_alarm_setup *setup, struct sac_alarm_news *news)
 {
@@ -80,7 +90,9 @@ static bool look_at_limit(struct sac_alarm *alarm, const struct sac_series *seri
         rule->limit ? *(const double *)((const char *)&setup->params + rule->limit) : rule->fixed;
     if (limit <= 0 || isnan(now))
         return false;
-    if (!holds(alarm, SAC_ALARM_LIMIT, on ? now < limit - rule->gap : now >= limit, setup->hold))
+    if (rule->lower && series->count - alarm->skipped < setup->warm)
+        return false; /* what begins does not have its pace yet */
+    if (!holds(alarm, SAC_ALARM_LIMIT, is_past(rule, now, limit, on), setup->hold))
         return false;
     alarm->on[SAC_ALARM_LIMIT] = !on;
     *news = (struct sac_alarm_news){

@@ -15,9 +15,10 @@ enum sac_alarm_rule {
     SAC_ALARM_HEAT,
     SAC_ALARM_POWER,
     SAC_ALARM_THROTTLE,
-    SAC_ALARM_TIME,  /* milliseconds: too long */
-    SAC_ALARM_RATE,  /* frames a second: too few */
-    SAC_ALARM_BYTES, /* too many, or ever more */
+    SAC_ALARM_BEHIND, /* a share of what is due: too little */
+    SAC_ALARM_TIME,   /* milliseconds: too long */
+    SAC_ALARM_RATE,   /* frames a second: too few */
+    SAC_ALARM_BYTES,  /* too many, or ever more */
     SAC_ALARM_HANDLES,
     SAC_ALARM_RULES
 };

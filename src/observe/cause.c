@@ -8,11 +8,14 @@
 
 #include "observe/monitor.h"
 
+static const double WORK_MIN = 0.3;
+
 struct cause {
     const char *name;  /* of the figure; or what it begins with, and then a star */
     double      rise;  /* it must have risen by this much, in its own unit; below 0: fallen */
     double      ratio; /* and to this many times itself; 0: whatever it was */
     const char *text;  /* with its name's rest, its value now, and before */
+    bool        work;  /* for fewer frames it must fill a good part of the time */
 };
 static const struct cause causes[] = {
     {"gpu*throttled by heat", 0.5, 0, "the GPU slows itself down for its heat%.0s%.0s%.0s"},
@@ -25,12 +28,18 @@ static const struct cause causes[] = {
     {"cpu held back", 0.1, 0,
      "%.0sthe control group holds the CPUs back for %s of the time, was %s"},
     {"cpu of others", 0.15, 0, "%.0sother programs use %s of the CPUs, and used %s"},
+    {"disk wait", 0.2, 0, "%.0sprograms wait for the disks for %s of the time, and waited for %s"},
     {"wait *", 0.15, 0, "thread %s is kept waiting for a CPU for %s of the time, was %s"},
     {"objects", 2, 1.4, "%.0sa frame has %s objects, and had %s"},
     {"batch", 0.5, 1.3, "%.0sa batch has %s, and had %s"},
+    {"stage *", 0.5, 1.4, "stage %s takes %s, and took %s", .work = true},
+    {"gpu stage *", 0.5, 1.4, "stage %s takes %s on the GPU, and took %s", .work = true},
+    /* what stands still holds up all before it, so the last full one tells who */
+    {"queue write", 0.3, 0, "%.0sthe queue before writing is %s full, and was %s"},
+    {"queue track", 0.3, 0, "%.0sthe queue before tracking is %s full, and was %s"},
+    {"queue detect", 0.3, 0, "%.0sthe queue before the network is %s full, and was %s"},
+    {"input", -1, 0.8, "%.0sthe inputs bring %s, and brought %s"},
     {"batch", -0.5, 0.75, "%.0sa batch has %s, and had %s"},
-    {"stage *", 0.5, 1.4, "stage %s takes %s, and took %s"},
-    {"gpu stage *", 0.5, 1.4, "stage %s takes %s on the GPU, and took %s"},
     {"thread *", -0.1, 0.6, "thread %s runs on %s, and ran on %s"},
 };
 
@@ -54,6 +63,16 @@ static bool explains(const struct cause *cause, double before, double now)
     return now - before <= cause->rise && now <= before * cause->ratio;
 }
 
+/* The share of the time that work of so many milliseconds takes at the present rate; a stage of
+ * which a batch is one is overrated. */
+static double busy_of(const sac_monitor *m, double ms)
+{
+    for (int i = 0; i < m->count; i++)
+        if (strcmp(m->watched[i]->name, "frames") == 0)
+            return ms * 1e-3 * sac_series_mean(&m->watched[i]->series, 0, m->setup.hold);
+    return 1;
+}
+
 /* Of several figures of one kind the one that changed the most. */
 static bool tell(const sac_monitor *m, const struct cause *cause, const struct sac_watched *of,
                  char *buf, size_t size)
@@ -67,6 +86,8 @@ static bool tell(const sac_monitor *m, const struct cause *cause, const struct s
         if (strcmp(w->name, own) == 0 || !is_of(w->name, cause->name, rest) ||
             !sac_alarm_compare(&w->alarm, &w->series, &m->setup, &before, &now) ||
             !explains(cause, before, now) || fabs(now - before) <= most)
+            continue;
+        if (cause->work && of->alarm.rule != SAC_ALARM_TIME && !(busy_of(m, now) >= WORK_MIN))
             continue;
         most = fabs(now - before);
         sac_monitor_format(now, w->unit, now_text, sizeof now_text);
@@ -97,6 +118,20 @@ static void tell_owner(const sac_monitor *m, const struct sac_watched *of, char 
     }
 }
 
+/* Less than is due: whether it is not there, or not done. */
+static void tell_shortfall(const sac_monitor *m, char *buf, size_t size)
+{
+    for (int i = 0; i < m->count; i++) {
+        const struct sac_watched *w = m->watched[i];
+        if (strcmp(w->name, "queue detect") != 0)
+            continue;
+        const bool full = sac_series_mean(&w->series, 0, m->setup.hold) >= 0.5;
+        snprintf(buf, size,
+                 full ? "; the run is too slow for its inputs"
+                      : "; the inputs bring no more, what they bring is done");
+    }
+}
+
 void sac_monitor_cause(const sac_monitor *m, const struct sac_watched *of, char *buf, size_t size)
 {
     buf[0] = '\0';
@@ -104,10 +139,14 @@ void sac_monitor_cause(const sac_monitor *m, const struct sac_watched *of, char 
         tell_owner(m, of, buf, size);
         return;
     }
-    const bool timed = of->alarm.rule == SAC_ALARM_TIME || of->alarm.rule == SAC_ALARM_RATE;
+    const bool behind = of->alarm.rule == SAC_ALARM_BEHIND;
+    const bool timed =
+        behind || of->alarm.rule == SAC_ALARM_TIME || of->alarm.rule == SAC_ALARM_RATE;
     for (size_t i = 0; timed && i < SAC_COUNT(causes); i++)
         if (tell(m, &causes[i], of, buf, size))
             return;
-    if (timed)
+    if (behind) /* from the beginning, it may be */
+        tell_shortfall(m, buf, size);
+    else if (timed)
         snprintf(buf, size, "; no other figure tells why");
 }

@@ -37,6 +37,8 @@ void sac_monitor_put_machine(sac_monitor *m, const struct sac_machine_load *load
     sac_monitor_put(m, SAC_ALARM_FULL, "share", load->memory, "memory");
     if (!isnan(load->held))
         sac_monitor_put(m, SAC_ALARM_NOTHING, "share", load->held, "cpu held back");
+    if (!isnan(load->disk))
+        sac_monitor_put(m, SAC_ALARM_NOTHING, "share", load->disk, "disk wait");
 }
 
 static double share_of(double part, double whole)

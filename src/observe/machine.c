@@ -86,12 +86,25 @@ static bool find_held(const struct sac_machine *m, uint64_t *us)
     return read_held("/sys/fs/cgroup/cpu.stat", us) || read_held("/sys/fs/cgroup/cpu/cpu.stat", us);
 }
 
+/* Pressure stall information, since Linux 4.20. */
+static bool read_disk(const char *proc, uint64_t *us)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/pressure/io", proc);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    const bool known = fscanf(file, "some avg10=%*f avg60=%*f avg300=%*f total=%" SCNu64, us) == 1;
+    fclose(file);
+    return known;
+}
+
 void sac_machine_look(struct sac_machine *m, struct sac_machine_load *out)
 {
     const char   *proc = m->proc ? m->proc : "/proc";
     const int64_t now_ns = sac_time_ns(), past_ns = now_ns - m->looked_ns;
-    uint64_t      busy = 0, total = 0, held_us = 0;
-    *out = (struct sac_machine_load){.cpu = NAN, .held = NAN};
+    uint64_t      busy = 0, total = 0, held_us = 0, disk_us = 0;
+    *out = (struct sac_machine_load){.cpu = NAN, .held = NAN, .disk = NAN};
     if (read_cpu(proc, &busy, &total)) {
         if (m->total && total > m->total && busy >= m->busy)
             out->cpu = (double)(busy - m->busy) / (double)(total - m->total);
@@ -102,6 +115,11 @@ void sac_machine_look(struct sac_machine *m, struct sac_machine_load *out)
         if (m->looked_ns && held_us >= m->held_us && past_ns > 0)
             out->held = SAC_MIN((double)(held_us - m->held_us) * 1e3 / (double)past_ns, 1.0);
         m->held_us = held_us;
+    }
+    if (read_disk(proc, &disk_us)) {
+        if (m->looked_ns && disk_us >= m->disk_us && past_ns > 0)
+            out->disk = SAC_MIN((double)(disk_us - m->disk_us) * 1e3 / (double)past_ns, 1.0);
+        m->disk_us = disk_us;
     }
     out->memory = memory_used(proc);
     m->looked_ns = now_ns;

@@ -10,13 +10,14 @@ struct sac_machine {
     const char *proc;     /* NULL: /proc */
     const char *cpu_stat; /* of the control group; NULL: looked for */
     /* of the look before */
-    uint64_t busy, total, held_us;
+    uint64_t busy, total, held_us, disk_us;
     int64_t  looked_ns;
 };
 struct sac_machine_load {
     double cpu;    /* of all CPUs, 0..1 */
     double memory; /* 1 - what is available */
     double held;   /* share of the time that the control group's limit held the CPUs back */
+    double disk;   /* share of the time that some program waited for a disk */
 };
 void sac_machine_look(struct sac_machine *machine, struct sac_machine_load *out);
 int  sac_machine_cpus(void); /* those of the machine, which a process may not all run on */

@@ -191,7 +191,7 @@ static void tell_begin(const sac_monitor *m, const struct sac_watched *w,
     char before[32], after[32], cause[200] = "";
     sac_monitor_format(news->before, w->unit, before, sizeof before);
     sac_monitor_format(news->after, w->unit, after, sizeof after);
-    if (news->kind != SAC_ALARM_LIMIT)
+    if (news->kind != SAC_ALARM_LIMIT || w->alarm.rule == SAC_ALARM_BEHIND)
         sac_monitor_cause(m, w, cause, sizeof cause);
     if (w->alarm.rule == SAC_ALARM_THROTTLE)
         snprintf(buf, size, "%s: the card slows itself down", w->name);

@@ -81,12 +81,18 @@ static void put_stages(sac_monitor *m, const struct sac_pipeline_stats *now,
     sac_monitor_put(m, SAC_ALARM_NOTHING, "bytes", (double)now->other_bytes, "memory others");
 }
 
+/* due: frames a second that should be done; 0: unknown. */
 static void put_flow(sac_monitor *m, const struct sac_pipeline_stats *now,
-                     const struct sac_pipeline_stats *before, double past_s)
+                     const struct sac_pipeline_stats *before, double past_s, double due)
 {
     const double frames = (double)(now->frames - before->frames);
     const double batches = (double)(now->batch.count - before->batch.count);
     sac_monitor_put(m, SAC_ALARM_RATE, "frames/s", frames / past_s, "frames");
+    if (due > 0 && m->setup.params.live)
+        sac_monitor_put(m, SAC_ALARM_BEHIND, "share", frames / past_s / due, "frames of those due");
+    if (now->source.frames)
+        sac_monitor_put(m, SAC_ALARM_NOTHING, "frames/s",
+                        (double)(now->source.frames - before->source.frames) / past_s, "input");
     sac_monitor_put(m, SAC_ALARM_NOTHING, "", now->objects, "objects");
     if (now->batch.max > 0)
         sac_monitor_put(m, SAC_ALARM_NOTHING, "frames",
@@ -170,7 +176,7 @@ void sac_run_sampler_take(struct sac_run_sampler *s, sac_monitor *m,
         sac_monitor_begin(m);
         sac_monitor_put_machine(m, &load);
         put_threads(m, &s->threads, load.cpu);
-        put_flow(m, now, before, SAC_MAX(past_s, 1e-3));
+        put_flow(m, now, before, SAC_MAX(past_s, 1e-3), feed->due ? feed->due(feed->user) : 0);
         put_stages(m, now, before);
         put_process(m, now);
         put_gpus(m, now, before);

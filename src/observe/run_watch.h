@@ -14,6 +14,9 @@ struct sac_run_feed {
      * always the same. */
     int (*streams)(void *user);
     void *user;
+    /* How many frames a second the inputs are to bring; NULL, 0: unknown, or as many as they can.
+     */
+    double (*due)(void *user);
 };
 
 /* Begins at once; title is copied. */

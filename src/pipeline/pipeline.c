@@ -603,10 +603,27 @@ static int feed_streams(void *user)
     return running;
 }
 
+/* Of cameras and what is read like one, while all that run are. Nobody films less than a frame a
+ * second or more than 1,000: such rates are a container's time base. */
+static double feed_due(void *user)
+{
+    const sac_pipeline *pipe = user;
+    double              due = 0;
+    for (int i = 0; i < pipe->stream_count; i++) {
+        const struct sac_stream_run *s = &pipe->streams[i];
+        if (!s->ready || atomic_load(&s->finished))
+            continue;
+        if (!(pipe->params.realtime || s->info.live) || !(s->info.fps >= 1 && s->info.fps <= 1000))
+            return 0;
+        due += s->info.fps / SAC_MAX(s->params.source.every, 1);
+    }
+    return due;
+}
+
 /* A run that can't be watched runs all the same. */
 static void watch(sac_pipeline *pipe)
 {
-    const struct sac_run_feed feed = {feed_stats, feed_streams, pipe};
+    const struct sac_run_feed feed = {feed_stats, feed_streams, pipe, feed_due};
     char                      title[256];
     bool                      live = pipe->params.realtime != 0;
     for (int i = 0; i < pipe->stream_count; i++)

@@ -133,6 +133,7 @@ static void bad_arguments_are_refused(void **state)
 struct run {
     double fps, inference_ms, tracking_ms, others, wait, held, load, objects, batch;
     double pool, decode, inference, processes;
+    double input, detect, write, disk, due; /* due: 0 unknown */
 };
 static const struct run ordinary = {.fps = 100,
                                     .inference_ms = 4,
@@ -144,7 +145,9 @@ static const struct run ordinary = {.fps = 100,
                                     .pool = 400e6,
                                     .decode = 200e6,
                                     .inference = 150e6,
-                                    .processes = 1};
+                                    .processes = 1,
+                                    .input = 100,
+                                    .due = 100};
 
 static void sample(sac_monitor *m, const struct run *r, int i)
 {
@@ -163,6 +166,12 @@ static void sample(sac_monitor *m, const struct run *r, int i)
     sac_monitor_put(m, SAC_ALARM_NOTHING, "bytes", r->inference, "memory inference");
     sac_monitor_put(m, SAC_ALARM_BYTES, "bytes", r->pool * sway, "pool");
     sac_monitor_put(m, SAC_ALARM_NOTHING, "", r->processes, "gpu0 processes");
+    sac_monitor_put(m, SAC_ALARM_NOTHING, "frames/s", r->input * sway, "input");
+    sac_monitor_put(m, SAC_ALARM_NOTHING, "share", r->detect, "queue detect");
+    sac_monitor_put(m, SAC_ALARM_NOTHING, "share", r->write, "queue write");
+    sac_monitor_put(m, SAC_ALARM_NOTHING, "share", r->disk, "disk wait");
+    if (r->due > 0)
+        sac_monitor_put(m, SAC_ALARM_BEHIND, "share", r->fps / r->due, "frames of those due");
     sac_monitor_end(m);
 }
 
@@ -185,7 +194,7 @@ static void faults_are_told_with_their_cause(void **state)
     struct fault {
         struct run  run;
         const char *figure, *says;
-    } faults[8];
+    } faults[11];
     for (size_t i = 0; i < SAC_COUNT(faults); i++)
         faults[i].run = ordinary;
     faults[0].run.inference_ms = 13; /* a thread that has no CPU */
@@ -220,6 +229,21 @@ static void faults_are_told_with_their_cause(void **state)
     faults[7].run.fps = 30;
     faults[7].figure = "frames";
     faults[7].says = "no other figure tells why";
+    faults[8].run.fps = faults[8].run.input = 40; /* a camera that sends less */
+    faults[8].run.batch = 1;
+    faults[8].run.load = 0.3;
+    faults[8].figure = "frames";
+    faults[8].says = "the inputs bring 39.9 frames/s, and brought 100.1";
+    faults[9].run.fps = faults[9].run.input = 20; /* a sink that stands still: all before it is full
+                                                   */
+    faults[9].run.detect = faults[9].run.write = 1;
+    faults[9].figure = "frames";
+    faults[9].says = "the queue before writing is 100 % full, and was 0 %";
+    faults[10].run.fps = faults[10].run.input = 20; /* the same, and one sees why */
+    faults[10].run.detect = faults[10].run.write = 1;
+    faults[10].run.disk = 0.7;
+    faults[10].figure = "frames";
+    faults[10].says = "programs wait for the disks for 70 % of the time";
     for (size_t i = 0; i < SAC_COUNT(faults); i++) {
         sac_monitor             *m = after(&faults[i].run, 10);
         struct sac_monitor_event e = event_of(m, faults[i].figure);
@@ -229,6 +253,31 @@ static void faults_are_told_with_their_cause(void **state)
         for (int k = 0; k < 10; k++)
             sample(m, &ordinary, k);
         assert_true(event_of(m, faults[i].figure).ended_s >= 0);
+        sac_monitor_destroy(&m);
+    }
+}
+
+/* From its beginning a camera brings less than it says, or a run does less than it is sent. */
+static void less_than_is_due_is_told(void **state)
+{
+    (void)state;
+    for (int slow = 0; slow < 2; slow++) {
+        struct run   run = ordinary;
+        sac_monitor *m = empty();
+        run.fps = run.input = 60;
+        run.detect = slow;
+        for (int i = 0; i < 20; i++)
+            sample(m, &run, i);
+        struct sac_monitor_event e = event_of(m, "frames of those due");
+        assert_int_equal(e.kind, SAC_MONITOR_WARNING);
+        assert_says(e.text, "60 %, and the limit is 80 %");
+        assert_says(e.text,
+                    slow ? "the run is too slow for its inputs" : "the inputs bring no more");
+        assert_true(e.ended_s < 0);
+        run.fps = run.input = 99;
+        for (int i = 0; i < 6; i++)
+            sample(m, &run, i);
+        assert_true(event_of(m, "frames of those due").ended_s >= 0);
         sac_monitor_destroy(&m);
     }
 }
@@ -358,6 +407,7 @@ int main(void)
         cmocka_unit_test(without_a_card_the_machine_is_watched),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(faults_are_told_with_their_cause),
+        cmocka_unit_test(less_than_is_due_is_told),
         cmocka_unit_test(a_growing_pool_is_told_with_its_owner),
         cmocka_unit_test(a_run_is_measured_between_samples),
         cmocka_unit_test(a_watch_begins_and_ends),
