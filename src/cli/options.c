@@ -32,6 +32,7 @@ static const char *const lates[] = {"run", "refuse", NULL};
 static const char *const goals[] = {"none", "latency", "throughput", NULL};
 static const char *const scale_words[] = {"0.5,1,2", "0.5,1,1.75", NULL};
 static const char *const background_words[] = {"blur", NULL};
+static const char *const sorts[] = {"time", "bytes", "flops", NULL};
 static const char *const tasks[] = {"track", "segment", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
@@ -102,6 +103,12 @@ const struct option options[] = {
 
     {"task", 0, VERB_PROFILE, SECTION_RUN, OPTION_CHOICE, AT(profile_segments), "profile.task",
      "TASK", "what the profiled run does", .choices = tasks},
+    {"rows", 0, VERB_PROFILE, SECTION_OUT, OPTION_INT, AT(profile_rows), "profile.rows", "N",
+     "so many of the network's steps are shown", 1, 10000},
+    {"sort", 0, VERB_PROFILE, SECTION_OUT, OPTION_CHOICE, AT(profile_sort), "profile.sort", "KEY",
+     "which of them come first: those that take the most time, move the most bytes, or compute "
+     "the most",
+     .choices = sorts},
     {"against", 0, VERB_PROFILE, SECTION_IN, OPTION_TEXT, AT(against), "profile.against", "FILE",
      "compare with this earlier run: the JSON of a profile, or of --stats"},
 

@@ -29,6 +29,18 @@ void profile_take(struct profile *p, sac_pipeline *pipe, const struct sac_pipeli
     take_figures(p, sac_pipeline_monitor(pipe));
 }
 
+static int by_bytes(const void *a, const void *b)
+{
+    const struct layer *x = a, *y = b;
+    return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+static int by_flops(const void *a, const void *b)
+{
+    const struct layer *x = a, *y = b;
+    return (x->flops < y->flops) - (x->flops > y->flops);
+}
+
 /* The network that took the time, at the batch that it mostly had. */
 static void take_layers(struct settings *s, struct profile *p)
 {
@@ -41,6 +53,9 @@ static void take_layers(struct settings *s, struct profile *p)
     p->layers_batch = p->stats.batch.mean >= 1 ? (int)(p->stats.batch.mean + 0.5) : 1;
     if (bench_model_layers(s, model, p->layers_batch, &p->layers, &fault) != STATUS_OK)
         snprintf(p->layers_why, sizeof p->layers_why, "%.290s", fault.sentence);
+    if (p->layers.count && s->profile_sort != PROFILE_BY_TIME)
+        qsort(p->layers.items, p->layers.count, sizeof *p->layers.items,
+              s->profile_sort == PROFILE_BY_BYTES ? by_bytes : by_flops);
 }
 
 /* ---- the verb ---- */
@@ -66,6 +81,7 @@ static int name_files(struct settings *s, struct profile *p, struct fault *fault
     snprintf(path, sizeof path, "%.*s.trace.json", stem, p->page);
     p->trace_path = s->run.job.trace_out = settings_hold(s, path);
     p->against = s->against;
+    p->rows = s->profile_rows;
     if (!p->stats_path || !p->trace_path)
         return fault_failure(fault, "out of memory");
     return STATUS_OK;

@@ -15,6 +15,8 @@ enum {
     PROFILE_OLD_MAX = 64
 };
 
+enum profile_sort { PROFILE_BY_TIME, PROFILE_BY_BYTES, PROFILE_BY_FLOPS };
+
 /* A stage's work on a batch or a frame, from the trace. */
 struct profile_span {
     int    track;
@@ -49,8 +51,8 @@ struct profile {
 
     struct profile_trace trace;
     struct layers        layers;
-    int                  layers_batch;
-    char                 layers_why[300]; /* why there are none; empty: there are */
+    int                  layers_batch, rows; /* rows: shown of them */
+    char                 layers_why[300];    /* why there are none; empty: there are */
     struct profile_old   old[PROFILE_OLD_MAX];
     int                  old_count; /* 0: nothing to compare with */
 };

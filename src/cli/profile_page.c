@@ -334,7 +334,6 @@ static void put_copies(FILE *out, const struct sac_pipeline_stats *s)
 
 static void put_layers(FILE *out, const struct profile *p)
 {
-    enum { SHOWN = 10 };
     const struct layers *l = &p->layers;
     if (p->layers_why[0]) {
         fputs("<h2>Costliest steps of the network</h2>\n<p>Not measured: ", out);
@@ -342,14 +341,17 @@ static void put_layers(FILE *out, const struct profile *p)
         fputs("</p>\n", out);
         return;
     }
-    put_head(out, "Costliest steps of the network", "step|operator|kernel|ms|of all|bound by");
-    for (size_t i = 0; i < l->count && i < SHOWN; i++) {
+    put_head(out, "Costliest steps of the network",
+             "step|operator|kernel|ms|of all|moved|GFLOP|bound by");
+    for (size_t i = 0; i < l->count && i < (size_t)p->rows; i++) {
         fputs("<tr>", out);
         put_cell(out, l->items[i].name);
         put_cell(out, l->items[i].operator_name);
         put_cell(out, l->items[i].kernel);
         put_value(out, l->items[i].ms, "ms");
         put_value(out, l->ms > 0 ? l->items[i].ms / l->ms : 0, "share");
+        put_value(out, l->items[i].bytes, "bytes");
+        fprintf(out, "<td class=n>%.3f</td>", l->items[i].flops / 1e9);
         put_cell(out, layer_bound(l, &l->items[i]));
         fputs("</tr>\n", out);
     }

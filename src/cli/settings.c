@@ -49,6 +49,7 @@ void settings_init(struct settings *s)
     s->disk_cache_gb = 10;
     s->audio = s->progress = true;
     s->infer_repeat = 1;
+    s->profile_rows = 10;
     s->infer_optimise = true;
     s->bench_seconds = 1;
     s->serve = sac_server_params_default();

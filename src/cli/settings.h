@@ -45,7 +45,7 @@ struct settings {
 
     /* profile */
     const char     *against;
-    int             profile_segments;
+    int             profile_segments, profile_rows, profile_sort;
     struct profile *profile; /* of a run that is profiled; NULL: it is not */
 
     /* infer */

@@ -91,11 +91,13 @@ def test_a_run_is_profiled_and_compared(saccade, clip, tmp_path):
 
 def test_a_network_has_steps_and_batches(saccade, clip, tmp_path):
     run = saccade('profile', clip / 'img', '-o', tmp_path / 'a.html', '--detector', 'person_det_fast', '--reid', 'none',
-                  '--monitor-interval', 100, '--device', 'cpu')
+                  '--monitor-interval', 100, '--device', 'cpu', '--rows', 7, '--sort', 'flops')
     assert run.returncode == 0, run.stderr
     text, _, stats = check(tmp_path, 'a.html')
     steps = text.split('Costliest steps of the network')[1].split('</table>')[0]
-    assert 1 < steps.count('<tr>') <= 11 and 'Conv' in steps
+    assert steps.count('<tr>') == 8 and 'Conv' in steps
+    flops = [float(row) for row in re.findall(r'<td class=n>([0-9.]+)</td><td>[a-z]+</td></tr>', steps)]
+    assert len(flops) == 7 and flops == sorted(flops, reverse=True) and flops[0] > 0
     bars = re.findall(r'<title>(\d+) runs with (\d+)</title>', text)
     assert sum(int(runs) * int(frames) for runs, frames in bars) == FRAMES
     assert 'The network is mostly bound by' in text and stats['detector'].endswith('person_det_fast.onnx')
