@@ -132,7 +132,8 @@ struct sac_request_params {
     int64_t id;          /* comes back with the answer */
     int     priority;    /* -1000..1000, higher ones first; default 0 */
     int64_t deadline_us; /* from submit on; 0 (default): none */
-    /* Called with the answer, on the server's thread, which meanwhile does nothing else: be short.
+    /* Called with the answer, on the server's thread, which meanwhile does nothing else: be short;
+     * for what sac_server_destroy cancels on the thread that calls that, perhaps at the same time.
      * The answer and what it points to are borrowed for the call (take references to outputs). It
      * may submit, and never waits for room then. NULL: nobody is called. */
     void (*done)(void *user, const struct sac_answer *answer);

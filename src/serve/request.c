@@ -113,7 +113,10 @@ void sac_request_settle(sac_request *r)
 sac_result sac_request_wait(sac_request *r, int64_t timeout_ns, struct sac_answer *answer)
 {
     SAC_NEEDS(NULL, r);
-    const int64_t end_ns = timeout_ns < 0 ? -1 : sac_time_ns() + timeout_ns;
+    const int64_t now_ns = sac_time_ns();
+    const int64_t end_ns = timeout_ns < 0                    ? -1
+                           : timeout_ns < INT64_MAX - now_ns ? now_ns + timeout_ns
+                                                             : -1; /* centuries */
     pthread_mutex_lock(&r->lock);
     while (!r->answered && sac_cond_wait_until(&r->changed, &r->lock, end_ns))
         ;

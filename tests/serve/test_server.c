@@ -486,7 +486,7 @@ static void late_ones_run_or_are_refused(void **state)
             check_doubled(&a, 1, 1);
         assert_int_equal(a.late, 1);
         assert_int_equal(a.batch, refuse ? 0 : 2);
-        assert_sac_ok(sac_request_wait(other, -1, &a));
+        assert_sac_ok(sac_request_wait(other, INT64_MAX, &a));
         assert_int_equal(a.late, 0);
         sac_server_get_stats(server, &stats);
         assert_int_equal(stats.late, 1);
