@@ -8,6 +8,7 @@
 #include "config.h"
 #include "counterparts.h"
 #include "options.h"
+#include "term.h"
 
 /* An option of the command line; applied after the configuration file, which it overrides. */
 struct assignment {
@@ -101,6 +102,19 @@ static int take_value(struct command_line *line, const struct option *option, co
     return STATUS_OK;
 }
 
+/* By its name, or by a former one. */
+static const struct option *find_option(const struct command_line *line, const char *name)
+{
+    const struct option *option = option_find(name, line->verb);
+    const char          *now = option ? NULL : option_renamed(name);
+    char                 text[160];
+    if (!now || !(option = option_find(now, line->verb)))
+        return option;
+    snprintf(text, sizeof text, "--%s is --%s now", name, now);
+    term_line(text);
+    return option;
+}
+
 static int parse_long(struct command_line *line, const char *arg)
 {
     char        name[64];
@@ -110,9 +124,9 @@ static int parse_long(struct command_line *line, const char *arg)
         return unknown_option(line, arg);
     snprintf(name, sizeof name, "%.*s", (int)(length - 2), arg + 2);
     bool                 negated = false;
-    const struct option *option = option_find(name, line->verb);
+    const struct option *option = find_option(line, name);
     if (!option && strncmp(name, "no-", 3) == 0) {
-        option = option_find(name + 3, line->verb);
+        option = find_option(line, name + 3);
         negated = true;
     }
     if (!option || (negated && option->type != OPTION_FLAG))

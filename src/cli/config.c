@@ -6,6 +6,7 @@
 
 #include "../base/nearest.h"
 #include "config.h"
+#include "term.h"
 #include "wrap.h"
 
 enum { KEY_MAX = 128 };
@@ -91,6 +92,15 @@ static int set_option(struct reader *reader, const struct option *option, const 
     return status;
 }
 
+static void tell_renamed(const struct reader *reader, const yaml_node_t *node, const char *old,
+                         const char *now)
+{
+    char line[512];
+    snprintf(line, sizeof line, "%.300s:%lu: the key '%s' is '%s' now", reader->name, line_of(node),
+             old, now);
+    term_line(line);
+}
+
 static int read_mapping(struct reader *reader, const yaml_node_t *node, const char *section);
 
 static int read_pair(struct reader *reader, const char *section, const yaml_node_t *key,
@@ -102,7 +112,10 @@ static int read_pair(struct reader *reader, const char *section, const yaml_node
                            line_of(key));
     snprintf(path, sizeof path, "%s%s%.60s", section, *section ? "." : "",
              (const char *)key->data.scalar.value);
-    const struct option *option = option_find_key(path);
+    const char          *now = option_renamed(path);
+    const struct option *option = option_find_key(now ? now : path);
+    if (now)
+        tell_renamed(reader, key, path, now);
     if (option)
         return set_option(reader, option, key, value);
     if (!is_section(path))

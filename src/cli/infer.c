@@ -265,7 +265,7 @@ static int open_model(struct inference *inf)
 {
     struct settings        *s = inf->settings;
     struct sac_model_params model = sac_model_params_default();
-    model.optimise = s->infer_optimise;
+    model.optimise = s->infer_optimize;
     model.reference = s->infer_reference;
     model.precision = s->run.job.detector_params.precision;
     sac_result res =

@@ -30,6 +30,7 @@ static const char *const facet_sets[] = {"none", "all", "front", NULL};
 static const char *const paddings[] = {"auto", "none", "power", "full", NULL};
 static const char *const lates[] = {"run", "refuse", NULL};
 static const char *const goals[] = {"none", "latency", "throughput", NULL};
+static const char *const optimize_goals[] = {"fps", "latency", "vram", "watts", NULL};
 static const char *const scale_words[] = {"0.5,1,2", "0.5,1,1.75", NULL};
 static const char *const background_words[] = {"blur", NULL};
 static const char *const sorts[] = {"time", "bytes", "flops", NULL};
@@ -101,8 +102,8 @@ const struct option options[] = {
          VERB_CACHE,
      SECTION_OUT, OPTION_FLAG, AT(json), "json", NULL, "print JSON instead of text"},
 
-    {"task", 0, VERB_PROFILE, SECTION_RUN, OPTION_CHOICE, AT(profile_segments), "profile.task",
-     "TASK", "what the profiled run does", .choices = tasks},
+    {"task", 0, VERB_PROFILE | VERB_OPTIMIZE, SECTION_RUN, OPTION_CHOICE, AT(profile_segments),
+     "profile.task", "TASK", "what the measured run does", .choices = tasks},
     {"rows", 0, VERB_PROFILE, SECTION_OUT, OPTION_INT, AT(profile_rows), "profile.rows", "N",
      "so many of the network's steps are shown", 1, 10000},
     {"sort", 0, VERB_PROFILE, SECTION_OUT, OPTION_CHOICE, AT(profile_sort), "profile.sort", "KEY",
@@ -479,7 +480,7 @@ const struct option options[] = {
      "write each output as DIR/NAME.npy"},
     {"repeat", 'n', VERB_INFER, SECTION_RUN, OPTION_INT, AT(infer_repeat), "infer.repeat", "N",
      "timed runs, after one that is not counted", 1, 1000000},
-    {"optimise", 0, VERB_INFER, SECTION_RUN, OPTION_FLAG, AT(infer_optimise), "infer.optimise",
+    {"optimize", 0, VERB_INFER, SECTION_RUN, OPTION_FLAG, AT(infer_optimize), "infer.optimize",
      NULL, "fuse nodes, fold constants and choose layouts; off: run the graph node by node"},
     {"reference", 0, VERB_INFER, SECTION_RUN, OPTION_FLAG, AT(infer_reference), "infer.reference",
      NULL, "use only the plain C kernels"},
@@ -606,10 +607,73 @@ const struct option options[] = {
 
     {"budget", 0, VERB_TUNE, SECTION_RUN, OPTION_REAL, AT(budget_s), "search.budget_s", "SECONDS",
      "how long the search may take", 0.001, 1e6},
-    {"seed", 0, VERB_TUNE, SECTION_RUN, OPTION_INT, AT(seed), "search.seed", "N",
+    {"seed", 0, VERB_TUNE | VERB_OPTIMIZE, SECTION_RUN, OPTION_INT, AT(seed), "search.seed", "N",
      "of where a search begins again; the same one tries the same points", 0, 1000000000},
+
+    {"goal", 'g', VERB_OPTIMIZE, SECTION_RUN, OPTION_CHOICE, AT(optimize.goal), "optimize.goal",
+     "WHAT",
+     "what is to be best; fps: frames a second; latency: the 95th percentile, at the input's own "
+     "rate where the machine keeps up with it; vram: memory of the GPU, without one of the "
+     "process; watts: frames for a watt-second of the GPU",
+     .choices = optimize_goals},
+    {"budget", 0, VERB_OPTIMIZE, SECTION_RUN, OPTION_REAL, AT(optimize.budget_s),
+     "optimize.budget_s", "SECONDS", "how long it may take, with the closing comparison", 0.001,
+     1e6},
+    {"trial", 0, VERB_OPTIMIZE, SECTION_RUN, OPTION_REAL, AT(optimize.trial_s), "optimize.trial_s",
+     "SECONDS", "how long each run is to be measured; long ones vary less", 0.1, 3600},
+    {"keep-fps", 0, VERB_OPTIMIZE, SECTION_RUN, OPTION_REAL, AT(optimize.keep_fps),
+     "optimize.keep_fps", "SHARE",
+     "what of the default's frames a second must stay, for the other goals", 0, 1},
+    {"memory-share", 0, VERB_OPTIMIZE, SECTION_RUN, OPTION_REAL, AT(optimize.memory_max),
+     "optimize.memory_share", "SHARE",
+     "settings that need more of the GPU's memory are not taken; without one, of the machine's",
+     0.01, 1},
+    {"precisions", 0, VERB_OPTIMIZE, SECTION_RUN, OPTION_TEXT, AT(optimize.precisions),
+     "optimize.precisions", "LIST",
+     "precisions that may be tried, such as fp32,tf32,fp16, each taken only where --max-loss "
+     "allows "
+     "it; empty: it stays as it is"},
+    {"interval-max", 0, VERB_OPTIMIZE, SECTION_RUN, OPTION_INT, AT(optimize.interval_max),
+     "optimize.interval_max", "N",
+     "the network may see only one of up to so many frames, where --max-loss allows it; 1: it sees "
+     "all",
+     1, 30},
+    {"max-loss", 0, VERB_OPTIMIZE, SECTION_RUN, OPTION_REAL, AT(optimize.loss_max),
+     "optimize.max_loss", "SHARE",
+     "how much results may differ from those of fp32 that sees every frame: 1 - MOTA of tracks, 1 "
+     "- "
+     "IoU of mattes",
+     0, 1},
+    {"max-streams", 0, VERB_OPTIMIZE, SECTION_RUN, OPTION_INT, AT(optimize.streams_max),
+     "optimize.max_streams", "N",
+     "find out how many streams at once keep up with their own rate, up to so many; the inputs are "
+     "repeated; 0: do not",
+     0, 256},
+    {"encode", 0, VERB_OPTIMIZE, SECTION_OUT, OPTION_FLAG, AT(optimize.encodes), "optimize.encode",
+     NULL, "the runs encode a video too, which is thrown away"},
+    {"auto-optimize", 0, VERB_OPTIMIZE, SECTION_RUN, OPTION_FLAG, AT(optimize.follows),
+     "optimize.auto", NULL,
+     "turn only what bounds the run, then what bounds it after that, instead of all: sooner done"},
+    {"detect-bottlenecks", 0, VERB_OPTIMIZE, SECTION_OUT, OPTION_FLAG, AT(optimize.bottlenecks),
+     "optimize.bottlenecks", NULL,
+     "say what bounds the default and the tuned run, how that was found, and what would help"},
+    {"dry-run", 0, VERB_OPTIMIZE, SECTION_RUN, OPTION_FLAG, AT(optimize.dry_run),
+     "optimize.dry_run", NULL, "print what would be tried, and run nothing"},
+    {"resume", 0, VERB_OPTIMIZE, SECTION_RUN, OPTION_FLAG, AT(optimize.resume), "optimize.resume",
+     NULL, "go on with a search that ended early: its measurements are in OUTPUT.runs"},
 };
 const size_t option_count = sizeof options / sizeof options[0];
+
+const char *option_renamed(const char *old)
+{
+    static const struct {
+        const char *old, *now;
+    } renamed[] = {{"optimise", "optimize"}, {"infer.optimise", "infer.optimize"}};
+    for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++)
+        if (strcmp(renamed[i].old, old) == 0)
+            return renamed[i].now;
+    return NULL;
+}
 
 const char *option_section_title(enum option_section section)
 {

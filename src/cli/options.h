@@ -21,13 +21,15 @@ enum {
     VERB_PROFILE = 1 << 11,
     VERB_CACHE = 1 << 12,
     VERB_TUNE = 1 << 13,
+    VERB_OPTIMIZE = 1 << 14,
     VERB_VIDEO = VERB_TRACK | VERB_SEGMENT,
     VERB_MODEL =
         VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_BUILD | VERB_BENCH | VERB_SERVE | VERB_TUNE,
     VERB_TOOLS = 1 << 5, /* help, config, completion, man: they take only --help */
     VERB_WATCH = VERB_VIDEO | VERB_MONITOR,
     VERB_WORK = VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR | VERB_BUILD |
-                VERB_BENCH | VERB_SERVE | VERB_MONITOR | VERB_PROFILE | VERB_CACHE | VERB_TUNE,
+                VERB_BENCH | VERB_SERVE | VERB_MONITOR | VERB_PROFILE | VERB_CACHE | VERB_TUNE |
+                VERB_OPTIMIZE,
     VERB_ALL = VERB_WORK | VERB_TOOLS
 };
 
@@ -78,6 +80,10 @@ extern const char *const option_trackers[];
 extern const char *const option_segment_kinds[]; /* and "none" behind them */
 
 const char *option_section_title(enum option_section section);
+
+/* What an option or a key was called before, and is read as still, with a sentence; NULL: it was
+ * called nothing else. */
+const char *option_renamed(const char *old);
 
 /* The row of a verb's option, or of a YAML key; NULL: none. */
 const struct option *option_find(const char *name, unsigned verb);

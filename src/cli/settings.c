@@ -50,7 +50,7 @@ void settings_init(struct settings *s)
     s->audio = s->progress = true;
     s->infer_repeat = 1;
     s->profile_rows = 10;
-    s->infer_optimise = true;
+    s->infer_optimize = true;
     s->bench_seconds = 1;
     s->serve = sac_server_params_default();
     s->serve.batch_max = 32;
@@ -70,6 +70,12 @@ void settings_init(struct settings *s)
     s->tune_trials = 300;
     s->seed = 1;
     s->budget_s = 120;
+    s->optimize.interval_max = 1;
+    s->optimize.budget_s = 300;
+    s->optimize.trial_s = 3;
+    s->optimize.keep_fps = 0.95;
+    s->optimize.memory_max = 0.9;
+    s->optimize.loss_max = 0.02;
     s->eval_mask = sac_mask_eval_params_default();
 }
 

@@ -54,7 +54,7 @@ struct settings {
     int              infer_repeat;
     const char      *build_output, *build_batch, *build_size, *build_calibrate, *build_method;
     double           build_loss_max;
-    bool             infer_optimise, infer_reference;
+    bool             infer_optimize, infer_reference;
 
     /* bench */
     struct text_list bench_shapes;
@@ -79,6 +79,15 @@ struct settings {
     const char      *tune_output;
     int              tune_trials, seed;
     double           budget_s;
+
+    /* optimize: its output is run.video_out, what it runs profile_segments */
+    struct {
+        int         goal; /* enum optimize_goal */
+        bool        follows, bottlenecks, dry_run, resume, encodes;
+        int         streams_max, interval_max;
+        const char *precisions;
+        double      budget_s, trial_s, keep_fps, memory_max, loss_max;
+    } optimize;
 
     struct text_list args; /* the command line's arguments without an option */
     struct text_list held; /* texts that this struct owns: values from a file */

@@ -153,6 +153,27 @@ const struct verb verbs[] = {
      "saccade profile in.mp4 -o new.html --against report.json\n"
      "saccade profile in.mp4 -o report.html --task segment --device cuda\n",
      1, ARGUMENTS_MAX, verb_profile},
+    {"optimize", VERB_VIDEO | VERB_OPTIMIZE, "INPUT...",
+     "search the settings that run an input best on this machine",
+     "Runs track, or with --task segment that, over and over on a part of INPUT, each time as a "
+     "process of its own with other settings: batch, threads, precision and frames that the "
+     "network "
+     "does not see where these are allowed, prefetch, queues, waits. What is better is measured "
+     "again in turns with what was best; at the end default and best run in five turns, and the "
+     "best is written as YAML only where it is better beyond noise, else the settings as they "
+     "were. "
+     "The YAML has the evidence in comments. Settings that are given are where the search begins, "
+     "and what it is compared with. Ctrl-C ends it with the best so far; what was measured is kept "
+     "in OUTPUT.runs then, for --resume. An --output that is not of an earlier search is not "
+     "replaced. Other options are those of track and segment; "
+     "--head, --preprocess and --classes are track's.",
+     "saccade optimize in.mp4 -o tuned.yaml\n"
+     "saccade track in.mp4 --config tuned.yaml\n"
+     "saccade optimize cam1.mp4 cam2.mp4 -o tuned.yaml --goal latency --budget 600\n"
+     "saccade optimize in.mp4 -o tuned.yaml --task segment --encode --detect-bottlenecks\n"
+     "saccade optimize in.mp4 -o tuned.yaml --precisions fp32,fp16 --max-streams 64\n"
+     "saccade optimize in.mp4 --dry-run\n",
+     1, ARGUMENTS_MAX, verb_optimize},
     {"monitor", VERB_MONITOR, "", "watch the machine, its GPUs and runs of saccade",
      "Draws what they do now, on average over one and five minutes, and at least and most: load "
      "and "

@@ -34,6 +34,7 @@ int verb_build(struct settings *s, struct fault *fault);
 int verb_eval(struct settings *s, struct fault *fault);
 int eval_masks(struct settings *s, struct fault *fault); /* eval with --masks */
 int verb_tune(struct settings *s, struct fault *fault);
+int verb_optimize(struct settings *s, struct fault *fault);
 int verb_monitor(struct settings *s, struct fault *fault);
 int verb_profile(struct settings *s, struct fault *fault);
 int verb_cache(struct settings *s, struct fault *fault);

@@ -11,7 +11,7 @@ import pytest
 from support import fails
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-WORK_VERBS = ['track', 'infer', 'bench', 'serve-bench', 'inspect', 'build', 'eval', 'tune', 'profile', 'monitor', 'cache', 'doctor']
+WORK_VERBS = ['track', 'infer', 'bench', 'serve-bench', 'inspect', 'build', 'eval', 'tune', 'profile', 'optimize', 'monitor', 'cache', 'doctor']
 VERBS = WORK_VERBS + ['config', 'completion', 'man', 'help']
 
 

@@ -56,7 +56,7 @@ def arrays(tmp_path_factory):
     return folder, arrays
 
 
-@pytest.mark.parametrize('flags', [[], ['--reference'], ['--no-optimise'], ['--threads', 2]])
+@pytest.mark.parametrize('flags', [[], ['--reference'], ['--no-optimize'], ['--threads', 2]])
 def test_infer_computes_what_onnx_runtime_computes(saccade, two_by_two, arrays, tmp_path, flags):
     folder, values = arrays
     run = saccade('infer', two_by_two, '--input', folder / 'image.npy', f'gain={folder}/gain.npy',

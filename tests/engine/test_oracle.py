@@ -31,7 +31,7 @@ def case(request):
     return path, stack, wants
 
 
-@pytest.mark.parametrize("options", [[], ["--no-optimise"], ["--reference"]], ids=" ".join)
+@pytest.mark.parametrize("options", [[], ["--no-optimize"], ["--reference"]], ids=" ".join)
 @pytest.mark.parametrize("count", [1, 3])
 def test_equals_onnx_runtime(case, count, options, tmp_path):
     path, stack, wants = case

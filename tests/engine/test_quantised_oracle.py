@@ -70,7 +70,7 @@ def test_their_quantised_network_has_their_numbers(network, activations, per_cha
                                  weight_type=quantization.QuantType.QInt8)
     x = rng.random(SHAPE, np.float32)
     want = theirs(path, x)
-    for options in [], ['--no-optimise']:
+    for options in [], ['--no-optimize']:
         have = ours(path, x, tmp_path, *options)
         assert np.abs(have - want).max() < 0.03 * np.abs(want).max()
         assert np.abs(have - want).mean() < 0.003 * np.abs(want).max()
