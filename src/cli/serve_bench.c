@@ -191,6 +191,11 @@ static void print_series(const struct serve_bench *b)
 {
     for (int i = b->settings->serve_priorities - 1; i >= 0; i--) {
         const struct serve_series *s = &b->series[i];
+        if (s->count == 0) {
+            printf("priority %-3d none ran  missed %lld of %lld, failed %lld\n", i,
+                   (long long)s->missed, (long long)s->answered, (long long)s->failed);
+            continue;
+        }
         printf("priority %-3d p50 %.2f  p95 %.2f  p99 %.2f  max %.2f ms  missed %lld of %lld, "
                "failed %lld\n",
                i, serve_percentile(s, 0.5), serve_percentile(s, 0.95), serve_percentile(s, 0.99),

@@ -67,3 +67,9 @@ def test_it_says_what_is_wrong(saccade, model, tmp_path):
     fixed = save(tmp_path / 'fixed.onnx', [helper.make_node('Relu', ['x'], ['y'])],
                  [value('x', [3, 4])], [value('y', [3, 4])])
     fails(saccade('serve-bench', fixed, '--device', 'cpu'), 1, 'no batch of 1')
+
+
+def test_a_priority_without_requests_has_no_percentiles(saccade):
+    run = saccade('serve-bench', 'person_reid', '--device', 'cpu', '--seconds', 0.5, '--load', 0.01, '--priorities', 10)
+    assert run.returncode == 0, run.stderr
+    assert 'none ran' in run.stdout and 'nan' not in run.stdout
