@@ -41,8 +41,8 @@ struct sac_device_params {
     uint64_t plan_cache_bytes; /* bound of the plans and kernels in the user's cache folder, kept
                                   whenever a plan is; the least recently used goes; 0: 4 GiB */
     uint64_t buffers_max;      /* the pool's buffers, in use and idle: at this number an idle one
-                                  makes way for a new one, and where none is idle there is no memory;
-                                  0: any number */
+                                  makes way for a new one, and where none is idle there is no
+                                  memory; 0: any number */
     double memory_share_max; /* of a GPU, where no limit above is given: the budget of the pool, as
                                 a share of the memory that the GPU has; default 0.9, 0: none */
     uint64_t reserved[5];    /* 0 */

@@ -81,7 +81,7 @@ static void put_rest(const struct expectation_state *s, const float *r, float *y
 {
     for (int64_t i = 0; i < count; i++)
         SAC_SIMD_PICK(sac_map_activate)
-        (&s->act, r + i * s->rest_pixel, y + i * s->out_pixel, s->rest);
+    (&s->act, r + i * s->rest_pixel, y + i * s->out_pixel, s->rest);
 }
 
 static void expectation_work(const void *state, void *const *in, void *const *out, int64_t first,
