@@ -3,7 +3,7 @@
  * have at batch 32, and of smaller ones that mobile networks, Swin, ConvNeXt and DETR have at 1 and
  * 8: time and the bytes that each must read and write, beside a copy on the same card. Fifty calls
  * are one CUDA graph, as a plan's steps are.
- * usage: bench_ops [DEVICE]     default: cuda */
+ * usage: bench_ops [DEVICE [OPERATOR]]     default: cuda, all */
 #include <stdio.h>
 #include <string.h>
 
@@ -391,16 +391,20 @@ int main(int argc, char **argv)
     }
     must(dev->ops->stream_create(dev, &stream));
     printf("%s, float16, channels last or (plain) ONNX's order\n", dev->description);
+    bool copied = false;
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        if (argc > 2 && strcmp(argv[2], cases[i].op) != 0)
+            continue;
         struct bench b = {.dev = dev, .stream = stream, .kernel = kernel_of(dev, cases[i].op)};
         if (b.kernel) {
             describe(&b, &cases[i]);
             if (prepare(&b, &cases[i])) {
                 const double bytes = bytes_of(&b);
-                if (i == 0) { /* the ceiling */
+                if (!copied) { /* the ceiling */
                     const double s = time_of(&b, run_copy);
                     printf("%-20s %-22s %8.1f us %6.0f GB/s\n", "copy", "on the device", s * 1e6,
                            bytes / s * 1e-9);
+                    copied = true;
                 }
                 const double s = time_of(&b, run_kernel);
                 printf("%-20s %-22s %8.1f us %6.0f GB/s%s\n", cases[i].op, cases[i].what, s * 1e6,

@@ -84,7 +84,7 @@ def boxes(out, nms):
 
 def batch_norms():
     """A line for maps in each order: bench_ops' time, and F.batch_norm's with given statistics."""
-    text, _, _ = host.execute([host.bench("bench_ops")], 120)
+    text, _, _ = host.execute([host.bench("bench_ops"), "cuda", "BatchNormalization"], 60)
     vectors = [torch.rand(64, device="cuda").half() for _ in range(4)]
     for order, layout in (("  plain", torch.contiguous_format), ("", torch.channels_last)):
         found = re.search(r"^BatchNormalization .* ([0-9.]+) us +[0-9]+ GB/s" + order + "$", text, re.M)

@@ -86,6 +86,8 @@ const struct parity_case trial_larger[] = {
     {"GroupNormalization", "[4,64,20,20] [64]+! [64]!", "num_groups=8"},
     {"SampleNorm", "[4,32,40,40] [32]+! [32]!", "activation=1"},
     {"BatchNormalization", "[4,64,20,20] [64]+! [64]! [64]! [64]+!", ""},
+    {"BatchNormalization", "[17,2048,8,8] [2048]+! [2048]! [2048]! [2048]+!", ""},
+    {"BatchNormalization", "[33,2048,2,2] [2048]+! [2048]! [2048]! [2048]+!", ""},
     {"ArgMax", "[4,21,65,65]", "axis=1 keepdims=0"},
     {"TopK", "[4,500] i64(50)!", "", 2},
     {"Gather", "[100,64] i64[4,50]%100", "axis=0"},

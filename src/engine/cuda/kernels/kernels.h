@@ -96,6 +96,8 @@ bool ops_view_of(const struct ops_shape *s, int order, struct ops_view *out);
  * that stand still, in elements. stills: bit k for an operand that stands still. */
 bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, struct ops_view *out,
                     unsigned *stills);
+/* Without a dimension: the index in it is 0. */
+void               ops_view_leave_out(struct ops_view *v, int dim);
 struct ops_divisor ops_divisor_of(int64_t d); /* d from 1 to 2^31 - 1 */
 sac_result         ops_view_fail(struct sac_kernel_plan *plan);
 /* One more piece: output `out` and input `in` are operands 0 and 1. */

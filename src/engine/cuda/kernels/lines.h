@@ -85,15 +85,21 @@ struct ops_norm { /* operand 0: in, 1: out, 2: scale, 3: bias, 4: statistics */
 };
 OPS_LAUNCHER(ops_launch_norm);
 
-/* BatchNormalization and LRN. Operand 0: out, 1: in, 2: the channel. */
+/* BatchNormalization goes through the places of each channel, or of eight side by side; `step` is
+ * from one of them to the next. `slots` threads share them, 0 where it is not possible. Operand 0
+ * is out, 1 in. */
+struct ops_channel_walk {
+    struct ops_view rest; /* without the channels' dimension */
+    int64_t         channels, step[2], slots;
+    int32_t         inside; /* channels are innermost: of threads side by side, each has its own */
+};
+/* BatchNormalization and LRN. */
 struct ops_channel_norm {
-    struct ops_view view;
-    struct ops_view units;  /* of BatchNormalization: the same by eights, */
-    int32_t         eights; /* where that is 1 */
-    uint32_t        stills; /* of units along the innermost dimension */
-    int32_t         in_type, out_type, vector_type[4];
-    int64_t         channels, channel_step, size;
-    double          epsilon, alpha, beta, bias;
+    struct ops_view         view; /* operand 0: out, 1: in, 2: the channel */
+    struct ops_channel_walk singles, eights;
+    int32_t                 in_type, out_type, vector_type[4];
+    int64_t                 channels, channel_step, size;
+    double                  epsilon, alpha, beta, bias;
 };
 OPS_LAUNCHER(ops_launch_batch_norm);
 OPS_LAUNCHER(ops_launch_lrn);

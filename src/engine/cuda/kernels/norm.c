@@ -275,15 +275,43 @@ static sac_result lp_fill(struct sac_kernel_plan *plan, void *params)
     return plain_norm(plan, p, along);
 }
 
-/* Of one channel, or of eight side by side. */
-static void by_eights(struct ops_channel_norm *p)
+/* Threads that keep a card's memory busy, where a few loads are left for each; more only where many
+ * are left, because each computes its factors first. */
+enum { BATCH_FEW = 64 << 10, BATCH_MANY = 512 << 10, BATCH_LOADS = 4, BATCH_WARP = 32 };
+
+static int64_t slots_of(int64_t channels, int64_t places)
 {
-    unsigned stills = 0;
-    bool     floats = ops_is_f16_or_f32(p->in_type) && ops_is_f16_or_f32(p->out_type);
+    const int64_t wanted = SAC_CLAMP(places / BATCH_LOADS, BATCH_FEW / SAC_MAX(channels, 1),
+                                     BATCH_MANY / SAC_MAX(channels, 1));
+    return SAC_MIN(SAC_MAX(wanted / BATCH_WARP * BATCH_WARP, BATCH_WARP), places);
+}
+
+static void channel_walk(const struct ops_view *v, struct ops_channel_walk *w)
+{
+    const int inner = v->rank - 1;
+    int       d = inner;
+    while (d >= 0 && v->step[2][d] == 0)
+        d--;
+    w->inside = d == inner;
+    w->channels = d < 0 ? 1 : v->size[d];
+    for (int k = 0; k < 2; k++)
+        w->step[k] = d < 0 ? 0 : v->step[k][d];
+    w->rest = *v;
+    if (d >= 0)
+        ops_view_leave_out(&w->rest, d);
+    w->slots = slots_of(w->channels, w->rest.count);
+}
+
+static void channel_walks(struct ops_channel_norm *p)
+{
+    struct ops_view units;
+    unsigned        stills;
+    bool            floats = ops_is_f16_or_f32(p->in_type) && ops_is_f16_or_f32(p->out_type);
     for (int i = 0; i < 4; i++)
         floats &= ops_is_f16_or_f32(p->vector_type[i]);
-    p->eights = floats && ops_view_units(&p->view, 3, 8, true, &p->units, &stills) && !(stills & 3);
-    p->stills = stills;
+    channel_walk(&p->view, &p->singles);
+    if (floats && ops_view_units(&p->view, 3, 8, true, &units, &stills) && !(stills & 3))
+        channel_walk(&units, &p->eights);
 }
 
 static sac_result channel_fill(struct sac_kernel_plan *plan, void *params)
@@ -311,7 +339,7 @@ static sac_result channel_fill(struct sac_kernel_plan *plan, void *params)
     p->bias = sac_attr_float(n, "bias", 1);
     if (!ops_view_of(&s, 0, &p->view))
         return ops_view_fail(plan);
-    by_eights(p);
+    channel_walks(p);
     return SAC_OK;
 }
 

@@ -228,6 +228,22 @@ bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, s
     return true;
 }
 
+void ops_view_leave_out(struct ops_view *v, int dim)
+{
+    for (int d = dim; d + 1 < v->rank; d++) {
+        v->size[d] = v->size[d + 1];
+        for (int k = 0; k < OPS_OPERANDS; k++)
+            v->step[k][d] = v->step[k][d + 1];
+    }
+    v->rank--;
+    if (v->rank == 0) { /* a scalar is a space too */
+        v->rank = v->size[0] = 1;
+        for (int k = 0; k < OPS_OPERANDS; k++)
+            v->step[k][0] = 0;
+    }
+    set_dims(v);
+}
+
 sac_result ops_view_fail(struct sac_kernel_plan *plan)
 {
     return SAC_OP_FAIL(plan->call, SAC_ERR_UNSUPPORTED,
