@@ -160,6 +160,12 @@ template <bool MAX> struct pool8_body {
     }
 };
 
+/* The kernel position k, or the nearest that is inside. */
+OPS_BODY int32_t nearest(const span &s, int32_t k)
+{
+    return k < s.first ? s.first : k < s.last ? k : s.last - 1;
+}
+
 /* The maximum of windows of SIZE columns: all loads of a row are in flight at once, and positions
  * outside read the edge again, which changes no maximum. */
 template <int SIZE> struct max8_body {
@@ -173,10 +179,8 @@ template <int SIZE> struct max8_body {
         float             acc[LANES], v[SIZE][LANES];
         int64_t           column[SIZE];
         OPS_UNROLL
-        for (int k = 0; k < SIZE; k++) {
-            const int32_t inside = k < at.x.first ? at.x.first : k < at.x.last ? k : at.x.last - 1;
-            column[k] = at.from + (at.x.start + inside * w.dilation[2]) * w.x_step[4];
-        }
+        for (int k = 0; k < SIZE; k++)
+            column[k] = at.from + (at.x.start + nearest(at.x, k) * w.dilation[2]) * w.x_step[4];
         OPS_UNROLL
         for (int j = 0; j < LANES; j++)
             acc[j] = -INFINITY;
@@ -194,10 +198,114 @@ template <int SIZE> struct max8_body {
     }
 };
 
+/* Of pairs of float16: a maximum rounds nothing, so they are compared as they lie in memory, by one
+ * instruction in the place of ten. NaN stays NaN; of two zeros it may be either. */
+OPS_BODY uint32_t larger2(uint32_t a, uint32_t b)
+{
+#ifdef __CUDACC__
+    __half2 x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    x = __hmax2_nan(x, y);
+    memcpy(&a, &x, sizeof a);
+    return a;
+#else
+    float x[2], y[2];
+    halves_of(a, x[0], x[1]);
+    halves_of(b, y[0], y[1]);
+    return word_of(y[0] > x[0] || is_nan(y[0]) ? y[0] : x[0],
+                   y[1] > x[1] || is_nan(y[1]) ? y[1] : x[1]);
+#endif
+}
+
+OPS_BODY void keep_larger(bytes16 &acc, const bytes16 &v)
+{
+    acc.x = larger2(acc.x, v.x);
+    acc.y = larger2(acc.y, v.y);
+    acc.z = larger2(acc.z, v.z);
+    acc.w = larger2(acc.w, v.w);
+}
+
+/* Windows of SIZE rows and columns in float16, whose loads are all in flight at once; SIZE 0: any
+ * window. */
+template <int SIZE> struct halves8_body {
+    struct ops_pool p;
+    const uint16_t *in;
+    uint16_t       *out;
+
+    OPS_BODY void square(const pixel8 &at, int a, bytes16 &acc) const
+    {
+        const ops_window &w = p.w;
+        int64_t           column[SIZE ? SIZE : 1];
+        bytes16           v[SIZE ? SIZE : 1][SIZE ? SIZE : 1];
+        OPS_UNROLL
+        for (int k = 0; k < SIZE; k++)
+            column[k] = at.from + (at.x.start + nearest(at.x, k) * w.dilation[2]) * w.x_step[4];
+        OPS_UNROLL
+        for (int b = 0; b < SIZE; b++) {
+            const uint16_t *row = in + at.row(w, a, nearest(at.y, b));
+            OPS_UNROLL
+            for (int k = 0; k < SIZE; k++)
+                v[b][k] = *(const bytes16 *)(row + column[k]);
+        }
+        OPS_UNROLL
+        for (int k = 0; k < SIZE * SIZE; k++)
+            keep_larger(acc, v[k / SIZE][k % SIZE]);
+    }
+    OPS_BODY void any(const pixel8 &at, int a, bytes16 &acc) const
+    {
+        const ops_window &w = p.w;
+        const int64_t     step = w.dilation[2] * w.x_step[4];
+        for (int b = at.y.first; b < at.y.last; b++) {
+            const int64_t row = at.from + at.row(w, a, b) + at.x.start * w.x_step[4];
+            OPS_UNROLL_SOME
+            for (int k = at.x.first; k < at.x.last; k++)
+                keep_larger(acc, *(const bytes16 *)(in + row + k * step));
+        }
+    }
+    OPS_BODY void operator()(int64_t i) const
+    {
+        const pixel8       at(p, i);
+        constexpr uint32_t LEAST = 0xfc00fc00; /* minus infinity, twice */
+        bytes16            acc = {LEAST, LEAST, LEAST, LEAST};
+        if (at.y.first < at.y.last && at.x.first < at.x.last)
+            for (int a = at.z.first; a < at.z.last; a++) {
+                if constexpr (SIZE > 0)
+                    square(at, a, acc);
+                else
+                    any(at, a, acc);
+            }
+        *(bytes16 *)(out + at.to(p.w)) = acc;
+    }
+};
+
 template <int SIZE>
-int largest(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
+int halves(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
+{
+    halves8_body<SIZE> body = {p, (const uint16_t *)ports->in[0], (uint16_t *)ports->out[0]};
+    return each(body, p.units.count, stream);
+}
+
+template <int SIZE>
+int floats_or_bytes(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
 {
     max8_body<SIZE> body = {p, ports->in[0], ports->out[0]};
+    return each(body, p.units.count, stream);
+}
+
+int largest(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
+{
+    const bool half = p.in_type == SAC_F16 && p.out_type == SAC_F16;
+    const int  columns = p.w.kernel[2], square = p.w.kernel[1] == columns ? columns : 0;
+    switch (half ? square : columns) {
+    case 2: return half ? halves<2>(p, ports, stream) : floats_or_bytes<2>(p, ports, stream);
+    case 3: return half ? halves<3>(p, ports, stream) : floats_or_bytes<3>(p, ports, stream);
+    case 5: return half ? halves<5>(p, ports, stream) : floats_or_bytes<5>(p, ports, stream);
+    default: break;
+    }
+    if (half)
+        return halves<0>(p, ports, stream);
+    pool8_body<true> body = {p, ports->in[0], ports->out[0]};
     return each(body, p.units.count, stream);
 }
 
@@ -209,16 +317,10 @@ extern "C" int ops_launch_pool(const void *params, const struct ops_ports *ports
     const void            *in = ports->in[0];
     void                  *out = ports->out[0];
     if (p->vector && fits16(in) && fits16(out)) {
-        if (p->kind == OPS_POOL_MAX && p->w.kernel[2] == 3)
-            return largest<3>(*p, ports, stream);
-        if (p->kind == OPS_POOL_MAX && p->w.kernel[2] == 2)
-            return largest<2>(*p, ports, stream);
-        if (p->kind == OPS_POOL_MAX && p->w.kernel[2] == 5)
-            return largest<5>(*p, ports, stream);
-        pool8_body<true>  max = {*p, in, out};
+        if (p->kind == OPS_POOL_MAX)
+            return largest(*p, ports, stream);
         pool8_body<false> average = {*p, in, out};
-        return p->kind == OPS_POOL_MAX ? each(max, p->units.count, stream)
-                                       : each(average, p->units.count, stream);
+        return each(average, p->units.count, stream);
     }
     int64_t *indices = p->indices ? (int64_t *)ports->out[1] : NULL;
     if (p->in_type == SAC_F64) {
