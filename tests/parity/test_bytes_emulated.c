@@ -32,6 +32,22 @@ static const struct parity_case cases[] = {
     {"QuantConv", "u8[1,6,6,5] i8[9,2,3,3]! [9]! - [9]!", "group=3 pads=1,0,2,1 x_zero=3"},
 };
 
+/* For blocks that stay: several tiles each. */
+static const struct parity_case streamed[] = {
+    {"QuantConv", "i8[2,16,9,11] i8[48,16,3,3]! [48]! i8[2,48,9,11] [48]!",
+     "pads=1,1,1,1 residual=1 r_scale=200. activation=1 y_type=3 y_scale=900."},
+    {"QuantConv", "i8[3,64,9,9] i8[144,64,1,1]! [144]! i8[3,144,9,9] [144]!",
+     "residual=2 r_scale=300. activation=5 y_type=3 y_scale=900."},
+    {"QuantConv", "f8[2,160,12,12] f8[272,160,1,1]! [272]! - [272]!",
+     "activation=3 alpha=-20. beta=40. y_type=17 y_scale=2."},
+    {"QuantConv", "i8[2,32,17,15] i8[64,32,3,3]! [64]! i8[2,64,9,8] [64]!",
+     "pads=1,1,1,1 strides=2,2 residual=2 r_scale=90. activation=3 alpha=-9000. beta=40000. "
+     "y_type=3 y_scale=500."},
+    {"QuantMatMul", "i8[3,67,272] i8[272,160]! [160]! i8[3,67,160] [160]!",
+     "activation=7 alpha=0.0001 beta=0.5 residual=1 r_scale=10. y_type=3 y_scale=900."},
+    {"QuantMatMul", "f8[300,64] f8[64,48]! [48]! - [48]!", "activation=10 y_type=17 y_scale=1."},
+};
+
 /* A map channels last with `more` other bytes behind each pixel; from: [N,C,pixels] or NULL. */
 struct laid {
     uint8_t        *bytes;
@@ -83,13 +99,14 @@ static double number_at(enum conv_number kind, const void *p, int64_t i)
 }
 
 struct job {
-    struct subject          *s;
-    struct quant_spec        v;
-    struct laid              x, y, residual;
-    float                   *bias;
-    uint8_t                 *weights;
-    struct conv_bytes_params p, laid;
-    uint8_t                 *room; /* for the input as the tiles read it */
+    struct subject           *s;
+    struct quant_spec         v;
+    struct laid               x, y, residual;
+    float                    *bias;
+    uint8_t                  *weights;
+    struct conv_bytes_params  p, laid;
+    struct conv_stream_params stream;
+    uint8_t                  *room; /* for the input as the tiles read it */
 };
 
 static void check_output(const struct job *j, int variant)
@@ -128,6 +145,7 @@ static void fill_params(struct job *j)
     struct quant_operands       there = o;
     j->p = quant_params(&j->v, &o, false);
     j->laid = j->p;
+    j->stream = quant_stream_params(&j->v, &o, false);
     if (j->v.conv.groups > 1 || quant_is_laid_out(&j->v))
         return;
     const size_t bytes = (size_t)quant_scratch_bytes(&j->v);
@@ -137,6 +155,7 @@ static void fill_params(struct job *j)
     assert_int_equal(conv_launch_bytes_lay(&lay, NULL), cudaSuccess);
     there.x = j->room;
     j->laid = quant_params(&j->v, &there, true);
+    j->stream = quant_stream_params(&j->v, &there, true);
 }
 
 static void make_constants(struct job *j)
@@ -157,7 +176,7 @@ static void make_constants(struct job *j)
             j->bias[i] = bias ? bias[i] : 0;
 }
 
-static void run_variants(struct job *j)
+static void run_tiles(struct job *j)
 {
     int ran = 0;
     for (int v = -1; v < CONV_BYTES_VARIANTS; v++) {
@@ -174,13 +193,31 @@ static void run_variants(struct job *j)
         assert_int_equal(ran, 1 + CONV_BYTES_VARIANTS);
 }
 
+/* Returns how many variants of blocks that stay ran. */
+static int run_streams(struct job *j)
+{
+    int ran = 0;
+    for (int v = 0; v < CONV_STREAM_VARIANTS; v++)
+        if (quant_streams(&j->v, v, 90)) {
+            memset(j->y.bytes, 0xee, j->y.size);
+            const cudaError_t res = conv_launch_stream(&j->stream, j->v.kind, v, 5, NULL);
+            if (v == CONV_STREAM_VARIANTS - 1 && res == cudaErrorNotSupported)
+                continue; /* no room for so large a tile's residual */
+            assert_int_equal(res, cudaSuccess);
+            check_output(j, 100 + v);
+            ran++;
+        }
+    return ran;
+}
+
 /* Elements from one pixel to the next, of a slice. */
 static int64_t apart(int64_t c, int64_t more)
 {
     return more ? c + more : 0;
 }
 
-static void check(const struct parity_case *pc, int64_t more)
+/* tiles: by conv_bytes.cu too. Returns how many variants of blocks that stay ran. */
+static int check(const struct parity_case *pc, int64_t more, bool tiles)
 {
     static struct sac_weights weights; /* only looked at whether there are any */
     struct subject            s;
@@ -211,20 +248,33 @@ static void check(const struct parity_case *pc, int64_t more)
                          in_order(&j.v, in[3].data, c->out.c, number_bytes(j.v.residual), room));
     make_constants(&j);
     fill_params(&j);
-    run_variants(&j);
-    void *all[] = {room, j.room, j.x.bytes, j.y.bytes, j.residual.bytes, j.weights, j.bias};
+    if (tiles)
+        run_tiles(&j);
+    const int ran = run_streams(&j);
+    void     *all[] = {room, j.room, j.x.bytes, j.y.bytes, j.residual.bytes, j.weights, j.bias};
     for (size_t i = 0; i < SAC_COUNT(all); i++)
         sac_free(all[i]);
     subject_finish(&s);
+    return ran;
 }
 
 static void every_variant_is_right(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {
-        check(&cases[i], 0);
+        check(&cases[i], 0, true);
         if (strcmp(cases[i].op, "QuantConv") == 0)
-            check(&cases[i], i % 2 ? 16 : 5);
+            check(&cases[i], i % 2 ? 16 : 5, true);
+    }
+}
+
+static void blocks_that_stay_are_right(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(streamed); i++) {
+        assert_true(check(&streamed[i], 0, false) >= CONV_STREAM_VARIANTS - 1);
+        if (strcmp(streamed[i].op, "QuantConv") == 0)
+            assert_true(check(&streamed[i], 16, false) >= CONV_STREAM_VARIANTS - 1);
     }
 }
 
@@ -255,6 +305,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_variant_is_right),
+        cmocka_unit_test(blocks_that_stay_are_right),
         cmocka_unit_test(older_cards_have_fewer),
     };
     return cmocka_run_group_tests_name("parity/bytes_emulated", tests, NULL, NULL);

@@ -3,254 +3,11 @@
 // channels, with everything behind the sums in the same pass. A block computes MS pixels by NS
 // channels; pieces of 128 taps go through shared memory in STAGES turns, fetched ahead. The same
 // pieces serve the tensor cores of any generation (conv_bytes.cuh).
-//
-// A thread of theirs gets two neighbouring columns of each eight. So the rows of the weights are
-// fetched in another order, by which those are RUN channels that lie side by side in memory.
-#include "engine/cuda/products/conv_numbers.cuh"
-
-#include "engine/cuda/products/conv_bytes.cuh"
+#include "engine/cuda/products/conv_pieces.cuh"
 
 namespace conv
 {
-
-enum { BYTES_TAPS = 128 /* of one turn */, BYTES_CHUNKS = BYTES_TAPS / 16 };
-
-// A piece has rows of 128 bytes, whose chunks of 16 are rotated by the row, so that neighbouring
-// rows use other banks. Hopper's matrix unit calls that a swizzle of 128 bytes.
-__device__ __forceinline__ int bytes_at(int row, int chunk)
-{
-    return row * BYTES_TAPS + ((chunk ^ (row & 7)) << 4);
-}
-
-// Such a matrix for the unit, at a multiple of 1024 bytes, plus a multiple of 32 within its rows:
-// eight rows are 1024 bytes.
-__device__ __forceinline__ uint64_t matrix_at(unsigned address)
-{
-    return (uint64_t)(address >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
-}
-
-// Groups of four warps share the pixels, 64 of which a group's instruction computes for all
-// channels.
-template <int KIND_, int M, int N, int GROUPS, int TURNS, int BLOCKS> struct hopper_shape {
-    static constexpr int  KIND = KIND_, MS = M, NS = N, STAGES = TURNS, RESIDENT = BLOCKS;
-    static constexpr bool HOPPER = true;
-    static constexpr int  THREADS = GROUPS * 128, MT = M / GROUPS / 64, SUMS = N / 2;
-    static constexpr int  GROUP = N < 64 ? N : 64, RUN = GROUP / 4;
-    // One block alone keeps its unit busy through the barrier; where there are others, they do, and
-    // another piece is fetched ahead instead.
-    static constexpr int LAG = BLOCKS > 1 ? 0 : 1, AHEAD = TURNS - 1 - LAG;
-    static constexpr int STAGE = (M + N) * BYTES_TAPS, SHARED = TURNS * STAGE + N * 8 + 1024;
-    static_assert(M * N * 4 <= TURNS * STAGE, "the sums go there");
-};
-
-// Warps share the pixels (WM) and the channels (WN).
-template <int KIND_, int M, int N, int WM_, int WN_, int TURNS, int BLOCKS> struct warp_shape {
-    static constexpr int KIND = KIND_, MS = M, NS = N, WM = WM_, WN = WN_, STAGES = TURNS,
-                         RESIDENT = BLOCKS;
-    static constexpr bool HOPPER = false;
-    static constexpr int  THREADS = WM * WN * 32, MT = M / WM / 16, SUMS = N / WN / 2;
-    static constexpr int  GROUP = N / WN < 64 ? N / WN : 64, RUN = GROUP / 4, AHEAD = TURNS - 1;
-    static constexpr int  STAGE = (M + N) * BYTES_TAPS, SHARED = TURNS * STAGE + N * 8 + 1024;
-    static_assert(M * N * 4 <= TURNS * STAGE, "the sums go there");
-};
-
-// The channel of a row of the weights, within the block.
-template <class S> __device__ __forceinline__ int bytes_channel(int row)
-{
-    const int in = row % S::GROUP;
-    return row - in + in % 8 / 2 * S::RUN + in / 8 * 2 + in % 2;
-}
-
-// A thread fetches one chunk of several rows: the same taps of several pixels.
-template <class S> struct bytes_source {
-    static constexpr int STEP = S::THREADS / BYTES_CHUNKS, ROWS = (S::MS + STEP - 1) / STEP,
-                         WROWS = (S::NS + STEP - 1) / STEP;
-    int first[ROWS], y[ROWS], x[ROWS];
-    int row, chunk, c, r, s; // of the chunk's tap
-
-    __device__ __forceinline__ void begin(const conv_tile_params &p, int64_t m0)
-    {
-        row = threadIdx.x / BYTES_CHUNKS;
-        chunk = threadIdx.x % BYTES_CHUNKS;
-        c = chunk * 16;
-        r = s = 0;
-        settle(p);
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            const unsigned m = (unsigned)m0 + row + i * STEP, n = m / (unsigned)p.pixels;
-            const int      pixel = (int)(m - n * (unsigned)p.pixels), oy = pixel / p.out_w;
-            y[i] = m < p.m ? oy * p.stride_h - p.pad_top : -(1 << 28); // outside of every map
-            x[i] = (pixel - oy * p.out_w) * p.stride_w - p.pad_left;
-            first[i] =
-                m < p.m ? (int)(n * p.x_sample + (y[i] * (int64_t)p.in_w + x[i]) * p.x_pixel) : 0;
-        }
-    }
-    __device__ __forceinline__ void settle(const conv_tile_params &p)
-    {
-        while (c >= p.in_c && r < p.kernel_h) {
-            c -= p.in_c;
-            if (++s == p.kernel_w) {
-                s = 0;
-                r++;
-            }
-        }
-    }
-    /* HOW: what lies outside of the map is zeros; the same, and a tap's pixels stay in the
-     * multiprocessor's cache until the next tap wants them; what lies outside is x_zero. */
-    enum { FAR, NEAR, FILLED };
-    template <int HOW>
-    __device__ __forceinline__ void fetch_pixels(const conv_bytes_params &b, uint8_t *to) const
-    {
-        const conv_tile_params &p = b.at;
-        const int               dy = r * p.dilation_h, dx = s * p.dilation_w;
-        const uint8_t *from = (const uint8_t *)p.x + (int64_t)(dy * p.in_w + dx) * p.x_pixel + c;
-        const unsigned zeros = (b.x_zero & 255) * 0x01010101u;
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            const bool inside = r < p.kernel_h && (unsigned)(y[i] + dy) < (unsigned)p.in_h &&
-                                (unsigned)(x[i] + dx) < (unsigned)p.in_w;
-            uint8_t *at = to + i * STEP * BYTES_TAPS;
-            if (S::MS % STEP != 0 && row + i * STEP >= S::MS)
-                continue;
-            if (HOW == FILLED && !inside)
-                *reinterpret_cast<uint4 *>(at) = make_uint4(zeros, zeros, zeros, zeros);
-            else
-                fetch16(at, inside ? from + first[i] : (const uint8_t *)p.x, inside, HOW == NEAR);
-        }
-    }
-    // Rows by STEP have channels that lie as far apart as those of the rows 0 and STEP.
-    __device__ __forceinline__ void fetch_weights(const conv_tile_params &p, uint8_t *to,
-                                                  int channel, int turn) const
-    {
-        static_assert(S::GROUP % STEP == 0 || STEP % S::GROUP == 0, "rows are not so far apart");
-        const int      k = turn * BYTES_TAPS + chunk * 16, n = channel + bytes_channel<S>(row);
-        const uint8_t *from = (const uint8_t *)p.w + (n * p.taps + k);
-#pragma unroll
-        for (int i = 0; i < WROWS; i++) {
-            const int  more = bytes_channel<S>(i * STEP);
-            const bool inside = k < p.taps && n + more < p.out_c;
-            if (S::NS % STEP == 0 || row + i * STEP < S::NS)
-                fetch16(to + i * STEP * BYTES_TAPS,
-                        inside ? from + more * p.taps : (const uint8_t *)p.w, inside, false);
-        }
-    }
-    __device__ __forceinline__ void fetch(const conv_bytes_params &b, uint8_t *to, int channel,
-                                          int turn) const
-    {
-        uint8_t *at = to + bytes_at(row, chunk);
-        if (b.x_zero != 0)
-            fetch_pixels<FILLED>(b, at);
-        else if (b.at.kernel_w > 1 && b.at.in_c <= 128)
-            fetch_pixels<NEAR>(b, at);
-        else
-            fetch_pixels<FAR>(b, at);
-        fetch_weights(b.at, at + S::MS * BYTES_TAPS, channel, turn);
-    }
-    __device__ __forceinline__ void next(const conv_tile_params &p)
-    {
-        c += BYTES_TAPS;
-        settle(p);
-    }
-};
-
-/* ---- a turn ---- */
-
-// first: what the sums hold before does not count.
-template <class S>
-__device__ __forceinline__ void bytes_turn(const uint8_t *stage, bool first,
-                                           uint32_t (&sum)[S::MT][S::SUMS])
-{
-    const int      lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const uint8_t *pixels = stage, *weights = stage + S::MS * BYTES_TAPS;
-    if constexpr (S::HOPPER) {
-#ifdef BYTES_HOPPER
-        const unsigned a = shared_address(pixels) + (warp >> 2) * S::MT * 64 * BYTES_TAPS,
-                       b = shared_address(weights);
-        unit_begin();
-#pragma unroll
-        for (int k = 0; k < BYTES_TAPS; k += 32)
-#pragma unroll
-            for (int i = 0; i < S::MT; i++)
-                bytes_wgmma(sum[i], matrix_at(a + i * 64 * BYTES_TAPS + k), matrix_at(b + k),
-                            !first || k > 0, bytes_kind<S::KIND>());
-        unit_commit();
-#endif
-    } else {
-        const int wm = warp % S::WM, wn = warp / S::WM;
-#pragma unroll
-        for (int chunk = 0; chunk < BYTES_CHUNKS; chunk += 2) {
-            uint32_t a[S::MT][4];
-#pragma unroll
-            for (int i = 0; i < S::MT; i++)
-                bytes_load(a[i], pixels + bytes_at((wm * S::MT + i) * 16 + (lane & 15),
-                                                   chunk + (lane >> 4)));
-#pragma unroll
-            for (int j = 0; j < S::SUMS / 4; j += 2) {
-                uint32_t b[4];
-                bytes_load(b, weights +
-                                  bytes_at(wn * S::SUMS * 2 + j * 8 + (lane & 7) + (lane >> 4) * 8,
-                                           chunk + (lane >> 3 & 1)));
-#pragma unroll
-                for (int i = 0; i < S::MT; i++) {
-                    bytes_multiply<S::KIND>(&sum[i][j * 4], a[i], b[0], b[1]);
-                    bytes_multiply<S::KIND>(&sum[i][j * 4 + 4], a[i], b[2], b[3]);
-                }
-            }
-        }
-    }
-}
-
 /* ---- behind the sums ---- */
-
-// Numbers side by side, as words of memory.
-template <int N> __device__ __forceinline__ void load_words(const void *p, uint32_t (&w)[N])
-{
-    if constexpr (N == 1)
-        w[0] = __ldg((const uint32_t *)p);
-    else if constexpr (N % 4 == 0)
-#pragma unroll
-        for (int i = 0; i < N; i += 4) {
-            const uint4 v = __ldg((const uint4 *)p + i / 4);
-            w[i] = v.x, w[i + 1] = v.y, w[i + 2] = v.z, w[i + 3] = v.w;
-        }
-    else
-#pragma unroll
-        for (int i = 0; i < N; i += 2) {
-            const uint2 v = __ldg((const uint2 *)p + i / 2);
-            w[i] = v.x, w[i + 1] = v.y;
-        }
-}
-
-template <int N> __device__ __forceinline__ void store_words(void *p, const uint32_t (&w)[N])
-{
-    if constexpr (N == 1)
-        *(uint32_t *)p = w[0];
-    else if constexpr (N % 4 == 0)
-#pragma unroll
-        for (int i = 0; i < N; i += 4)
-            ((uint4 *)p)[i / 4] = make_uint4(w[i], w[i + 1], w[i + 2], w[i + 3]);
-    else
-#pragma unroll
-        for (int i = 0; i < N; i += 2)
-            ((uint2 *)p)[i / 2] = make_uint2(w[i], w[i + 1]);
-}
-
-__device__ __forceinline__ int number_bytes(int kind)
-{
-    return kind == CONV_F32 ? 4 : kind == CONV_F16 ? 2 : 1;
-}
-
-__device__ __forceinline__ float number_at(const void *p, int kind, int64_t at)
-{
-    switch (kind) {
-    case CONV_F32: return __ldg((const float *)p + at);
-    case CONV_F16: return __half2float(__ldg((const __half *)p + at));
-    case CONV_S8: return (float)__ldg((const int8_t *)p + at);
-    case CONV_U8: return (float)__ldg((const uint8_t *)p + at);
-    default: return float_of_f8(__ldg((const uint8_t *)p + at));
-    }
-}
-
 // N numbers as they lie in memory, so that several loads are under way at once.
 template <int N> struct raw_numbers {
     uint32_t                        w[N];
@@ -337,16 +94,6 @@ template <int N> struct bytes_channels {
     float scale[N], bias[N];
 };
 
-__device__ __forceinline__ float scale_at(const conv_bytes_params &b, int k)
-{
-    return k < b.at.out_c ? __ldg(b.scale + k) * b.fold : 0;
-}
-__device__ __forceinline__ float bias_at(const conv_bytes_params &b, int k)
-{
-    const float *bias = (const float *)b.at.finish.bias;
-    return bias && k < b.at.out_c ? __ldg(bias + k) * b.fold : 0;
-}
-
 // N channels of a pixel from k on, of which all are stored at once where `wide`; other: the
 // residual.
 template <int N>
@@ -402,11 +149,6 @@ __device__ __forceinline__ void residual_at(const conv_bytes_params &b, int64_t 
         other[i] = from && k + i < b.at.out_c ? number_at(from, b.residual_kind, at + k + i) : 0;
 }
 
-template <int KIND> __device__ __forceinline__ float sum_of(uint32_t bits)
-{
-    return KIND == CONV_BYTES_F8 ? __uint_as_float(bits) : (float)(int)bits;
-}
-
 // Scales and biases of the block's channels, which its threads read when its sums are there.
 template <class S>
 __device__ __forceinline__ void bytes_prepare(const conv_bytes_params &b, float *channels, int k)
@@ -414,16 +156,6 @@ __device__ __forceinline__ void bytes_prepare(const conv_bytes_params &b, float 
     for (int i = threadIdx.x; i < S::NS; i += S::THREADS) {
         channels[i] = scale_at(b, k + i);
         channels[S::NS + i] = bias_at(b, k + i);
-    }
-}
-
-template <int N> __device__ __forceinline__ void floats_at(const float *from, float (&v)[N])
-{
-#pragma unroll
-    for (int i = 0; i < N; i += 4) {
-        const uint4 w = *reinterpret_cast<const uint4 *>(from + i);
-        v[i] = __uint_as_float(w.x), v[i + 1] = __uint_as_float(w.y);
-        v[i + 2] = __uint_as_float(w.z), v[i + 3] = __uint_as_float(w.w);
     }
 }
 

@@ -23,7 +23,36 @@ __device__ __forceinline__ uint8_t *block_memory()
     return (uint8_t *)shared + (-shared_address(shared) & 1023);
 }
 
+// The same where that is known to be the start.
+__device__ __forceinline__ uint8_t *stream_block_memory()
+{
+    extern __shared__ __align__(1024) uint8_t stream_shared[];
+    return stream_shared;
+}
+
 /* ---- fetching ahead ---- */
+
+// 8 or 16 bytes, which only this thread reads.
+template <int BYTES> __device__ __forceinline__ void fetch_run(uint8_t *to, const uint8_t *from)
+{
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)),
+                     "l"(from));
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared_address(to)),
+                     "l"(from));
+}
+template <int BYTES>
+__device__ __forceinline__ void read_run(uint32_t (&w)[BYTES / 4], const uint8_t *from)
+{
+    if constexpr (BYTES == 16) {
+        const uint4 v = *reinterpret_cast<const uint4 *>(from);
+        w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
+    } else {
+        const uint2 v = *reinterpret_cast<const uint2 *>(from);
+        w[0] = v.x, w[1] = v.y;
+    }
+}
 
 // near: the same bytes are wanted again soon, by the window's next taps.
 __device__ __forceinline__ void fetch16(uint8_t *to, const uint8_t *from, bool inside, bool near)
@@ -56,6 +85,13 @@ __device__ __forceinline__ float float_of_f8(unsigned byte)
 __device__ __forceinline__ uint32_t f8_of(float a, float b)
 {
     return __nv_cvt_float2_to_fp8x2(make_float2(a, b), __NV_SATFINITE, __NV_E4M3);
+}
+
+__device__ __forceinline__ float fast_tanh(float x)
+{
+    float y;
+    asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 
 /* ---- warps of any generation ---- */

@@ -14,5 +14,7 @@ enum conv_number { CONV_F32 = 0, CONV_F16, CONV_S8, CONV_U8, CONV_F8 };
 /* The first variants are for any GPU since sm_80, with E4M3 since sm_89; those from
  * CONV_BYTES_HOPPER on are for sm_90 alone. */
 enum { CONV_BYTES_HOPPER = 5, CONV_BYTES_VARIANTS = 12 };
+/* Of conv_stream.cu. */
+enum { CONV_STREAM_VARIANTS = 5 };
 
 #endif

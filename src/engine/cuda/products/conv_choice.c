@@ -5,8 +5,9 @@
 
 #include "engine/cuda/products/conv_spec.h"
 
-static const char *const way_names[CONV_WAY_COUNT] = {
-    "fused", "plain", "depthwise", "direct", "stem", "tile", "patches", "bytes", "bytes-plain"};
+static const char *const way_names[CONV_WAY_COUNT] = {"fused",       "plain", "depthwise", "direct",
+                                                      "stem",        "tile",  "patches",   "bytes",
+                                                      "bytes-plain", "stream"};
 
 size_t conv_choice_print(const struct conv_choice *c, char *out, size_t size)
 {

@@ -108,6 +108,26 @@ struct conv_bytes_params {
 /* Channels by sixteens, of one group. */
 cudaError_t conv_launch_bytes(const struct conv_bytes_params *p, enum conv_bytes_kind kind,
                               int variant, cudaStream_t stream);
+/* The same on Hopper by blocks that stay for many tiles (conv_stream.cu). */
+enum conv_stream_act {
+    CONV_STREAM_NONE = 0,
+    CONV_STREAM_CLAMP, /* to low..high */
+    CONV_STREAM_SILU,
+    CONV_STREAM_GELU,
+    CONV_STREAM_HARD_SWISH
+};
+struct conv_stream_params {
+    struct conv_bytes_params b;
+    int                      act; /* enum conv_stream_act */
+    float                    low, high;
+    bool                     flat; /* pixels of x lie in the order of those of y, a window of one */
+    bool                     dense; /* samples of y and residual follow each other */
+    bool                     stays; /* the rest is the launcher's: do the weights stay? */
+    int                      turns, slots;
+};
+/* processors: of the GPU. cudaErrorNotSupported: it does not fit its shared memory. */
+cudaError_t conv_launch_stream(const struct conv_stream_params *p, enum conv_bytes_kind kind,
+                               int variant, int processors, cudaStream_t stream);
 /* Any: a thread for each four channels of an output. */
 cudaError_t conv_launch_bytes_plain(const struct conv_bytes_params *p, enum conv_bytes_kind kind,
                                     cudaStream_t stream);

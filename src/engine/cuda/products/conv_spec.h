@@ -103,6 +103,7 @@ enum conv_way {
     CONV_PATCHES,         /* the same over rows that were patches */
     CONV_BYTES,           /* saccade's own of 8-bit numbers (quant_spec.h) */
     CONV_BYTES_PLAIN,     /* the same for any of these, when there is no other */
+    CONV_STREAM,          /* saccade's own of 8-bit numbers, by blocks that stay for many tiles */
     CONV_WAY_COUNT
 };
 enum { CONV_KNOBS_MAX = 24 };

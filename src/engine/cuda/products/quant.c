@@ -15,12 +15,13 @@ static enum sac_layout layout_of(const struct sac_kernel_question *q, enum sac_d
     return half ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_PLAIN;
 }
 
-static int capability_of(const struct sac_device *dev)
+static void ask_gpu(const struct sac_device *dev, struct quant_state *s)
 {
     int major = 0, minor = 0;
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, dev->index);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, dev->index);
-    return major * 10 + minor;
+    cudaDeviceGetAttribute(&s->processors, cudaDevAttrMultiProcessorCount, dev->index);
+    s->capability = major * 10 + minor;
 }
 
 static struct sac_kernel_offer quant_supports(struct sac_device                *dev,
@@ -141,7 +142,7 @@ static sac_result make_ready(struct sac_device *dev, struct quant_state *s,
         res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
-    s->capability = capability_of(dev);
+    ask_gpu(dev, s);
     quant_choose(dev, s, plan);
     cuda_leave();
     return SAC_OK;
@@ -174,14 +175,27 @@ enum { SCRATCH_ALIGN = 256 };
 
 size_t quant_scratch(const struct quant_state *s)
 {
-    const int64_t bytes = s->choice.way == CONV_BYTES ? quant_scratch_bytes(&s->spec) : 0;
+    const int64_t bytes = s->choice.way != CONV_BYTES_PLAIN ? quant_scratch_bytes(&s->spec) : 0;
     return bytes > 0 ? (size_t)bytes + SCRATCH_ALIGN : 0;
+}
+
+static cudaError_t run_choice(const struct quant_state *s, const struct quant_operands *o,
+                              bool laid, cudaStream_t stream)
+{
+    const int variant = (int)s->choice.engine;
+    if (s->choice.way == CONV_STREAM) {
+        const struct conv_stream_params p = quant_stream_params(&s->spec, o, laid);
+        return conv_launch_stream(&p, s->spec.kind, variant, s->processors, stream);
+    }
+    const struct conv_bytes_params p = quant_params(&s->spec, o, laid);
+    return s->choice.way == CONV_BYTES ? conv_launch_bytes(&p, s->spec.kind, variant, stream)
+                                       : conv_launch_bytes_plain(&p, s->spec.kind, stream);
 }
 
 cudaError_t quant_execute(const struct quant_state *s, const struct conv_pointers *p,
                           cudaStream_t stream)
 {
-    const bool  tile = s->choice.way == CONV_BYTES, lays = tile && !quant_is_laid_out(&s->spec);
+    const bool  lays = s->choice.way != CONV_BYTES_PLAIN && !quant_is_laid_out(&s->spec);
     void *const laid =
         (void *)(((uintptr_t)p->scratch + SCRATCH_ALIGN - 1) & ~(uintptr_t)(SCRATCH_ALIGN - 1));
     const struct quant_operands        operands = {.x = lays ? laid : p->x,
@@ -190,13 +204,9 @@ cudaError_t quant_execute(const struct quant_state *s, const struct conv_pointer
                                                    .bias = s->bias,
                                                    .residual = p->residual,
                                                    .y = p->y};
-    const struct conv_bytes_params     params = quant_params(&s->spec, &operands, lays);
     const struct conv_bytes_lay_params lay = quant_lay_params(&s->spec, p->x, laid);
     const cudaError_t res = lays ? conv_launch_bytes_lay(&lay, stream) : cudaSuccess;
-    if (res != cudaSuccess)
-        return res;
-    return tile ? conv_launch_bytes(&params, s->spec.kind, (int)s->choice.engine, stream)
-                : conv_launch_bytes_plain(&params, s->spec.kind, stream);
+    return res != cudaSuccess ? res : run_choice(s, &operands, lays, stream);
 }
 
 static sac_result quant_run(struct sac_device *dev, void *state, void *const *in, void *const *out,

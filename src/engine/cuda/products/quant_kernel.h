@@ -12,6 +12,7 @@ struct quant_state {
     struct quant_spec    spec;
     struct conv_choice   choice;
     int                  capability;             /* of the GPU: 90 of 9.0 */
+    int                  processors;             /* of the GPU */
     const void          *weights, *scale, *bias; /* on the device */
     char                 label[96];
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/cuda/products/quant_params.h"
 
+#include <math.h>
+
 static struct conv_finish finish_of(const struct conv_spec *v, const struct quant_operands *o)
 {
     return (struct conv_finish){
@@ -85,6 +87,50 @@ struct conv_bytes_params quant_params(const struct quant_spec *s, const struct q
         p.at.x_pixel = p.depth;
         p.at.x_sample = (int64_t)p.at.in_h * p.at.in_w * p.depth;
     }
+    return p;
+}
+
+static enum conv_stream_act stream_act(const struct sac_activation *act)
+{
+    switch (act->kind) {
+    case SAC_ACT_RELU:
+    case SAC_ACT_CLIP: return CONV_STREAM_CLAMP;
+    case SAC_ACT_SILU: return CONV_STREAM_SILU;
+    case SAC_ACT_GELU:
+    case SAC_ACT_GELU_TANH: return CONV_STREAM_GELU;
+    case SAC_ACT_HARD_SWISH: return CONV_STREAM_HARD_SWISH;
+    default: return CONV_STREAM_NONE;
+    }
+}
+
+/* Does it lie pixel after pixel, also from one sample to the next? */
+static bool is_dense(const struct conv_map *m, int64_t n)
+{
+    return n == 1 || m->sample == m->pixel * m->size[1] * m->size[2];
+}
+
+struct conv_stream_params quant_stream_params(const struct quant_spec     *s,
+                                              const struct quant_operands *o, bool laid)
+{
+    const struct conv_spec   *v = &s->conv;
+    const bool                clip = v->act.kind == SAC_ACT_CLIP;
+    const float               inverse = is_float(s->y) ? 1 : s->q.y_inverse;
+    struct conv_stream_params p = {.b = quant_params(s, o, laid), .act = (int)stream_act(&v->act)};
+    p.low = clip ? v->act.alpha * inverse : 0;
+    p.high = clip ? v->act.beta * inverse : INFINITY;
+    p.low = SAC_MIN(p.low, p.high);
+    if (clip) { /* the output's scale is part of the ends, and of what comes before */
+        p.b.fold = inverse;
+        p.b.y_inverse = 1;
+        p.b.residual_scale *= inverse;
+    } else if (v->residual_kind == SAC_RESIDUAL_AFTER)
+        p.b.residual_scale = s->q.r_scale * inverse;
+    p.flat = v->kernel[1] * v->kernel[2] == 1 && v->in.size[1] == v->out.size[1] &&
+             v->in.size[2] == v->out.size[2] && (laid || is_dense(&v->in, v->n));
+    for (int d = 1; d < CONV_DIMS; d++)
+        p.flat &= v->stride[d] == 1 && v->pad_begin[d] == 0;
+    p.dense = is_dense(&v->out, v->n) &&
+              (v->residual_kind == SAC_RESIDUAL_NONE || is_dense(&v->residual, v->n));
     return p;
 }
 

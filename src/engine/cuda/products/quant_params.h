@@ -14,6 +14,9 @@ struct quant_operands {
 /* laid: x is the input as it was laid out for the tiles. */
 struct conv_bytes_params quant_params(const struct quant_spec *s, const struct quant_operands *o,
                                       bool laid);
+/* For conv_stream.cu, of what quant_streams. */
+struct conv_stream_params    quant_stream_params(const struct quant_spec     *s,
+                                                 const struct quant_operands *o, bool laid);
 struct conv_bytes_lay_params quant_lay_params(const struct quant_spec *s, const void *x, void *to);
 
 #endif

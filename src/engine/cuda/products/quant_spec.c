@@ -171,6 +171,52 @@ bool quant_moves_bias(const struct quant_spec *s)
     return s->kind != CONV_BYTES_F8 && s->q.x_zero != 0;
 }
 
+/* ---- blocks that stay ---- */
+
+static const struct conv_tile_size stream_sizes[CONV_STREAM_VARIANTS] = {
+    {128, 128}, {128, 64}, {128, 32}, {64, 64}, {128, 256}};
+
+static bool stream_acts(const struct quant_spec *s)
+{
+    const float step = s->q.y_inverse > 0 ? 1 / s->q.y_inverse : 0;
+    switch (s->conv.act.kind) {
+    case SAC_ACT_NONE:
+    case SAC_ACT_RELU:
+    case SAC_ACT_CLIP:
+    case SAC_ACT_HARD_SWISH: return true;
+    case SAC_ACT_SILU: return s->y != CONV_F16;
+    /* their kernel is off by 0.001: less than half of a step, or of the largest E4M3 number's */
+    case SAC_ACT_GELU:
+    case SAC_ACT_GELU_TANH:
+        return s->y != CONV_F16 && step * (s->y == CONV_F8 ? 448.0f / 16 : 1) >= 0.002f;
+    default: return false;
+    }
+}
+
+bool quant_streams(const struct quant_spec *s, int64_t variant, int capability)
+{
+    const struct conv_spec *c = &s->conv;
+    const enum conv_number  own = s->kind == CONV_BYTES_F8 ? CONV_F8 : CONV_S8;
+    const bool              added = c->residual_kind != SAC_RESIDUAL_NONE;
+    return variant >= 0 && variant < CONV_STREAM_VARIANTS && capability == 90 &&
+           s->kind != CONV_BYTES_U8 && quant_fits(s, CONV_BYTES_HOPPER, capability) &&
+           (s->y == own || s->y == CONV_F16) && (s->y == CONV_F16 || s->q.y_zero == 0) &&
+           s->q.x_zero == 0 && (!added || (s->residual == own && s->q.r_zero == 0)) &&
+           c->out.c % 16 == 0 && quant_is_wide(s) && stream_acts(s) &&
+           c->n * c->out.size[1] * c->out.size[2] < INT32_MAX;
+}
+
+/* At least half of a tile's channels are used, and large tiles are for what spreads them over a
+ * whole GPU. */
+bool quant_stream_worth(const struct quant_spec *s, int variant)
+{
+    const struct conv_tile_size t = stream_sizes[variant];
+    const int64_t               tiles =
+        (pixels_of(s) + t.pixels - 1) / t.pixels * ((s->conv.out.c + t.channels - 1) / t.channels);
+    return (s->conv.out.c > t.channels / 2 || t.channels == 32) &&
+           (tiles >= 48 || t.pixels <= 64 || t.channels <= 64) && (tiles <= 8192 || variant != 3);
+}
+
 /* ---- constants ---- */
 
 static int64_t taps_of(const struct quant_spec *s)

@@ -26,7 +26,10 @@ size_t quant_spec_text(const struct quant_spec *s, char *out, size_t size);
 /* Can a variant of conv_bytes.cu compute it on a GPU of this compute capability (90 of 9.0)? The
  * plain kernel computes all that are read. */
 bool quant_fits(const struct quant_spec *s, int64_t variant, int capability);
+/* Can conv_stream.cu? */
+bool quant_streams(const struct quant_spec *s, int64_t variant, int capability);
 /* May it be the fastest? */
+bool quant_stream_worth(const struct quant_spec *s, int variant);
 bool quant_worth(const struct quant_spec *s, int variant);
 /* Can the output's channels be stored sixteen at once, and the residual's be loaded so? */
 bool quant_is_wide(const struct quant_spec *s);

@@ -182,8 +182,9 @@ static bool is_right(struct quant_trial *t)
         return true;
     cudaGetLastError();
     sac_log(t->dev->ctx, SAC_LOG_DEBUG,
-            "products: %s: 'bytes %d' computes wrong numbers (off by %g of %g): left out",
-            t->state->label, (int)t->state->choice.engine, (double)found[0], (double)found[1]);
+            "products: %s: '%s %d' computes wrong numbers (off by %g of %g): left out",
+            t->state->label, t->state->choice.way == CONV_STREAM ? "stream" : "bytes",
+            (int)t->state->choice.engine, (double)found[0], (double)found[1]);
     return false;
 }
 
@@ -200,49 +201,63 @@ static cudaError_t queue_turn(void *arg, cudaStream_t stream)
     return quant_execute(turn->state, &turn->pointers, stream);
 }
 
-static bool runs(const struct quant_state *s, int64_t variant)
+static bool runs(const struct quant_state *s, const struct conv_choice *c)
 {
-    return quant_fits(&s->spec, variant, s->capability) &&
-           (variant < CONV_BYTES_HOPPER || conv_bytes_has_hopper());
+    if (c->way == CONV_STREAM)
+        return conv_bytes_has_hopper() && quant_streams(&s->spec, c->engine, s->capability);
+    return c->way == CONV_BYTES && quant_fits(&s->spec, c->engine, s->capability) &&
+           (c->engine < CONV_BYTES_HOPPER || conv_bytes_has_hopper());
 }
 
-/* Hopper's own first, larger tiles before smaller ones. */
-static int variant_at(int i)
+static bool worth(const struct quant_spec *s, const struct conv_choice *c)
+{
+    return c->way == CONV_STREAM ? quant_stream_worth(s, (int)c->engine)
+                                 : quant_worth(s, (int)c->engine);
+}
+
+/* Hopper's own first, larger tiles before smaller ones; blocks that stay behind them. */
+enum { TRIED = CONV_BYTES_VARIANTS + CONV_STREAM_VARIANTS };
+static struct conv_choice choice_at(int i)
 {
     const int hopper = CONV_BYTES_VARIANTS - CONV_BYTES_HOPPER;
-    return i < hopper ? CONV_BYTES_HOPPER + i : i - hopper;
+    if (i >= CONV_BYTES_VARIANTS)
+        return (struct conv_choice){.way = CONV_STREAM, .engine = i - CONV_BYTES_VARIANTS};
+    return (struct conv_choice){.way = CONV_BYTES,
+                                .engine = i < hopper ? CONV_BYTES_HOPPER + i : i - hopper};
 }
 
-/* The fastest of those that are right, or the first; -1: there is none. */
-static int try_all(struct quant_trial *t, bool all, double *best_us)
+/* Sets the fastest of those that are right, or the first; false: there is none. */
+static bool try_all(struct quant_trial *t, bool all, double *best_us)
 {
     struct quant_state *s = t->state;
-    int                 best = -1;
-    for (int i = 0; i < CONV_BYTES_VARIANTS && (all || best < 0); i++) {
-        const int v = variant_at(i);
-        if (!runs(s, v) || !quant_worth(&s->spec, v))
-            continue;
-        s->choice = (struct conv_choice){.way = CONV_BYTES, .engine = v};
-        if (!is_right(t))
+    struct conv_choice  best = {.way = CONV_BYTES_PLAIN};
+    bool                found = false;
+    for (int i = 0; i < TRIED && (all || !found); i++) {
+        s->choice = choice_at(i);
+        if (!runs(s, &s->choice) || !worth(&s->spec, &s->choice) || !is_right(t))
             continue;
         struct turn          turn = {.state = s, .pointers = pointers_of(t)};
         const struct measure m = {queue_turn, &turn, s->gpu->stream,
                                   *best_us > 0 ? 2 * *best_us + 50 : 0};
         const double         us = all ? measure_us(&m) : 0;
-        sac_log(t->dev->ctx, SAC_LOG_TRACE, "products: bytes %d: %.1f us", v, us);
-        if (us >= 0 && (best < 0 || us < *best_us)) {
-            best = v;
+        sac_log(t->dev->ctx, SAC_LOG_TRACE, "products: %s %d: %.1f us",
+                s->choice.way == CONV_STREAM ? "stream" : "bytes", (int)s->choice.engine, us);
+        if (us >= 0 && (!found || us < *best_us)) {
+            best = s->choice;
             *best_us = us;
+            found = true;
         }
     }
-    return best;
+    s->choice = best;
+    return found;
 }
 
-static int try_on(struct sac_device *dev, struct quant_state *s, bool all)
+/* Sets the choice. */
+static void try_on(struct sac_device *dev, struct quant_state *s, bool all)
 {
     struct quant_trial t = {.dev = dev, .state = s};
     double             best_us = 0;
-    int                best = -1;
+    char               text[SAC_KERNEL_CHOICE_MAX] = "";
     t.rows = SAC_MIN(s->spec.conv.in.size[2], (int64_t)LONG_ROWS);
     pthread_mutex_lock(&s->gpu->tuning);
     const int64_t began_ns = sac_time_ns();
@@ -253,15 +268,15 @@ static int try_on(struct sac_device *dev, struct quant_state *s, bool all)
         fill_memory(&t);
         res = compute_want(&t);
     }
-    if (res == SAC_OK)
-        best = try_all(&t, all, &best_us);
-    else
+    if (res != SAC_OK || !try_all(&t, all, &best_us))
+        s->choice = (struct conv_choice){.way = CONV_BYTES_PLAIN};
+    if (res != SAC_OK)
         sac_error_clear(dev->ctx);
     finish(&t);
     pthread_mutex_unlock(&s->gpu->tuning);
-    sac_log(dev->ctx, SAC_LOG_DEBUG, "products: %s: bytes %d, %.1f us; measured in %.0f ms",
-            s->label, best, best_us, (double)(sac_time_ns() - began_ns) * 1e-6);
-    return best;
+    conv_choice_print(&s->choice, text, sizeof text);
+    sac_log(dev->ctx, SAC_LOG_DEBUG, "products: %s: %s, %.1f us; measured in %.0f ms", s->label,
+            text, best_us, (double)(sac_time_ns() - began_ns) * 1e-6);
 }
 
 static bool key_of(const struct sac_device *dev, const struct quant_spec *s,
@@ -279,8 +294,8 @@ static bool known_choice(const struct quant_state *s, const struct sac_kernel_pl
     if ((!plan->choice || plan->lent || !conv_choice_parse(plan->choice, out)) &&
         (!tuned_recall(key, text) || !conv_choice_parse(text, out)))
         return false;
-    return out->knob_count == 0 && ((out->way == CONV_BYTES && runs(s, out->engine)) ||
-                                    (out->way == CONV_BYTES_PLAIN && out->engine == 0));
+    return out->knob_count == 0 &&
+           (runs(s, out) || (out->way == CONV_BYTES_PLAIN && out->engine == 0));
 }
 
 void quant_choose(struct sac_device *dev, struct quant_state *s, const struct sac_kernel_plan *plan)
@@ -292,9 +307,7 @@ void quant_choose(struct sac_device *dev, struct quant_state *s, const struct sa
         s->choice = known;
         return;
     }
-    const int best = try_on(dev, s, plan->measure);
-    s->choice = best >= 0 ? (struct conv_choice){.way = CONV_BYTES, .engine = best}
-                          : (struct conv_choice){.way = CONV_BYTES_PLAIN};
+    try_on(dev, s, plan->measure);
     if (named && plan->measure && conv_choice_print(&s->choice, text, sizeof text))
         tuned_remember(key, text);
 }

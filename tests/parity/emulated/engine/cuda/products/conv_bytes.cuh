@@ -32,6 +32,10 @@ static inline float __fmul_rn(float a, float b)
 {
     return a * b;
 }
+static inline float __saturatef(float v)
+{
+    return v < 0 ? 0 : v > 1 ? 1 : v;
+}
 static inline __half __ushort_as_half(unsigned short bits)
 {
     __half h;
@@ -51,7 +55,7 @@ namespace conv
 {
 
 enum { SHARED_BYTES = 256 << 10, TAPS_OF_ONE = 32 };
-alignas(1024) static uint8_t shared_memory[SHARED_BYTES];
+alignas(1024) inline uint8_t shared_memory[SHARED_BYTES];
 
 static inline unsigned shared_address(const void *p)
 {
@@ -60,6 +64,25 @@ static inline unsigned shared_address(const void *p)
 static inline uint8_t *block_memory()
 {
     return shared_memory;
+}
+
+static inline uint8_t *stream_block_memory()
+{
+    return shared_memory;
+}
+template <int BYTES> void fetch_run(uint8_t *to, const uint8_t *from)
+{
+    if ((uintptr_t)to % BYTES || (uintptr_t)from % BYTES)
+        abort();
+    memcpy(to, from, BYTES);
+}
+template <int BYTES> void read_run(uint32_t (&w)[BYTES / 4], const uint8_t *from)
+{
+    memcpy(w, from, BYTES);
+}
+static inline float fast_tanh(float x)
+{
+    return tanhf(x);
 }
 
 static inline void fetch16(uint8_t *to, const uint8_t *from, bool inside, bool)
