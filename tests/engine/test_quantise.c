@@ -14,7 +14,7 @@
 
 static char                 folder[64], out[128];
 static struct sac_quantised told;
-static int                  told_kept;
+static int                  told_kept, told_faster; /* layers that stay; as they are faster so */
 
 static int begin(void **state)
 {
@@ -38,6 +38,9 @@ static void note(void *user, const struct sac_quantised *q)
     (void)user;
     told = *q;
     told_kept = q->kept_count;
+    told_faster = 0;
+    for (int i = 0; i < q->kept_count; i++)
+        told_faster += strstr(q->kept[i], ": faster as it is") != NULL;
 }
 
 static struct sac_build_params params_of(enum sac_precision precision)
@@ -179,6 +182,30 @@ static void layers_that_lose_most_stay(void **state)
     assert_true(told_kept > 0 && told.loss <= params.loss_max);
 }
 
+/* A device that measures its kernels tries which layers are faster as they are. */
+static void layers_that_are_faster_as_they_are_stay(void **state)
+{
+    struct sac_device           *dev = device();
+    const struct sac_device_ops *ops = dev->ops;
+    struct sac_device_ops        measures = *ops;
+    struct sac_build_params      params = params_of(SAC_PRECISION_INT8);
+    int64_t                      count = 0;
+    (void)state;
+    measures.measures_kernels = true;
+    params.loss_max = 0.2;
+    params.batch_max = 4;
+    dev->ops = &measures;
+    const sac_result res = build("osnet.onnx", &params, out);
+    dev->ops = ops;
+    assert_sac_ok(res);
+    assert_true(told.layers > 0);
+    assert_int_equal(told.quantised + told_kept, told.layers);
+    assert_int_equal(told_faster, told_kept);
+    assert_true(told.quantised > 0);
+    free(results(out, SAC_PRECISION_INT8, &count));
+    assert_true(count > 0);
+}
+
 static void refuses_in_a_sentence(void **state)
 {
     struct sac_model_params eight = {.optimise = 1, .precision = SAC_PRECISION_INT8};
@@ -269,6 +296,7 @@ int main(void)
         cmocka_unit_test(each_method_has_a_name_and_works),
         cmocka_unit_test(what_loses_too_much_is_not_written),
         cmocka_unit_test(layers_that_lose_most_stay),
+        cmocka_unit_test(layers_that_are_faster_as_they_are_stay),
         cmocka_unit_test(refuses_in_a_sentence),
         cmocka_unit_test(limits_that_are_none_are_refused),
         cmocka_unit_test(what_is_written_is_read_as_it_was),

@@ -13,7 +13,8 @@
 enum {
     NOISE_SAMPLES = 8,
     JUDGED_MAX = 64, /* samples that losses are measured on; scales see all */
-    ALONE_MAX = 2    /* of them, for a layer alone */
+    ALONE_MAX = 2,   /* of them, for a layer alone */
+    PROFILED = 5     /* runs that say how long each layer takes */
 };
 enum { METHODS = SAC_CALIBRATION_ENTROPY + 1 };
 static const double  MUCH_LESS = 0.5;
@@ -38,14 +39,20 @@ struct session {
     enum sac_calibration_method   method;
     int                           layers;
     char                        **labels; /* [layers] */
+    char                        **names;  /* [layers] of their nodes in the file */
     bool                         *use;    /* [layers] */
     double                       *alone;  /* [layers] what each loses by itself */
     int                          *order;  /* [layers] those that lose most first */
-    struct sac_verdict            verdict;
-    const char                   *of;    /* the data, for sentences */
-    uint8_t                      *bytes; /* of the latest attempt */
-    size_t                        size;
-    int64_t                       told_ns;
+    /* [layers] What a run spends in each: in the device's own precision, and quantised. And which
+     * stay as they are faster so. */
+    double            *own_ms, *quantised_ms;
+    bool              *slower;
+    enum sac_precision own_precision;
+    struct sac_verdict verdict;
+    const char        *of;    /* the data, for sentences */
+    uint8_t           *bytes; /* of the latest attempt */
+    size_t             size;
+    int64_t            told_ns;
 };
 
 static sac_result no_memory(const struct session *s)
@@ -202,10 +209,16 @@ static sac_result note_layers(struct session *s, const struct sac_quant_map *map
     s->use = sac_calloc(count, sizeof *s->use);
     s->alone = sac_calloc(count, sizeof *s->alone);
     s->order = sac_calloc(count, sizeof *s->order);
-    bool good = s->labels && s->use && s->alone && s->order;
+    s->names = sac_calloc(count, sizeof *s->names);
+    s->own_ms = sac_calloc(count, sizeof *s->own_ms);
+    s->quantised_ms = sac_calloc(count, sizeof *s->quantised_ms);
+    s->slower = sac_calloc(count, sizeof *s->slower);
+    bool good = s->labels && s->use && s->alone && s->order && s->names && s->own_ms &&
+                s->quantised_ms && s->slower;
     for (int i = 0; i < map->count && good; i++) {
         sac_node_label(map->layers[i].node, label, sizeof label);
-        good = (s->labels[i] = sac_strdup(label)) != NULL;
+        good = (s->labels[i] = sac_strdup(label)) != NULL &&
+               (s->names[i] = sac_strdup(map->layers[i].node->name)) != NULL;
         s->order[i] = i;
     }
     return good ? SAC_OK : no_memory(s);
@@ -484,13 +497,13 @@ static sac_result choose(struct session *s, int *kept, double *loss)
     return res;
 }
 
-/* ---- the report ---- */
+/* ---- time ---- */
 
-static sac_result time_model(const struct session *s, sac_model *m, int batch, double *ms)
+/* Inputs of a batch on the device, of the samples. */
+static sac_result make_inputs(const struct session *s, const sac_model *m, int batch,
+                              sac_tensor **in)
 {
-    sac_tensor           **in = sac_calloc((size_t)s->inputs + 1, sizeof(sac_tensor *));
-    struct sac_model_times times = {.runs = 0};
-    sac_result             res = in ? SAC_OK : no_memory(s);
+    sac_result res = SAC_OK;
     for (int i = 0; i < s->inputs && res == SAC_OK; i++) {
         struct sac_tensor_desc desc = *sac_tensor_describe(s->samples[0].in[i]);
         const size_t           part = (size_t)sac_tensor_desc_bytes(&desc);
@@ -506,12 +519,191 @@ static sac_result time_model(const struct session *s, sac_model *m, int batch, d
             res = sac_tensor_upload(in[i], host);
         sac_free(host);
     }
+    return res;
+}
+
+struct layer_times {
+    const struct session *s;
+    double               *ms; /* [layers] */
+};
+
+static void note_step(void *user, const struct sac_model_step *step)
+{
+    const struct layer_times *t = user;
+    for (int i = 0; i < t->s->layers && step->name[0]; i++)
+        if (strcmp(step->name, t->s->names[i]) == 0)
+            t->ms[i] += step->ms;
+}
+
+/* Runs it and looks how long each layer took, where that is asked for. */
+static sac_result profile(const struct session *s, sac_model *m, sac_tensor **in, double *layer_ms)
+{
+    sac_tensor       **out = sac_calloc((size_t)s->outputs + 1, sizeof(sac_tensor *));
+    struct layer_times times = {s, layer_ms};
+    sac_result         res = out ? SAC_OK : no_memory(s);
+    sac_model_profile(m, 1);
+    for (int i = 0; i < PROFILED && res == SAC_OK; i++) {
+        res = sac_model_run(m, in, out);
+        for (int k = 0; k < s->outputs; k++)
+            sac_tensor_unref(&out[k]);
+    }
+    memset(layer_ms, 0, (size_t)s->layers * sizeof *layer_ms);
+    if (res == SAC_OK)
+        sac_model_list_steps(m, note_step, &times);
+    sac_model_profile(m, 0);
+    sac_free(out);
+    return res;
+}
+
+/* layer_ms: [layers] or NULL. */
+static sac_result time_model(const struct session *s, sac_model *m, int batch, double *ms,
+                             double *layer_ms)
+{
+    sac_tensor           **in = sac_calloc((size_t)s->inputs + 1, sizeof(sac_tensor *));
+    struct sac_model_times times = {.runs = 0};
+    sac_result             res = in ? make_inputs(s, m, batch, in) : no_memory(s);
     if (res == SAC_OK)
         res = sac_model_time(m, in, 0.5, &times);
+    if (res == SAC_OK && layer_ms)
+        res = profile(s, m, in, layer_ms);
     drop_tensors(in, s->inputs);
     *ms = times.median_ms;
     return res;
 }
+
+/* ---- layers that are faster as they are ---- */
+
+/* The network with the layers of use. */
+static sac_result time_attempt(struct session *s, double *ms, double *layer_ms)
+{
+    sac_model *m = NULL;
+    sac_result res = write_network(s, NULL, 0);
+    if (res == SAC_OK)
+        res = load_network(s, &m);
+    if (res == SAC_OK)
+        res = time_model(s, m, s->job->params->batch_max, ms, layer_ms);
+    sac_model_unref(&m);
+    return res;
+}
+
+static double gain_of(const struct session *s, int layer)
+{
+    return s->own_ms[layer] - s->quantised_ms[layer];
+}
+
+/* Of those at hand, the ones that take longer by more than `least` of their time stay. Returns how
+ * many; rest: how many do not. */
+static int leave_slower(struct session *s, const bool *at_hand, double least, int *rest)
+{
+    int count = 0;
+    *rest = 0;
+    for (int i = 0; i < s->layers; i++) {
+        const bool stays = at_hand[i] && gain_of(s, i) < -least * s->own_ms[i];
+        s->use[i] = at_hand[i] && !stays;
+        count += stays;
+        *rest += s->use[i];
+    }
+    return count;
+}
+
+/* Tries what is faster: without the layers that are slower by more than a tenth, without all that
+ * are slower, without those that gain less than a tenth. Some are quantised in any case, as the
+ * caller asked for that. best: [layers] that are quantised. */
+static sac_result try_faster(struct session *s, double own_ms, double ms, bool *best)
+{
+    static const double leasts[] = {0.1, 0.0, -0.1};
+    const size_t        bytes = (size_t)s->layers * sizeof *best;
+    bool               *at_hand = sac_alloc(bytes);
+    int                 last = 0;
+    sac_result          res = at_hand ? SAC_OK : no_memory(s);
+    if (at_hand)
+        memcpy(at_hand, best, bytes);
+    for (size_t i = 0; i < SAC_COUNT(leasts) && res == SAC_OK; i++) {
+        double    now = 0;
+        int       rest;
+        const int count = leave_slower(s, at_hand, leasts[i], &rest);
+        if (count == last || rest == 0)
+            continue;
+        last = count;
+        res = time_attempt(s, &now, NULL);
+        if (res == SAC_OK && now < ms) {
+            memcpy(best, s->use, bytes);
+            ms = now;
+        }
+        sac_log(s->ctx, SAC_LOG_INFO, "%s: without %d layers that are slower in %s: %.3f ms",
+                s->job->path, count, name_of(s), now);
+    }
+    if (res == SAC_OK && ms > own_ms)
+        sac_log(s->ctx, SAC_LOG_WARN,
+                "%s: in %s it needs less memory, but takes longer here than in %s (%.3f ms, %.3f, "
+                "with a batch of %d)",
+                s->job->path, name_of(s), sac_precision_name(s->own_precision), ms, own_ms,
+                s->job->params->batch_max);
+    sac_free(at_hand);
+    return res;
+}
+
+/* Behind those that stay for what they lose, those that stay for their time. */
+static void put_in_order(struct session *s, const bool *best, int *kept)
+{
+    for (int i = *kept; i < s->layers; i++) {
+        const int layer = s->order[i];
+        if (best[layer])
+            continue;
+        s->slower[layer] = true;
+        memmove(&s->order[*kept + 1], &s->order[*kept], (size_t)(i - *kept) * sizeof *s->order);
+        s->order[(*kept)++] = layer;
+    }
+}
+
+/* Writes the network without the first `kept`, and judges it. */
+static sac_result settle(struct session *s, int kept, double *loss)
+{
+    use_all_but(s, kept);
+    const sac_result res = write_network(s, NULL, 0);
+    return res == SAC_OK ? judge(s, s->judged, true, loss) : res;
+}
+
+/* On a device that measures its kernels: which of the layers are faster quantised, in a run of the
+ * largest batch? A layer's own time leaves out what its neighbours do to meet it, so whole networks
+ * decide. */
+static sac_result choose_faster(struct session *s, int *kept, double *loss)
+{
+    const int  before = *kept;
+    double     own_ms = 0, ms = 0;
+    sac_model *own = NULL;
+    bool      *best = sac_calloc((size_t)s->layers + 1, sizeof *best);
+    if (!s->job->dev->ops->measures_kernels) {
+        sac_free(best);
+        return SAC_OK;
+    }
+    sac_result res =
+        best ? sac_model_load(s->job->dev, s->job->path, &s->job->base, &own) : no_memory(s);
+    if (res == SAC_OK)
+        res = time_model(s, own, s->job->params->batch_max, &own_ms, s->own_ms);
+    if (res == SAC_OK)
+        s->own_precision = own->params.precision;
+    sac_model_unref(&own);
+    use_all_but(s, *kept);
+    if (res == SAC_OK)
+        res = time_attempt(s, &ms, s->quantised_ms);
+    if (res == SAC_OK) {
+        memcpy(best, s->use, (size_t)s->layers * sizeof *best);
+        res = try_faster(s, own_ms, ms, best);
+    }
+    if (res == SAC_OK)
+        put_in_order(s, best, kept);
+    sac_free(best);
+    if (res == SAC_OK)
+        res = settle(s, *kept, loss);
+    if (res != SAC_OK || *kept == before || *loss <= limit_of(s))
+        return res;
+    memset(s->slower, 0, (size_t)s->layers * sizeof *s->slower); /* fewer layers may lose more */
+    *kept = before;
+    return settle(s, *kept, loss);
+}
+
+/* ---- the report ---- */
 
 static sac_result measure(const struct session *s, struct sac_quantised *r)
 {
@@ -522,13 +714,13 @@ static sac_result measure(const struct session *s, struct sac_quantised *r)
     if (res == SAC_OK)
         res = load_network(s, &after);
     if (res == SAC_OK)
-        res = time_model(s, before, 1, &r->ms_before);
+        res = time_model(s, before, 1, &r->ms_before, NULL);
     if (res == SAC_OK)
-        res = time_model(s, after, 1, &r->ms);
+        res = time_model(s, after, 1, &r->ms, NULL);
     if (res == SAC_OK && batch > 1)
-        res = time_model(s, before, batch, &r->batch_ms_before);
+        res = time_model(s, before, batch, &r->batch_ms_before, NULL);
     if (res == SAC_OK && batch > 1)
-        res = time_model(s, after, batch, &r->batch_ms);
+        res = time_model(s, after, batch, &r->batch_ms, NULL);
     if (res == SAC_OK) {
         r->batch = batch;
         r->precision = s->job->params->model.precision;
@@ -541,6 +733,18 @@ static sac_result measure(const struct session *s, struct sac_quantised *r)
     sac_model_unref(&before);
     sac_model_unref(&after);
     return res;
+}
+
+/* Why a layer stays; NULL: no memory. */
+static char *reason_of(const struct session *s, int layer)
+{
+    const char *label = s->labels[layer];
+    if (!s->slower[layer])
+        return sac_asprintf("%s: by itself it is off by %.3g %%", label, 100 * s->alone[layer]);
+    if (gain_of(s, layer) > 0)
+        return sac_asprintf("%s: faster as it is, with what is beside it", label);
+    return sac_asprintf("%s: faster as it is, %.4f ms, in %s %.4f", label, s->own_ms[layer],
+                        name_of(s), s->quantised_ms[layer]);
 }
 
 static sac_result report(struct session *s, int kept, double loss, struct sac_quantised_model *out)
@@ -559,8 +763,7 @@ static sac_result report(struct session *s, int kept, double loss, struct sac_qu
                                 .kept = (const char *const *)out->kept,
                                 .kept_count = kept};
     for (int i = 0; i < kept; i++)
-        if (!(out->kept[i] = sac_asprintf("%s: by itself it is off by %.3g %%",
-                                          s->labels[s->order[i]], 100 * s->alone[s->order[i]])))
+        if (!(out->kept[i] = reason_of(s, s->order[i])))
             return no_memory(s);
     return SAC_OK;
 }
@@ -597,11 +800,17 @@ static void finish(struct session *s)
     }
     for (int i = 0; s->labels && i < s->layers; i++)
         sac_free(s->labels[i]);
+    for (int i = 0; s->names && i < s->layers; i++)
+        sac_free(s->names[i]);
     sac_free(s->samples);
     sac_free(s->labels);
     sac_free(s->use);
     sac_free(s->alone);
     sac_free(s->order);
+    sac_free(s->names);
+    sac_free(s->own_ms);
+    sac_free(s->quantised_ms);
+    sac_free(s->slower);
     for (int m = 0; m < METHODS; m++)
         sac_free(s->by_method[m]);
     sac_free(s->bytes);
@@ -633,6 +842,8 @@ static sac_result quantise(struct session *s, struct sac_quantised_model *out)
         res = run_reference(s);
     if (res == SAC_OK)
         res = choose(s, &kept, &loss);
+    if (res == SAC_OK)
+        res = choose_faster(s, &kept, &loss);
     if (res == SAC_OK)
         res = report(s, kept, loss, out);
     if (res == SAC_OK)
