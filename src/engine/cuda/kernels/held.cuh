@@ -167,21 +167,21 @@ int held_by(const struct ops_lines &l, void *stream, const MAKE &make)
     }
 }
 
+#else
+/* One thread holds the line. */
+template <bool VECTOR, class MAKE>
+int held_by(const struct ops_lines &l, void *stream, const MAKE &make)
+{
+    constexpr int ALL = OPS_HELD_MAX / LANES;
+    return columns(make(held_way<ALL, VECTOR>()), 1, l.outer.count, 1, stream);
+}
+#endif
+
 /* make(a held_way) is the body. `fits`: addresses allow 16 bytes at once. */
 template <class MAKE>
 int held_lines(const struct ops_lines &l, bool fits, void *stream, const MAKE &make)
 {
     return l.held.vector && fits ? held_by<true>(l, stream, make) : held_by<false>(l, stream, make);
 }
-#else
-template <class MAKE>
-int held_lines(const struct ops_lines &l, bool fits, void *stream, const MAKE &make)
-{
-    constexpr int ALL = OPS_HELD_MAX / LANES; /* one thread holds the line */
-    return l.held.vector && fits
-               ? columns(make(held_way<ALL, true>()), 1, l.outer.count, 1, stream)
-               : columns(make(held_way<ALL, false>()), 1, l.outer.count, 1, stream);
-}
-#endif
 
 } // namespace ops

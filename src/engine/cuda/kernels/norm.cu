@@ -169,11 +169,81 @@ template <class WAY> struct held_norm_body {
     }
 };
 
+/* The norms of transformers: float16 by constants in float32. These are loaded when the sums are
+ * known, by then from the nearest cache, so that a thread has few registers and many lines are
+ * under way. */
+template <class WAY, bool CENTRED> struct half_norm_body {
+    struct ops_norm p;
+    const uint16_t *in;
+    const float    *scale, *bias;
+    uint16_t       *out;
+
+    static OPS_BODY float inverse_root(float v)
+    {
+#ifdef __CUDACC__
+        return rsqrtf(v);
+#else
+        return 1 / sqrtf(v);
+#endif
+    }
+    template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
+    {
+        const float     share = 1 / (float)p.lines.inner.count;
+        held<WAY, TEAM> x(team, p.lines.inner.count);
+        float           mean = 0, factor[LANES], shift[LANES] = {};
+        int64_t         at[2];
+        place(p.lines.outer, row, at);
+        x.read_from(in + at[0], 0);
+        if (CENTRED)
+            mean = x.sum(team, [](float v) { return v; }) * share;
+        const float squares = x.sum(team, [mean](float v) { return (v - mean) * (v - mean); });
+        const float inverse = inverse_root(squares * share + (float)p.epsilon);
+        OPS_UNROLL
+        for (int k = 0; k < x.COUNT; k += LANES) {
+            if (!x.has(k))
+                continue;
+            get8(scale, SAC_F32, x.index(k), factor);
+            if (bias)
+                get8(bias, SAC_F32, x.index(k), shift);
+            OPS_UNROLL
+            for (int j = 0; j < LANES; j++)
+                x.v[k + j] = (x.v[k + j] - mean) * inverse * factor[j] + shift[j];
+        }
+        x.write_to(out + at[1]);
+    }
+};
+
+template <bool CENTRED, class BODY>
+int run_halves(const struct ops_norm &p, const BODY &b, void *stream)
+{
+    const struct ops_view &v = p.lines.outer;
+    const float *scale = (const float *)b.scale + v.start[2], *bias = (const float *)b.bias;
+    bias = bias ? bias + v.start[3] : NULL;
+    return held_by<true>(p.lines, stream, [&](auto way) {
+        return half_norm_body<decltype(way), CENTRED>{p, (const uint16_t *)b.in, scale, bias,
+                                                      (uint16_t *)b.out};
+    });
+}
+
+/* Is it a norm of transformers, with one scale for all lines? */
+bool is_of_halves(const struct ops_norm &p)
+{
+    bool one = p.lines.inner.step[2][0] == 1 && (!p.bias_type || p.lines.inner.step[3][0] == 1);
+    for (int d = 0; d < p.lines.outer.rank; d++)
+        one &= p.lines.outer.step[2][d] == 0 && p.lines.outer.step[3][d] == 0;
+    return one && p.lines.held.vector && p.in_type == SAC_F16 && p.out_type == SAC_F16 &&
+           p.scale_type == SAC_F32 && (!p.bias_type || p.bias_type == SAC_F32) && !p.mean_type &&
+           !p.inverse_type && (p.kind == OPS_NORM_CENTRED || p.kind == OPS_NORM_ROOT);
+}
+
 template <class BODY> int run_held(const struct ops_norm &p, const BODY &b, void *stream)
 {
     const bool fits = fits16(b.in) && fits16(b.out) &&
                       (p.lines.inner.step[2][0] == 0 || fits16(b.scale)) &&
                       (p.lines.inner.step[3][0] == 0 || fits16(b.bias));
+    if (fits && is_of_halves(p))
+        return p.kind == OPS_NORM_CENTRED ? run_halves<true>(p, b, stream)
+                                          : run_halves<false>(p, b, stream);
     return held_lines(p.lines, fits, stream, [&](auto way) {
         return held_norm_body<decltype(way)>{p,     b.in,       b.scale,      b.bias,
                                              b.out, b.mean_out, b.inverse_out};
