@@ -10,13 +10,13 @@
 #include "term.h"
 #include "verbs.h"
 
-/* "8" or "1:8:16". */
+/* "8" or "1:8:16". Nine digits fit an int, which sscanf does not check. */
 static int read_batch(const char *text, struct sac_build_params *out, struct fault *fault)
 {
     int  values[3], count = 0;
     char rest = '\0';
-    count = sscanf(text, "%d:%d:%d%c", &values[0], &values[1], &values[2], &rest);
-    if (count == 1 && sscanf(text, "%d%c", &values[0], &rest) == 1) {
+    count = sscanf(text, "%9d:%9d:%9d%c", &values[0], &values[1], &values[2], &rest);
+    if (count == 1 && sscanf(text, "%9d%c", &values[0], &rest) == 1) {
         values[1] = values[2] = values[0];
         count = 3;
     }
@@ -36,8 +36,9 @@ static int read_size(const char *text, struct sac_build_params *out, struct faul
     char rest = '\0';
     if (!text)
         return STATUS_OK;
-    count = sscanf(text, "%dx%d:%dx%d:%dx%d%c", &w[0], &h[0], &w[1], &h[1], &w[2], &h[2], &rest);
-    if (count == 2 && sscanf(text, "%dx%d%c", &w[0], &h[0], &rest) == 2) {
+    count =
+        sscanf(text, "%9dx%9d:%9dx%9d:%9dx%9d%c", &w[0], &h[0], &w[1], &h[1], &w[2], &h[2], &rest);
+    if (count == 2 && sscanf(text, "%9dx%9d%c", &w[0], &h[0], &rest) == 2) {
         w[1] = w[2] = w[0];
         h[1] = h[2] = h[0];
         count = 6;
@@ -150,6 +151,9 @@ int verb_build(struct settings *s, struct fault *fault)
     if (status == STATUS_OK && !s->build_output &&
         !default_output(s->args.items[0], name, sizeof name))
         status = fault_usage(fault, "--output is needed: the model's name is too long");
+    if (status == STATUS_OK && strcmp(out, "-") == 0)
+        status = fault_usage(fault, "--output: what is measured goes to standard output; name the "
+                                    "plan's file");
     if (status == STATUS_OK)
         status = term_context(s, &ctx, fault);
     if (status != STATUS_OK)

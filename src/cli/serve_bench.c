@@ -37,7 +37,7 @@ static int read_size(struct serve_bench *b)
     char        rest;
     if (!text)
         return STATUS_OK;
-    if (sscanf(text, "%dx%d%c", &width, &height, &rest) != 2 || width < 1 || height < 1 ||
+    if (sscanf(text, "%9dx%9d%c", &width, &height, &rest) != 2 || width < 1 || height < 1 ||
         width > 32768 || height > 32768)
         return fault_usage(b->fault, "--size: '%s' is not WxH, such as 640x640", text);
     b->params.width = width;

@@ -73,7 +73,7 @@ static bool set_size(struct sac_model_contract *io, const char *value,
 {
     int  width, height;
     char rest;
-    if (sscanf(value, "%dx%d%c", &width, &height, &rest) != 2 || width < 1 || height < 1 ||
+    if (sscanf(value, "%9dx%9d%c", &width, &height, &rest) != 2 || width < 1 || height < 1 ||
         width > 32768 || height > 32768)
         return false;
     io->pre.width = width;
@@ -504,7 +504,7 @@ static sac_result apply_metadata(sac_context *ctx, const sac_model *model,
     const char *imgsz = sac_model_metadata(model, "imgsz"); /* "[height, width]" */
     sac_result  res = SAC_OK;
     int         height, width;
-    if (imgsz && sscanf(imgsz, "[%d , %d ]", &height, &width) == 2) {
+    if (imgsz && sscanf(imgsz, "[%9d , %9d ]", &height, &width) == 2) {
         char size[32];
         snprintf(size, sizeof size, "%dx%d", width, height);
         set_size(io, size, SAC_FROM_METADATA);

@@ -53,7 +53,7 @@ static enum sac_head_task task_of(const char *text)
 static int keypoints_of(const char *text)
 {
     int  points, numbers;
-    bool fits = text && sscanf(text, "[%d , %d ]", &points, &numbers) == 2 && points > 0 &&
+    bool fits = text && sscanf(text, "[%9d , %9d ]", &points, &numbers) == 2 && points > 0 &&
                 points <= 1000 && numbers > 0 && numbers <= 16;
     return fits ? points * numbers : 0;
 }

@@ -90,6 +90,10 @@ def test_refusals_are_sentences(saccade, network, clip, tmp_path):
     fails(build(saccade, network, out, '--calibration-method', 'guess'), 2, "'guess'", 'min-max, percentile, entropy')
     for limit in '2', '0', '-1', 'nan', 'inf', '':
         fails(build(saccade, network, out, '--max-loss', limit), 2, '--max-loss')
+    for batch in '4294967297', '1:2:99999999999':  # the first is 1 to who reads 32 bits
+        fails(build(saccade, network, out, '--batch', batch), 2, f"'{batch}'", 'MIN:OPT:MAX')
+    fails(build(saccade, network, out, '--size', '4294967328x32'), 2, "'4294967328x32'", 'WIDTHxHEIGHT')
+    fails(build(saccade, network, '-'), 2, '--output', 'standard output')
     fails(saccade('build', network, '-o', out, '--device', 'cpu', '--precision', 'fp8'), 1, 'fp8 needs a GPU')
     fails(saccade('build', network, '-o', tmp_path / 'other.onnx', '--device', 'cpu'), 1, 'plans are built for GPUs')
     assert not out.exists()
