@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saccade monitor: the machine, its GPUs and the runs of saccade on it, drawn again after each
  * interval. */
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -220,6 +221,17 @@ static void pause_ms(int ms)
     nanosleep(&t, NULL);
 }
 
+/* Main would find the buffer empty, and not know why. A reader that has left is no fault. */
+static int flush(struct fault *fault)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return STATUS_OK;
+    return errno == EPIPE ? STATUS_FAILURE
+                          : fault_failure(fault, "cannot write standard output: %s",
+                                          strerror(errno ? errno : EIO));
+}
+
 /* Loads are those since the sample before, so the first one shows nothing yet. */
 static int watch(struct board *b, struct fault *fault)
 {
@@ -231,7 +243,9 @@ static int watch(struct board *b, struct fault *fault)
         pause_ms(interval_ms);
         sac_monitor_sample(b->monitor);
         status = b->settings->json ? show_json(b, fault) : show_text(b, fault);
-    } while (!once && status == STATUS_OK && fflush(stdout) == 0);
+        if (status == STATUS_OK)
+            status = flush(fault);
+    } while (!once && status == STATUS_OK);
     return status;
 }
 

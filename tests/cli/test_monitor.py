@@ -93,3 +93,9 @@ def test_a_closed_pipe_ends_it(program):
     run = subprocess.run(['bash', '-c', f'{program} monitor --json --monitor-interval 100 | head -n 1 | wc -l'],
                          capture_output=True, text=True, timeout=300)
     assert run.stdout.strip() == '1' and run.stderr == ''
+
+
+def test_a_full_disk_is_named(program):
+    run = subprocess.run(f'{program} monitor --json --monitor-interval 100 >/dev/full', shell=True, capture_output=True,
+                         text=True, timeout=300)
+    fails(run, 1, 'standard output', 'No space left on device')
