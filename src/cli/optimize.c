@@ -512,7 +512,7 @@ static int open_log(struct optimizing *o)
     o->log.knob_count = o->knob_count;
     o->log.duration_s = o->runner.duration_s;
     const int status =
-        optimize_log_open(&o->log, output && strcmp(output, "-") != 0 ? output : NULL,
+        optimize_log_open(&o->log, output && !whole_file_is_stream(output) ? output : NULL,
                           o->settings->optimize.resume, o->fault);
     o->runner.duration_s = o->log.duration_s;
     return status;

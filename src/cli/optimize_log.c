@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "optimize.h"
+#include "whole_file.h"
 
 static const char HEAD[] = "saccade optimize, measurements of search";
 enum { LINE_SIZE = 1024, NUMBERS = 12 };
@@ -119,18 +120,13 @@ static void put_entry(const struct optimize_log *log, const struct optimize_entr
     fputc('\n', out);
 }
 
-/* Anew with what was read, so that a line that was cut off is gone. */
-static int write_anew(const struct optimize_log *log, struct fault *fault)
+/* With what was read, so that a line that was cut off is gone. */
+static void put_log(const void *user, FILE *out)
 {
-    FILE *out = fopen(log->path, "we");
-    if (out) {
-        fprintf(out, "%s %llx %.9g\n", HEAD, (unsigned long long)log->key, log->duration_s);
-        for (size_t i = 0; i < log->count; i++)
-            put_entry(log, &log->entries[i], out);
-    }
-    if (!out || fclose(out) != 0)
-        return fault_failure(fault, "'%s' can't be written: %s", log->path, strerror(errno));
-    return STATUS_OK;
+    const struct optimize_log *log = user;
+    fprintf(out, "%s %llx %.9g\n", HEAD, (unsigned long long)log->key, log->duration_s);
+    for (size_t i = 0; i < log->count; i++)
+        put_entry(log, &log->entries[i], out);
 }
 
 int optimize_log_open(struct optimize_log *log, const char *output, bool resume,
@@ -150,7 +146,7 @@ int optimize_log_open(struct optimize_log *log, const char *output, bool resume,
                              "--resume: there is no '%s'; an earlier search leaves it when "
                              "it ends early",
                              log->path);
-    return status == STATUS_OK ? write_anew(log, fault) : status;
+    return status == STATUS_OK ? whole_file_write(log->path, put_log, log, fault) : status;
 }
 
 void optimize_log_finish(struct optimize_log *log)

@@ -2,7 +2,6 @@
 #include "whole_file.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +13,11 @@ static bool is_special(const char *path)
 {
     struct stat about;
     return stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+}
+
+bool whole_file_is_stream(const char *path)
+{
+    return strcmp(path, "-") == 0 || is_special(path);
 }
 
 /* What a symbolic link leads to is replaced, not the link. */
@@ -33,7 +37,7 @@ int whole_file_check(const char *path, struct fault *fault)
 {
     char        folder[PATH_SIZE], target[PATH_SIZE];
     struct stat about;
-    if (strcmp(path, "-") == 0 || is_special(path))
+    if (whole_file_is_stream(path))
         return STATUS_OK;
     if (strlen(path) > PATH_SIZE - 64)
         return fault_usage(fault, "'%.200s...': the name is too long", path);

@@ -3,6 +3,7 @@
 #ifndef SAC_CLI_WHOLE_FILE_H
 #define SAC_CLI_WHOLE_FILE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "fault.h"
@@ -11,6 +12,8 @@
  * in one step. path "-" is standard output; a pipe or a device is written in place. */
 int whole_file_write(const char *path, void (*put)(const void *user, FILE *out), const void *user,
                      struct fault *fault);
+/* "-", a pipe or a device: nothing lies beside it, and it can't be read again. */
+bool whole_file_is_stream(const char *path);
 /* Whether such a file can be written, before hours of work: the folder is there and open. */
 int whole_file_check(const char *path, struct fault *fault);
 

@@ -87,6 +87,16 @@ def test_ctrl_c_keeps_the_best_and_resume_goes_on(saccade, program, video, tmp_p
         fails(saccade('optimize', video, '-o', out, *QUICK, '--every', 2, '--resume', '--budget', 20), 2, 'another search')
 
 
+def test_measurements_lie_beside_files_only(saccade, video, tmp_path, runs_folder):
+    os.mkfifo(tmp_path / 'pipe')
+    reader = os.open(tmp_path / 'pipe', os.O_RDONLY | os.O_NONBLOCK)
+    run = saccade('optimize', video, '-o', tmp_path / 'pipe', *QUICK, '--budget', 8, env=runs_folder)
+    assert run.returncode == 0 and '--resume' not in run.stdout, run.stderr
+    assert os.read(reader, 100).startswith(b'# saccade optimize')
+    os.close(reader)
+    assert [path.name for path in tmp_path.iterdir() if 'runs' in path.name and path.is_file()] == []
+
+
 def test_a_dry_run_runs_nothing(saccade, video, tmp_path, runs_folder):
     run = saccade('optimize', video, '-o', tmp_path / 'a.yaml', '--dry-run', '--interval-max', 3, '--threads', 1,
                   env=runs_folder)
