@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shape_text.h"
 #include "wrap.h"
 
 /* ---- collecting ---- */
@@ -45,6 +46,8 @@ static void add_step(void *user, const struct sac_model_step *step)
     l->bytes = (double)(step->bytes_read + step->bytes_written);
     l->flops = (double)step->flops;
     l->dynamic = step->output.rank < 0;
+    if (!l->dynamic)
+        shape_text(&step->output, l->output, sizeof l->output);
     layers->ms += l->ms;
 }
 
@@ -234,6 +237,7 @@ static void json_layer(const struct layers *layers, const struct layer *l, struc
     sac_json_string(json, "kernel", l->kernel);
     sac_json_bool(json, "measured", !l->dynamic);
     if (!l->dynamic) {
+        sac_json_string(json, "output", l->output);
         json_cost(layers, l, json);
         sac_json_real(json, "bytes_per_s", bytes_per_s(l));
         sac_json_real(json, "bandwidth_share", ratio(bytes_per_s(l), layers->rates.bytes_per_s));

@@ -15,6 +15,7 @@
 
 struct layer {
     char  *name, *operator_name, *kernel; /* owned */
+    char   output[96];                    /* "float32 [1,16,208,208]" */
     int    count;                         /* of an operator's sum: its layers */
     double ms, bytes, flops;
     bool   dynamic; /* its shape depends on the data: nothing else is known */

@@ -110,6 +110,8 @@ const struct option options[] = {
      "which of them come first: those that take the most time, move the most bytes, or compute "
      "the most",
      .choices = sorts},
+    {"shapes", 0, VERB_PROFILE, SECTION_OUT, OPTION_FLAG, AT(profile_shapes), "profile.shapes",
+     NULL, "show what comes out of each step, its type and shape"},
     {"against", 0, VERB_PROFILE, SECTION_IN, OPTION_TEXT, AT(against), "profile.against", "FILE",
      "compare with this earlier run: the JSON of a profile, or of --stats"},
 

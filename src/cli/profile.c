@@ -3,11 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "profile.h"
 #include "term.h"
 #include "verbs.h"
+#include "whole_file.h"
 
 /* ---- what the run leaves ---- */
 
@@ -60,6 +63,17 @@ static void take_layers(struct settings *s, struct profile *p)
 
 /* ---- the verb ---- */
 
+/* The earlier run is compared with this one, not replaced by it. */
+static int check_against(const struct profile *p, struct fault *fault)
+{
+    struct stat earlier, written;
+    if (!p->against || stat(p->against, &earlier) != 0 || stat(p->stats_path, &written) != 0 ||
+        earlier.st_dev != written.st_dev || earlier.st_ino != written.st_ino)
+        return STATUS_OK;
+    return fault_usage(fault, "output '%s' would overwrite --against '%s'; name another --output",
+                       p->stats_path, p->against);
+}
+
 static bool ends_with(const char *text, const char *ending)
 {
     const size_t a = strlen(text), b = strlen(ending);
@@ -82,9 +96,13 @@ static int name_files(struct settings *s, struct profile *p, struct fault *fault
     p->trace_path = s->run.job.trace_out = settings_hold(s, path);
     p->against = s->against;
     p->rows = s->profile_rows;
+    p->shapes = s->profile_shapes;
     if (!p->stats_path || !p->trace_path)
         return fault_failure(fault, "out of memory");
-    return STATUS_OK;
+    int status = check_against(p, fault);
+    if (status == STATUS_OK && access(p->page, F_OK) == 0) /* else its folder is created */
+        status = whole_file_check(p->page, fault);
+    return status;
 }
 
 static int run(struct settings *s, struct fault *fault)
@@ -101,18 +119,22 @@ int verb_profile(struct settings *s, struct fault *fault)
     struct profile *p = calloc(1, sizeof *p);
     if (!p)
         return fault_failure(fault, "out of memory");
-    int status = name_files(s, p, fault);
+    bool whole = false;
+    int  status = name_files(s, p, fault);
     if (status == STATUS_OK && p->against)
         status = profile_read_old(p, fault);
     s->profile = p;
     if (status == STATUS_OK)
         status = run(s, fault);
-    if (status == STATUS_OK) {
+    /* Ctrl-C is how a camera's run ends: what was seen until then is a profile too. */
+    if (status == STATUS_OK || (status == STATUS_INTERRUPTED && p->stats.frames > 0)) {
         profile_read_trace(p->trace_path, &p->trace);
         take_layers(s, p);
-        status = profile_write_page(p, fault);
+        const int written = profile_write_page(p, fault);
+        whole = written == STATUS_OK;
+        status = whole ? status : written;
     }
-    if (status == STATUS_OK)
+    if (whole)
         printf("%s\n%s\n%s\n", p->page, p->stats_path, p->trace_path);
     layers_finish(&p->layers);
     free(p->figures);

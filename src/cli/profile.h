@@ -52,6 +52,7 @@ struct profile {
     struct profile_trace trace;
     struct layers        layers;
     int                  layers_batch, rows; /* rows: shown of them */
+    bool                 shapes;             /* of their outputs */
     char                 layers_why[300];    /* why there are none; empty: there are */
     struct profile_old   old[PROFILE_OLD_MAX];
     int                  old_count; /* 0: nothing to compare with */

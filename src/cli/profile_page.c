@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "profile.h"
+#include "whole_file.h"
 
 enum { SERIES_MAX = 8, CHART_W = 640, CHART_H = 200, LEFT = 92, RIGHT = 12, TOP = 12, BOTTOM = 24 };
 
@@ -342,11 +343,14 @@ static void put_layers(FILE *out, const struct profile *p)
         return;
     }
     put_head(out, "Costliest steps of the network",
-             "step|operator|kernel|ms|of all|moved|GFLOP|bound by");
+             p->shapes ? "step|operator|output|kernel|ms|of all|moved|GFLOP|bound by"
+                       : "step|operator|kernel|ms|of all|moved|GFLOP|bound by");
     for (size_t i = 0; i < l->count && i < (size_t)p->rows; i++) {
         fputs("<tr>", out);
         put_cell(out, l->items[i].name);
         put_cell(out, l->items[i].operator_name);
+        if (p->shapes)
+            put_cell(out, l->items[i].output);
         put_cell(out, l->items[i].kernel);
         put_value(out, l->items[i].ms, "ms");
         put_value(out, l->ms > 0 ? l->items[i].ms / l->ms : 0, "share");
@@ -436,7 +440,7 @@ static void put_verdict(FILE *out, const struct profile *p)
     if (s->bottleneck[0]) {
         fputs("<p><b>Bottleneck: ", out);
         put_text(out, s->bottleneck);
-        fputs("</b>. ", out);
+        fputs("</b>: ", out);
         put_text(out, s->bottleneck_why);
         fputs(".</p>\n", out);
     } else
@@ -496,11 +500,9 @@ static const char style[] =
     ".v p{margin:8px 0}.f span{margin-right:24px;white-space:nowrap}.f b{font-size:22px}"
     ".bad{color:#b91c1c}.good{color:#047857}";
 
-int profile_write_page(const struct profile *p, struct fault *fault)
+static void put_page(const void *user, FILE *out)
 {
-    FILE *out = fopen(p->page, "we");
-    if (!out)
-        return fault_failure(fault, "'%s' can't be written", p->page);
+    const struct profile *p = user;
     fprintf(out,
             "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
             "content=\"width=device-width\"><title>saccade profile</title><style>%s</style></head>"
@@ -518,7 +520,9 @@ int profile_write_page(const struct profile *p, struct fault *fault)
     put_owners(out, &p->stats);
     put_copies(out, &p->stats);
     fputs("</body></html>\n", out);
-    const bool failed = ferror(out) != 0;
-    return fclose(out) == 0 && !failed ? STATUS_OK
-                                       : fault_failure(fault, "'%s' can't be written", p->page);
+}
+
+int profile_write_page(const struct profile *p, struct fault *fault)
+{
+    return whole_file_write(p->page, put_page, p, fault);
 }

@@ -46,6 +46,7 @@ struct settings {
     /* profile */
     const char     *against;
     int             profile_segments, profile_rows, profile_sort;
+    bool            profile_shapes;
     struct profile *profile; /* of a run that is profiled; NULL: it is not */
 
     /* infer */

@@ -322,6 +322,7 @@ def test_bench_tells_what_each_layer_moves_and_computes(saccade, tmp_path):
     assert conv['operator'] == 'Conv' and pool['operator'] == 'MaxPool'
     assert conv['bytes'] == 4 * (3 * 64 * 48 + 8 * 27 + 8 * 64 * 48)
     assert conv['flops'] == 2 * 27 * 8 * 64 * 48
+    assert conv['output'].endswith(']') and pool['output'] == 'float32 [1,8,32,24]'
     assert pool['bytes'] == 4 * (8 * 64 * 48 + 8 * 32 * 24) and pool['flops'] == 8 * 32 * 24
     assert sum(layer['share'] for layer in batch['layers']) == pytest.approx(1)
     for layer in batch['layers']:

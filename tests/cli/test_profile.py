@@ -4,10 +4,12 @@ import html.parser
 import json
 import pathlib
 import re
+import signal
+import subprocess
 
 import jsonschema
 import pytest
-from support import FRAMES, fails
+from support import FRAMES, LONG, catches, fails, has_frames, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -91,16 +93,43 @@ def test_a_run_is_profiled_and_compared(saccade, clip, tmp_path):
 
 def test_a_network_has_steps_and_batches(saccade, clip, tmp_path):
     run = saccade('profile', clip / 'img', '-o', tmp_path / 'a.html', '--detector', 'person_det_fast', '--reid', 'none',
-                  '--monitor-interval', 100, '--device', 'cpu', '--rows', 7, '--sort', 'flops')
+                  '--monitor-interval', 100, '--device', 'cpu', '--rows', 7, '--sort', 'flops', '--shapes')
     assert run.returncode == 0, run.stderr
     text, _, stats = check(tmp_path, 'a.html')
     steps = text.split('Costliest steps of the network')[1].split('</table>')[0]
     assert steps.count('<tr>') == 8 and 'Conv' in steps
+    assert len(re.findall(r'<td>float32 \[[0-9,]+\]</td>', steps)) == 7
     flops = [float(row) for row in re.findall(r'<td class=n>([0-9.]+)</td><td>[a-z]+</td></tr>', steps)]
     assert len(flops) == 7 and flops == sorted(flops, reverse=True) and flops[0] > 0
     bars = re.findall(r'<title>(\d+) runs with (\d+)</title>', text)
     assert sum(int(runs) * int(frames) for runs, frames in bars) == FRAMES
     assert 'The network is mostly bound by' in text and stats['detector'].endswith('person_det_fast.onnx')
+
+
+def test_an_interrupted_run_has_a_page_too(program, long_clip, tmp_path):
+    process = subprocess.Popen([program, 'profile', str(long_clip / 'img'), '--detections', str(long_clip / 'det.txt'),
+                                '-o', 'a.html', '--monitor-interval', '100', '--jsonl', 'a.jsonl'],
+                               cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(process, lambda: catches(process, signal.SIGINT) and has_frames(tmp_path, 'a.jsonl'))
+    process.send_signal(signal.SIGINT)
+    said, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and 'interrupted: ' in err, err
+    assert said.split()[-3:] == ['a.html', 'a.json', 'a.trace.json']
+    _, _, stats = check(tmp_path, 'a.html')
+    assert 0 < stats['frames'] < LONG
+
+
+def test_a_page_that_cannot_be_written_leaves_the_former_one(saccade, clip, tmp_path):
+    arguments = ['profile', clip / 'img', '--detections', clip / 'det.txt', '-o', tmp_path / 'a.html']
+    assert saccade(*arguments).returncode == 0
+    former = (tmp_path / 'a.json').read_bytes()
+    fails(saccade(*arguments, '--against', tmp_path / 'a.json'), 2, 'a.json', 'would overwrite --against')
+    assert (tmp_path / 'a.json').read_bytes() == former
+    (tmp_path / 'b.html').mkdir()
+    fails(saccade(*arguments[:-1], tmp_path / 'b.html'), 2, 'b.html', 'is a folder')
+    (tmp_path / 'c.html').symlink_to('/dev/full')
+    run = saccade(*arguments[:-1], tmp_path / 'c.html')
+    assert run.returncode == 1 and 'No space left on device' in run.stderr
 
 
 @pytest.mark.parametrize('options, words', [
