@@ -149,8 +149,10 @@ int by_groups(const struct ops_fused_attention &p, const struct ops_ports *ports
  * keys and values come through shared memory in tiles, the next ones fetched ahead. A row's
  * greatest score so far scales what was summed up when it grows. The warps of a block have queries
  * of their own or, where queries are few, the same ones and a part of each tile's keys; what these
- * made is put together at the end. */
-enum { TILE = 64 /* keys of a turn */, WARP_QUERIES = 16 };
+ * made is put together at the end. Vision transformers have a few tokens more than whole tiles
+ * (197, 257): a warp without queries only fetches, and of a last tile with FEW keys the others are
+ * not multiplied. */
+enum { TILE = 64 /* keys of a turn */, FEW = 16, WARP_QUERIES = 16 };
 
 template <int KEY_, int VALUE_, int QUERY_WARPS_, int KEY_WARPS_, int STAGES_> struct tile_shape {
     static constexpr int KEY = KEY_, VALUE = VALUE_, QUERY_WARPS = QUERY_WARPS_,
@@ -269,14 +271,15 @@ template <class S> struct tile_state {
     float    max[2], sum[2];
 };
 
-/* The scores of a warp's keys of a tile: c[j] has rows g, g + 8 by keys 8 j + 2 t, + 1. */
-template <class S>
+/* The scores of a warp's keys of a tile, EIGHTS times eight: c[j] has rows g, g + 8 by keys
+ * 8 j + 2 t, + 1. */
+template <class S, int EIGHTS>
 __device__ __forceinline__ void tile_scores(const tile_state<S> &s, const uint16_t *keys,
-                                            float (&c)[S::KEYS / 8][4])
+                                            float (&c)[EIGHTS][4])
 {
     const int lane = threadIdx.x & 31;
 #pragma unroll
-    for (int j = 0; j < S::KEYS / 8; j += 2) {
+    for (int j = 0; j < EIGHTS; j += 2) {
 #pragma unroll
         for (int i = 0; i < 4; i++)
             c[j][i] = c[j + 1][i] = 0;
@@ -293,13 +296,13 @@ __device__ __forceinline__ void tile_scores(const tile_state<S> &s, const uint16
 
 /* Adds the mask. Of a known type, and without a question for each key, so that all loads are under
  * way at once. */
-template <class S, int TYPE>
+template <int TYPE, int EIGHTS>
 __device__ __forceinline__ void tile_mask(const tile_params &a, int first, const int64_t (&rows)[2],
-                                          float (&c)[S::KEYS / 8][4])
+                                          float (&c)[EIGHTS][4])
 {
     const int last = (int)a.p.keys - 1, t = threadIdx.x & 3;
 #pragma unroll
-    for (int j = 0; j < S::KEYS / 8; j++)
+    for (int j = 0; j < EIGHTS; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int key = first + j * 8 + 2 * t + i % 2;
@@ -310,36 +313,36 @@ __device__ __forceinline__ void tile_mask(const tile_params &a, int first, const
 
 /* Scaled, with the mask, in powers of two; keys that there are not get no share. rows: the mask's
  * of queries g and g + 8. */
-template <class S>
+template <int EIGHTS>
 __device__ __forceinline__ void tile_bias(const tile_params &a, int first, const int64_t (&rows)[2],
-                                          float (&c)[S::KEYS / 8][4])
+                                          float (&c)[EIGHTS][4])
 {
     constexpr float LOG2_E = 1.44269504f, LEAST = -3.402823466e38f;
     const int       t = threadIdx.x & 3, keys = (int)a.p.keys;
     const bool      masked = a.p.period != 0;
     const float     scale = masked ? a.p.scale : a.p.scale * LOG2_E;
 #pragma unroll
-    for (int j = 0; j < S::KEYS / 8; j++)
+    for (int j = 0; j < EIGHTS; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++)
             c[j][i] *= scale;
     if (masked) {
         if (a.p.mask_type == SAC_F16)
-            tile_mask<S, SAC_F16>(a, first, rows, c);
+            tile_mask<SAC_F16>(a, first, rows, c);
         else
-            tile_mask<S, SAC_F32>(a, first, rows, c);
+            tile_mask<SAC_F32>(a, first, rows, c);
 #pragma unroll
-        for (int j = 0; j < S::KEYS / 8; j++)
+        for (int j = 0; j < EIGHTS; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++) { /* masks hold float32's least number too */
                 const float x = c[j][i] * LOG2_E;
                 c[j][i] = x < LEAST && c[j][i] != -INFINITY ? LEAST : x;
             }
     }
-    if (first + S::KEYS <= keys)
+    if (first + EIGHTS * 8 <= keys)
         return;
 #pragma unroll
-    for (int j = 0; j < S::KEYS / 8; j++)
+    for (int j = 0; j < EIGHTS; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++)
             if (first + j * 8 + 2 * t + i % 2 >= keys)
@@ -347,21 +350,21 @@ __device__ __forceinline__ void tile_bias(const tile_params &a, int first, const
 }
 
 /* The shares of a tile before they are divided by their sum; what was summed before is scaled. */
-template <class S>
-__device__ __forceinline__ void tile_shares(tile_state<S> &s, float (&c)[S::KEYS / 8][4])
+template <class S, int EIGHTS>
+__device__ __forceinline__ void tile_shares(tile_state<S> &s, float (&c)[EIGHTS][4])
 {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         float max = s.max[r], sum = 0;
 #pragma unroll
-        for (int j = 0; j < S::KEYS / 8; j++)
+        for (int j = 0; j < EIGHTS; j++)
             max = fmaxf(max, fmaxf(c[j][2 * r], c[j][2 * r + 1]));
         max = fmaxf(max, shuffle(max, 1));
         max = fmaxf(max, shuffle(max, 2));
         const float top = max == -INFINITY ? 0 : max, past = power_of_two(s.max[r] - top);
         s.max[r] = max;
 #pragma unroll
-        for (int j = 0; j < S::KEYS / 8; j++)
+        for (int j = 0; j < EIGHTS; j++)
 #pragma unroll
             for (int i = 2 * r; i < 2 * r + 2; i++)
                 sum += c[j][i] = power_of_two(c[j][i] - top);
@@ -374,13 +377,13 @@ __device__ __forceinline__ void tile_shares(tile_state<S> &s, float (&c)[S::KEYS
     }
 }
 
-template <class S>
+template <class S, int EIGHTS>
 __device__ __forceinline__ void tile_mix(tile_state<S> &s, const uint16_t *values,
-                                         const float (&c)[S::KEYS / 8][4])
+                                         const float (&c)[EIGHTS][4])
 {
     const int lane = threadIdx.x & 31;
 #pragma unroll
-    for (int k = 0; k < S::KEYS / 16; k++) {
+    for (int k = 0; k < EIGHTS / 2; k++) {
         const float(&low)[4] = c[2 * k], (&high)[4] = c[2 * k + 1];
         const uint32_t share[4] = {pair_of(low[0], low[1]), pair_of(low[2], low[3]),
                                    pair_of(high[0], high[1]), pair_of(high[2], high[3])};
@@ -393,6 +396,18 @@ __device__ __forceinline__ void tile_mix(tile_state<S> &s, const uint16_t *value
             multiply_tile(s.out[d + 1], share, b[2], b[3]);
         }
     }
+}
+
+template <int EIGHTS, class S>
+__device__ __forceinline__ void tile_turn(const tile_params &a, tile_state<S> &s,
+                                          const uint16_t *keys, const uint16_t *values, int first,
+                                          const int64_t (&rows)[2])
+{
+    float c[EIGHTS][4];
+    tile_scores(s, keys, c);
+    tile_bias(a, first, rows, c);
+    tile_shares(s, c);
+    tile_mix(s, values, c);
 }
 
 /* What the warps made of their parts of the keys becomes the first warp's. room is theirs by now:
@@ -531,16 +546,17 @@ __global__ void __launch_bounds__(S::THREADS_) tile_kernel(const __grid_constant
              waiting + (warp_query + (lane & 15)) * S::KEY_PITCH + i * 16 + (lane >> 4) * 8);
 
     for (int turn = 0; turn < turns; turn++) {
-        const int stage = turn % S::STAGES;
-        float     c[S::KEYS / 8][4];
+        const int stage = turn % S::STAGES, key = turn * TILE + warp_key;
         asm volatile("cp.async.wait_group %0;" ::"n"(S::STAGES - 2));
         /* this turn's tile is there, and all have read the one before it, or their queries */
         __syncthreads();
         fetch_turn(turn + S::STAGES - 1);
-        tile_scores(s, keys + stage * S::KEY_HALVES + warp_key * S::KEY_PITCH, c);
-        tile_bias<S>(a, turn * TILE + warp_key, rows, c);
-        tile_shares(s, c);
-        tile_mix(s, values + stage * S::VALUE_HALVES + warp_key * S::VALUE_PITCH, c);
+        const uint16_t *own_keys = keys + stage * S::KEY_HALVES + warp_key * S::KEY_PITCH,
+                       *own_values = values + stage * S::VALUE_HALVES + warp_key * S::VALUE_PITCH;
+        if (first < p.queries && count - key > FEW)
+            tile_turn<S::KEYS / 8>(a, s, own_keys, own_values, key, rows);
+        else if (first < p.queries && count > key)
+            tile_turn<FEW / 8>(a, s, own_keys, own_values, key, rows);
     }
     if (S::KEY_WARPS > 1) {
         asm volatile("cp.async.wait_group 0;");
