@@ -48,14 +48,14 @@ static double figure(const struct optimize_figures *f, int column)
     return *(const double *)((const char *)f + columns[column].offset);
 }
 
-/* What neither of them knows has no column. */
+/* f: NULL: the titles. What neither of the rows knows has no column. */
 static void print_row(const char *prefix, const char *name, const struct optimize_figures *f,
-                      const struct optimize_figures *other, FILE *out)
+                      const struct optimize_figures *const rows[2], FILE *out)
 {
     fprintf(out, "%s%-8s", prefix, name);
     for (int i = 0; i < COLUMNS; i++) {
         char text[32];
-        if (isnan(figure(other, i)) && (!f || isnan(figure(f, i))))
+        if (isnan(figure(rows[0], i)) && isnan(figure(rows[1], i)))
             continue;
         if (f && !*columns[i].unit)
             snprintf(text, sizeof text, "%.1f", figure(f, i));
@@ -85,11 +85,11 @@ static bool found_nothing(const struct optimize_result *r)
 
 static void print_table(const struct optimize_result *r, const char *prefix, FILE *out)
 {
-    const struct optimize_figures *first = figures_of(r, false), *tuned = figures_of(r, true);
-    print_row(prefix, "", NULL, first, out);
-    print_row(prefix, "default", first, tuned, out);
+    const struct optimize_figures *const rows[2] = {figures_of(r, false), figures_of(r, true)};
+    print_row(prefix, "", NULL, rows, out);
+    print_row(prefix, "default", rows[0], rows, out);
     if (!found_nothing(r))
-        print_row(prefix, "tuned", tuned, first, out);
+        print_row(prefix, "tuned", rows[1], rows, out);
 }
 
 /* ---- sentences ---- */

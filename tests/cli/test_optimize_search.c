@@ -460,6 +460,45 @@ static void knobs_fit_the_machine_and_what_is_allowed(void **state)
     settings_finish(&s);
 }
 
+/* A short run does not know how busy the CPUs were: the other row's column has a title still. */
+static void a_column_that_one_row_knows_has_a_title(void **state)
+{
+    (void)state;
+    struct settings            s;
+    struct optimize_search     search = {.knobs = made_knobs, .step_count = 1};
+    struct optimize_comparison comparison = {.count = 0};
+    char                      *text = NULL, *row[3] = {NULL}, *rest;
+    size_t                     size = 0;
+    settings_init(&s);
+    for (int i = 0; i < 2; i++)
+        *(i ? &search.best_figures : &search.first) =
+            (struct optimize_figures){.ok = true,
+                                      .fps = 40,
+                                      .latency_ms = 20,
+                                      .memory_bytes = 1e8,
+                                      .cpu = i ? 0.5 : (double)NAN,
+                                      .others = (double)NAN,
+                                      .gpu = (double)NAN,
+                                      .decoder = (double)NAN,
+                                      .encoder = (double)NAN,
+                                      .watts = (double)NAN};
+    const struct optimize_result result = {
+        .settings = &s, .search = &search, .comparison = &comparison, .agreement = (double)NAN};
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    optimize_print(&result, out);
+    fclose(out);
+    rest = text;
+    for (int i = 0; i < 3; i++)
+        assert_non_null(row[i] = strsep(&rest, "\n"));
+    assert_non_null(strstr(row[0], "CPUs"));
+    assert_null(strstr(row[0], "GPU"));
+    assert_int_equal(strlen(row[0]), strlen(row[1]));
+    assert_int_equal(strlen(row[0]), strlen(row[2]));
+    free(text);
+    settings_finish(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +516,7 @@ int main(void)
         cmocka_unit_test(a_log_of_another_search_is_refused),
         cmocka_unit_test(the_most_streams_that_keep_up),
         cmocka_unit_test(knobs_fit_the_machine_and_what_is_allowed),
+        cmocka_unit_test(a_column_that_one_row_knows_has_a_title),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
