@@ -301,12 +301,49 @@ static void older_cards_have_fewer(void **state)
     subject_finish(&s);
 }
 
+/* The library takes products of E4M3 numbers that become float16, with one scale. */
+static void the_library_takes_some_products(void **state)
+{
+    static struct sac_weights       weights;
+    static const struct parity_case product = {"QuantMatMul", "f8[9,32] f8[32,48]! [48]! - [48]!",
+                                               "activation=1"};
+    struct sac_kernel_plan          plan = {.precision = SAC_PRECISION_FP16, .weights = &weights};
+    const float                     one[48] = {0}, two[48] = {[47] = 1e5f};
+    struct subject                  s;
+    struct quant_spec               v;
+    char                            why[160];
+    (void)state;
+    subject_init(&s, &product, FILL_RANDOM);
+    assert_sac_ok(subject_shape(&s));
+    plan.call = s.call;
+    assert_true(quant_spec_read(&plan, &v, why, sizeof why));
+    assert_false(quant_lt_fits(&v, 90)); /* float32 */
+    v.y = CONV_F16;
+    assert_true(quant_lt_fits(&v, 90) && quant_lt_fits(&v, 89) && !quant_lt_fits(&v, 86));
+    v.kind = CONV_BYTES_S8;
+    assert_false(quant_lt_fits(&v, 90));
+    v.kind = CONV_BYTES_F8;
+    v.conv.act.kind = SAC_ACT_GELU;
+    assert_false(quant_lt_fits(&v, 90));
+    v.conv.act.kind = SAC_ACT_RELU;
+    v.conv.residual_kind = SAC_RESIDUAL_BEFORE;
+    v.conv.residual = v.conv.out;
+    v.residual = CONV_F16;
+    assert_true(quant_lt_fits(&v, 90));
+    v.conv.residual_kind = SAC_RESIDUAL_AFTER;
+    assert_false(quant_lt_fits(&v, 90));
+    assert_true(quant_lt_takes(&v, one, NULL) && quant_lt_takes(&v, one, one));
+    assert_false(quant_lt_takes(&v, two, NULL) || quant_lt_takes(&v, one, two));
+    subject_finish(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_variant_is_right),
         cmocka_unit_test(blocks_that_stay_are_right),
         cmocka_unit_test(older_cards_have_fewer),
+        cmocka_unit_test(the_library_takes_some_products),
     };
     return cmocka_run_group_tests_name("parity/bytes_emulated", tests, NULL, NULL);
 }

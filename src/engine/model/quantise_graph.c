@@ -183,6 +183,17 @@ static uint8_t weight(float w, float scale, enum sac_dtype dtype)
     return (uint8_t)(int8_t)SAC_CLAMP(rintf(w / scale), -127, 127);
 }
 
+/* E4M3 has the same steps in small numbers as in large ones, so a product loses nothing by one
+ * scale for all channels, which a GPU's library takes. */
+static void share_largest(float *scales, int64_t count)
+{
+    float most = 0;
+    for (int64_t c = 0; c < count; c++)
+        most = fmaxf(most, scales[c]);
+    for (int64_t c = 0; c < count; c++)
+        scales[c] = most;
+}
+
 static sac_result round_weights(struct sac_graph *g, struct sac_node *n, int axis,
                                 enum sac_dtype dtype)
 {
@@ -208,6 +219,8 @@ static sac_result round_weights(struct sac_graph *g, struct sac_node *n, int axi
     memset(scales, 0, (size_t)channels * sizeof *scales);
     for (int64_t i = 0; i < count; i++)
         scales[i / inner % channels] = fmaxf(scales[i / inner % channels], fabsf(from[i]));
+    if (dtype == SAC_F8 && !sac_is(n, "Conv"))
+        share_largest(scales, channels);
     for (int64_t c = 0; c < channels; c++)
         scales[c] = scale_of_weights(scales[c], dtype);
     for (int64_t i = 0; i < count; i++)

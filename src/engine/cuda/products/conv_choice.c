@@ -7,7 +7,7 @@
 
 static const char *const way_names[CONV_WAY_COUNT] = {"fused",       "plain", "depthwise", "direct",
                                                       "stem",        "tile",  "patches",   "bytes",
-                                                      "bytes-plain", "stream"};
+                                                      "bytes-plain", "stream", "lt"};
 
 size_t conv_choice_print(const struct conv_choice *c, char *out, size_t size)
 {

@@ -104,6 +104,34 @@ static sac_result get_bias(struct source *s, size_t bytes, void **out)
     return w->ops->get(w, constant(s, 1), form, bytes, fill_bias, s, out);
 }
 
+static void fill_half_bias(void *arg, void *host)
+{
+    const struct source *s = arg;
+    const float         *from = constant(s, SAC_QUANT_BIAS);
+    for (int64_t i = 0; i < s->spec->conv.out.c; i++)
+        ((uint16_t *)host)[i] = sac_float_to_half(from[i]);
+}
+
+/* What cuBLASLt needs beside the kernels' constants, and its variants. */
+static sac_result get_lt(struct sac_device *dev, struct quant_state *s,
+                         struct sac_kernel_plan *plan)
+{
+    struct source       source = {.dev = dev, .plan = plan, .spec = &s->spec};
+    struct sac_weights *w = plan->weights;
+    const float        *scale = constant(&source, SAC_QUANT_SCALE);
+    const float        *bias = constant(&source, SAC_QUANT_BIAS);
+    void               *half = NULL;
+    sac_result          res = SAC_OK;
+    if (!quant_lt_fits(&s->spec, s->capability) || !quant_lt_takes(&s->spec, scale, bias))
+        return SAC_OK;
+    if (bias)
+        res = w->ops->get(w, bias, "quant bias f16", (size_t)s->spec.conv.out.c * sizeof(uint16_t),
+                          fill_half_bias, &source, &half);
+    if (res == SAC_OK)
+        quant_lt_make(s->gpu, &s->spec, scale[0], half, &s->lt);
+    return res;
+}
+
 static sac_result get_constants(struct sac_device *dev, struct quant_state *s,
                                 struct sac_kernel_plan *plan)
 {
@@ -131,7 +159,9 @@ static sac_result get_constants(struct sac_device *dev, struct quant_state *s,
 
 static void quant_release(void *state)
 {
-    sac_free(state);
+    struct quant_state *s = state;
+    quant_lt_finish(&s->lt);
+    sac_free(s);
 }
 
 static sac_result make_ready(struct sac_device *dev, struct quant_state *s,
@@ -143,9 +173,11 @@ static sac_result make_ready(struct sac_device *dev, struct quant_state *s,
     if (res != SAC_OK)
         return res;
     ask_gpu(dev, s);
-    quant_choose(dev, s, plan);
+    res = get_lt(dev, s, plan);
+    if (res == SAC_OK)
+        quant_choose(dev, s, plan);
     cuda_leave();
-    return SAC_OK;
+    return res;
 }
 
 static sac_result quant_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
@@ -175,14 +207,20 @@ enum { SCRATCH_ALIGN = 256 };
 
 size_t quant_scratch(const struct quant_state *s)
 {
-    const int64_t bytes = s->choice.way != CONV_BYTES_PLAIN ? quant_scratch_bytes(&s->spec) : 0;
-    return bytes > 0 ? (size_t)bytes + SCRATCH_ALIGN : 0;
+    size_t bytes = 0;
+    if (s->choice.way == CONV_LT)
+        bytes = quant_lt_workspace(&s->lt, (int)s->choice.engine);
+    else if (s->choice.way != CONV_BYTES_PLAIN)
+        bytes = (size_t)quant_scratch_bytes(&s->spec);
+    return bytes > 0 ? bytes + SCRATCH_ALIGN : 0;
 }
 
 static cudaError_t run_choice(const struct quant_state *s, const struct quant_operands *o,
-                              bool laid, cudaStream_t stream)
+                              bool laid, void *scratch, cudaStream_t stream)
 {
     const int variant = (int)s->choice.engine;
+    if (s->choice.way == CONV_LT)
+        return quant_lt_run(&s->lt, variant, o, scratch, stream);
     if (s->choice.way == CONV_STREAM) {
         const struct conv_stream_params p = quant_stream_params(&s->spec, o, laid);
         return conv_launch_stream(&p, s->spec.kind, variant, s->processors, stream);
@@ -206,7 +244,7 @@ cudaError_t quant_execute(const struct quant_state *s, const struct conv_pointer
                                                    .y = p->y};
     const struct conv_bytes_lay_params lay = quant_lay_params(&s->spec, p->x, laid);
     const cudaError_t res = lays ? conv_launch_bytes_lay(&lay, stream) : cudaSuccess;
-    return res != cudaSuccess ? res : run_choice(s, &operands, lays, stream);
+    return res != cudaSuccess ? res : run_choice(s, &operands, lays, laid, stream);
 }
 
 static sac_result quant_run(struct sac_device *dev, void *state, void *const *in, void *const *out,

@@ -5,7 +5,7 @@
 #define SAC_ENGINE_CUDA_PRODUCTS_QUANT_KERNEL_H
 
 #include "engine/cuda/products/conv_kernel.h"
-#include "engine/cuda/products/quant_params.h"
+#include "engine/cuda/products/quant_lt.h"
 
 struct quant_state {
     struct products_gpu *gpu;
@@ -14,6 +14,7 @@ struct quant_state {
     int                  capability;             /* of the GPU: 90 of 9.0 */
     int                  processors;             /* of the GPU */
     const void          *weights, *scale, *bias; /* on the device */
+    struct quant_lt      lt;
     char                 label[96];
 };
 

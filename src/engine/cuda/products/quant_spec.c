@@ -2,6 +2,7 @@
 #include "engine/cuda/products/quant_spec.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -215,6 +216,35 @@ bool quant_stream_worth(const struct quant_spec *s, int variant)
         (pixels_of(s) + t.pixels - 1) / t.pixels * ((s->conv.out.c + t.channels - 1) / t.channels);
     return (s->conv.out.c > t.channels / 2 || t.channels == 32) &&
            (tiles >= 48 || t.pixels <= 64 || t.channels <= 64) && (tiles <= 8192 || variant != 3);
+}
+
+/* ---- cuBLASLt ---- */
+
+/* float16 numbers without gaps that begin at a multiple of 16 bytes; their columns are multiples of
+ * 16. */
+static bool lt_reads(const struct conv_map *m, enum conv_number n)
+{
+    return n == CONV_F16 && m->pixel == m->c && m->align >= 16;
+}
+
+bool quant_lt_fits(const struct quant_spec *s, int capability)
+{
+    const struct conv_spec *c = &s->conv;
+    const bool              relu = c->act.kind == SAC_ACT_RELU;
+    return c->turned && capability >= 89 && s->kind == CONV_BYTES_F8 && quant_is_laid_out(s) &&
+           c->in.pixel == c->in.c && c->out.c % 16 == 0 && lt_reads(&c->out, s->y) &&
+           (relu || c->act.kind == SAC_ACT_NONE) &&
+           (c->residual_kind == SAC_RESIDUAL_NONE ||
+            (lt_reads(&c->residual, s->residual) &&
+             (!relu || c->residual_kind == SAC_RESIDUAL_BEFORE)));
+}
+
+bool quant_lt_takes(const struct quant_spec *s, const float *scale, const float *bias)
+{
+    for (int64_t i = 0; i < s->conv.out.c; i++)
+        if (scale[i] != scale[0] || (bias && !(fabsf(bias[i]) < 65504)))
+            return false;
+    return true;
 }
 
 /* ---- constants ---- */

@@ -28,6 +28,10 @@ size_t quant_spec_text(const struct quant_spec *s, char *out, size_t size);
 bool quant_fits(const struct quant_spec *s, int64_t variant, int capability);
 /* Can conv_stream.cu? */
 bool quant_streams(const struct quant_spec *s, int64_t variant, int capability);
+/* Can cuBLASLt compute it (quant_lt.h)? Float16 of rows that lie without gaps, with one scale. */
+bool quant_lt_fits(const struct quant_spec *s, int capability);
+/* One scale for all channels, and biases (NULL: none) that float16 has. */
+bool quant_lt_takes(const struct quant_spec *s, const float *scale, const float *bias);
 /* May it be the fastest? */
 bool quant_stream_worth(const struct quant_spec *s, int variant);
 bool quant_worth(const struct quant_spec *s, int variant);

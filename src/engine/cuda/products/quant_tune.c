@@ -6,7 +6,7 @@
 
 #include "engine/cuda/products/quant_kernel.h"
 
-enum { QUANT_KEY_MAX = CONV_KEY_MAX + 64, SAMPLES_MAX = 2, LONG_ROWS = 512 };
+enum { QUANT_KEY_MAX = CONV_KEY_MAX + 64, SAMPLES_MAX = 2, LONG_ROWS = 512, SCRATCH_SPARE = 256 };
 
 struct quant_trial {
     struct sac_device  *dev;
@@ -40,9 +40,10 @@ static sac_result take_memory(struct quant_trial *t)
     if (res == SAC_OK && s->conv.residual_kind != SAC_RESIDUAL_NONE)
         res = take_map(t, &s->conv.residual, s->residual, &t->residual);
     const struct quant_state tile = {.spec = *s, .choice = {.way = CONV_BYTES}};
-    if (res == SAC_OK && quant_scratch(&tile))
-        res =
-            sac_buffer_create(t->dev, quant_scratch(&tile), "measuring convolutions", &t->scratch);
+    const size_t             scratch =
+        SAC_MAX(quant_scratch(&tile), quant_lt_workspace_max(&t->state->lt) + SCRATCH_SPARE);
+    if (res == SAC_OK)
+        res = sac_buffer_create(t->dev, scratch, "measuring convolutions", &t->scratch);
     if (res == SAC_OK)
         res = sac_buffer_create(t->dev, 2 * sizeof(float), "measuring convolutions", &t->found);
     return res;
@@ -167,6 +168,12 @@ static cudaError_t compare(struct quant_trial *t, float found[2])
     return res == cudaSuccess ? cudaStreamSynchronize(stream) : res;
 }
 
+/* "stream 3" */
+static const char *name_of(const struct quant_trial *t, char text[SAC_KERNEL_CHOICE_MAX])
+{
+    return conv_choice_print(&t->state->choice, text, SAC_KERNEL_CHOICE_MAX) ? text : "";
+}
+
 static bool is_right(struct quant_trial *t)
 {
     const struct conv_pointers p = pointers_of(t);
@@ -181,10 +188,10 @@ static bool is_right(struct quant_trial *t)
         (!isfinite(found[1]) || (double)found[0] <= allowed(t, (double)found[1])))
         return true;
     cudaGetLastError();
+    char text[SAC_KERNEL_CHOICE_MAX];
     sac_log(t->dev->ctx, SAC_LOG_DEBUG,
-            "products: %s: '%s %d' computes wrong numbers (off by %g of %g): left out",
-            t->state->label, t->state->choice.way == CONV_STREAM ? "stream" : "bytes",
-            (int)t->state->choice.engine, (double)found[0], (double)found[1]);
+            "products: %s: '%s' computes wrong numbers (off by %g of %g): left out",
+            t->state->label, name_of(t, text), (double)found[0], (double)found[1]);
     return false;
 }
 
@@ -203,6 +210,8 @@ static cudaError_t queue_turn(void *arg, cudaStream_t stream)
 
 static bool runs(const struct quant_state *s, const struct conv_choice *c)
 {
+    if (c->way == CONV_LT)
+        return c->engine >= 0 && c->engine < s->lt.count;
     if (c->way == CONV_STREAM)
         return conv_bytes_has_hopper() && quant_streams(&s->spec, c->engine, s->capability);
     return c->way == CONV_BYTES && quant_fits(&s->spec, c->engine, s->capability) &&
@@ -211,15 +220,20 @@ static bool runs(const struct quant_state *s, const struct conv_choice *c)
 
 static bool worth(const struct quant_spec *s, const struct conv_choice *c)
 {
+    if (c->way == CONV_LT)
+        return true;
     return c->way == CONV_STREAM ? quant_stream_worth(s, (int)c->engine)
                                  : quant_worth(s, (int)c->engine);
 }
 
-/* Hopper's own first, larger tiles before smaller ones; blocks that stay behind them. */
-enum { TRIED = CONV_BYTES_VARIANTS + CONV_STREAM_VARIANTS };
+/* Hopper's own first, larger tiles before smaller ones; blocks that stay behind them, and the
+ * library's last. */
+enum { OWN = CONV_BYTES_VARIANTS + CONV_STREAM_VARIANTS, TRIED = OWN + QUANT_LT_MAX };
 static struct conv_choice choice_at(int i)
 {
     const int hopper = CONV_BYTES_VARIANTS - CONV_BYTES_HOPPER;
+    if (i >= OWN)
+        return (struct conv_choice){.way = CONV_LT, .engine = i - OWN};
     if (i >= CONV_BYTES_VARIANTS)
         return (struct conv_choice){.way = CONV_STREAM, .engine = i - CONV_BYTES_VARIANTS};
     return (struct conv_choice){.way = CONV_BYTES,
@@ -240,8 +254,8 @@ static bool try_all(struct quant_trial *t, bool all, double *best_us)
         const struct measure m = {queue_turn, &turn, s->gpu->stream,
                                   *best_us > 0 ? 2 * *best_us + 50 : 0};
         const double         us = all ? measure_us(&m) : 0;
-        sac_log(t->dev->ctx, SAC_LOG_TRACE, "products: %s %d: %.1f us",
-                s->choice.way == CONV_STREAM ? "stream" : "bytes", (int)s->choice.engine, us);
+        char                 text[SAC_KERNEL_CHOICE_MAX];
+        sac_log(t->dev->ctx, SAC_LOG_TRACE, "products: %s: %.1f us", name_of(t, text), us);
         if (us >= 0 && (!found || us < *best_us)) {
             best = s->choice;
             *best_us = us;
