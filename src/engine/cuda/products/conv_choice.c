@@ -5,9 +5,9 @@
 
 #include "engine/cuda/products/conv_spec.h"
 
-static const char *const way_names[CONV_WAY_COUNT] = {"fused",       "plain", "depthwise", "direct",
-                                                      "stem",        "tile",  "patches",   "bytes",
-                                                      "bytes-plain", "stream", "lt"};
+static const char *const way_names[CONV_WAY_COUNT] = {
+    "fused",   "plain", "depthwise",   "direct", "stem", "tile",
+    "patches", "bytes", "bytes-plain", "stream", "lt"};
 
 size_t conv_choice_print(const struct conv_choice *c, char *out, size_t size)
 {
