@@ -17,7 +17,7 @@
  * Of a run, by the run: sac_track_job_params.monitor. A thread of its own samples it; what it finds
  * is logged, kept for --stats, and published for sac_monitor_list_runs in a small file,
  * $XDG_RUNTIME_DIR/saccade/PID.json, or /dev/shm/saccade-UID/PID.json where there is no such
- * folder, which only this user may read.
+ * folder, which only this user may read; PID-1.json and on are further runs of one process.
  *
  * A warning is a figure that stays above a limit, or memory or descriptors that grow for minutes;
  * it ends when the figure has stayed clearly below. An anomaly is a figure that leaves its own

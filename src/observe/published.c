@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -50,11 +51,15 @@ static int64_t unix_ms(void)
 
 void sac_published_open(struct sac_published *p, const char *title)
 {
-    char folder[256];
+    static atomic_uint opened; /* in this process: each run has a file of its own */
+    char               folder[256], number[16] = "";
     *p = (struct sac_published){0};
     if (!sac_published_folder(folder, sizeof folder))
         return;
-    snprintf(p->path, sizeof p->path, "%s/%d.json", folder, (int)getpid());
+    const unsigned before = atomic_fetch_add(&opened, 1);
+    if (before)
+        snprintf(number, sizeof number, "-%u", before);
+    snprintf(p->path, sizeof p->path, "%s/%d%s.json", folder, (int)getpid(), number);
     snprintf(p->fresh, sizeof p->fresh, "%s.part", p->path);
     snprintf(p->title, sizeof p->title, "%s", title);
 }
@@ -277,6 +282,17 @@ static bool read_file(const char *path, int pid, struct listed *l)
     return whole;
 }
 
+/* "12.json", "12-1.json": the process, 0: it is another file. part: one that was not finished. */
+static int read_name(const char *name, bool *part)
+{
+    char      *end;
+    const long pid = strtol(name, &end, 10);
+    if (*end == '-')
+        strtoul(end + 1, &end, 10);
+    *part = strcmp(end, ".json.part") == 0;
+    return pid > 0 && pid <= INT32_MAX && (*part || strcmp(end, ".json") == 0) ? (int)pid : 0;
+}
+
 sac_result sac_monitor_list_runs(sac_context *ctx,
                                  void (*fn)(void *user, const struct sac_monitor_run *run),
                                  void *user)
@@ -288,14 +304,14 @@ sac_result sac_monitor_list_runs(sac_context *ctx,
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a list of runs");
     DIR *dir = sac_published_folder(folder, sizeof folder) ? opendir(folder) : NULL;
     for (struct dirent *e; dir && (e = readdir(dir));) {
-        char *end;
-        long  pid = strtol(e->d_name, &end, 10);
-        if (pid <= 0 || pid > INT32_MAX || strcmp(end, ".json") != 0)
+        bool      part;
+        const int pid = read_name(e->d_name, &part);
+        if (!pid)
             continue;
         snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (has_ended((int)pid))
+        if (has_ended(pid))
             unlink(path);
-        else if (read_file(path, (int)pid, listed))
+        else if (!part && read_file(path, pid, listed))
             fn(user, &listed->run);
     }
     if (dir)

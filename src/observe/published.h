@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a run tells others on this machine: its monitor's figures and events as JSON, in a file
- * named after its process, in a folder of memory that only this user can read and write. The file
- * is replaced whole after each sample and removed at the run's end; that of a run which crashed is
- * removed by whoever lists the runs next. No such folder, or no room in it: nobody is told. */
+ * named after its process (PID.json, of further runs in it PID-1.json and on), in a folder of
+ * memory that only this user can read and write. The file is replaced whole after each sample and
+ * removed at the run's end; that of a run which crashed is removed by whoever lists the runs next.
+ * No such folder, or no room in it: nobody is told. */
 #ifndef SAC_OBSERVE_PUBLISHED_H
 #define SAC_OBSERVE_PUBLISHED_H
 

@@ -102,6 +102,27 @@ static void what_is_published_is_read(void **state)
     sac_monitor_destroy(&m);
 }
 
+/* A program may run several pipelines at once. */
+static void runs_of_one_process_are_apart(void **state)
+{
+    (void)state;
+    struct sac_published p[2];
+    sac_monitor         *m = NULL;
+    assert_sac_ok(sac_monitor_create_empty(test_context(), NULL, &m));
+    for (int i = 0; i < 2; i++) {
+        sac_published_open(&p[i], i ? "second" : "first");
+        sample(m, 0.5);
+        sac_published_write(&p[i], m);
+    }
+    assert_int_equal(list().count, 2);
+    sac_published_close(&p[0]);
+    assert_int_equal(list().count, 1);
+    assert_string_equal(list().title, "second");
+    sac_published_close(&p[1]);
+    assert_int_equal(list().count, 0);
+    sac_monitor_destroy(&m);
+}
+
 static void write_file(const char *name, const char *text)
 {
     char path[200];
@@ -141,7 +162,7 @@ static void other_files_are_passed_over(void **state)
         "{\"format\":\"saccade-run\",\"version\":2,\"figures\":[]}",
         "{\"format\":\"saccade-run\",\"version\":1,\"figures\":[{\"name\":3}]}",
         "{\"format\":\"saccade-run\",\"version\":1,\"events\":{}}"};
-    char name[32], dead[32];
+    char name[32], dead[32], cut[32];
     snprintf(name, sizeof name, "%d.json", (int)getpid());
     for (size_t i = 0; i < SAC_COUNT(bad); i++) {
         write_file(name, bad[i]);
@@ -152,9 +173,12 @@ static void other_files_are_passed_over(void **state)
     assert_int_equal(list().count, 1); /* a later version's member */
     snprintf(dead, sizeof dead, "%d.json", ended_process());
     write_file(dead, "{}");
+    snprintf(cut, sizeof cut, "%d-1.json.part", ended_process());
+    write_file(cut, "{");
     write_file("notes.json", "{}");
     list();
     assert_false(is_there(dead)); /* a run that crashed */
+    assert_false(is_there(cut));
     assert_true(is_there("notes.json"));
 }
 
@@ -175,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_published_is_read),
+        cmocka_unit_test(runs_of_one_process_are_apart),
         cmocka_unit_test(other_files_are_passed_over),
         cmocka_unit_test(the_folder_is_ones_own),
     };
