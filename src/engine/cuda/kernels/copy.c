@@ -292,6 +292,25 @@ static void pad_widen(struct ops_pad *p)
     p->bytes = 16;
 }
 
+/* How places are counted, and whether 16 bytes are written at once where the innermost dimension
+ * is: as a picture becomes a map of eight channels. */
+static void pad_count(struct ops_pad *p)
+{
+    const int inner = p->rank - 1, n = 16 / p->bytes;
+    p->count = sac_dims_product(p->rank, p->size);
+    p->narrow = p->count > 0 && p->count < INT32_MAX;
+    for (int d = 0; d < p->rank && p->narrow; d++)
+        p->dim[d] = ops_divisor_of(p->size[d]);
+    bool fits = p->narrow && inner >= 0 && n > 1 && p->to[inner] == 1 && p->size[inner] % n == 0;
+    for (int d = 0; d < inner; d++)
+        fits = fits && p->to[d] % n == 0;
+    if (!fits)
+        return;
+    p->run = n;
+    p->whole = p->dim[inner];
+    p->dim[inner] = ops_divisor_of(p->size[inner] / n);
+}
+
 static void pad_constant(struct sac_kernel_plan *plan, struct ops_pad *p)
 {
     const struct sac_op_call *c = plan->call;
@@ -344,7 +363,7 @@ static sac_result pad_fill(struct sac_kernel_plan *plan, void *params)
     /* parts need not be 16-byte aligned */
     if (!plan->in_pixel[0] && !plan->out_pixel[0])
         pad_widen(p);
-    p->count = sac_dims_product(p->rank, p->size);
+    pad_count(p);
     ops_take_from(plan, 1);
     return SAC_OK;
 }

@@ -155,25 +155,70 @@ OPS_BODY int64_t pad_source(int mode, int64_t x, int64_t n)
     }
 }
 
-template <class UNIT> struct pad_body {
-    struct ops_pad p;
-    UNIT          *to;
-    const UNIT    *from, *constant;
-    OPS_BODY void  operator()(int64_t i) const
+/* Where unit i of the output lies, and its source but for the innermost dimension. */
+struct pad_place {
+    int64_t  at, source, inner; /* index in units of the innermost dimension */
+    bool     inside;
+    OPS_BODY pad_place(const struct ops_pad &p, int64_t i)
+        : at(0), source(0), inner(0), inside(true)
     {
-        int64_t at = 0, source = 0;
-        bool    inside = true;
         for (int d = p.rank - 1; d >= 0; d--) {
-            const int64_t above = d ? i / p.size[d] : 0, index = i - above * p.size[d];
+            const int64_t above = d == 0     ? 0
+                                  : p.narrow ? (int64_t)divide((uint32_t)i, p.dim[d])
+                                             : i / p.size[d];
+            const int64_t index = i - above * (p.narrow ? (int64_t)p.dim[d].d : p.size[d]);
+            i = above;
+            if (d == p.rank - 1) {
+                inner = index;
+                continue;
+            }
             const int64_t x = pad_source(p.mode, index - p.begin[d], p.in_size[d]);
             inside = inside && x >= 0;
             at += index * p.to[d];
             source += x * p.from[d];
-            i = above;
         }
-        UNIT known;
+    }
+};
+
+template <class UNIT> struct pad_body {
+    struct ops_pad p;
+    UNIT          *to;
+    const UNIT    *from, *constant;
+
+    /* Number `index` of the innermost dimension. */
+    OPS_BODY UNIT number(const pad_place &place, int64_t index) const
+    {
+        const int     d = p.rank - 1;
+        const int64_t x = d < 0 ? 0 : pad_source(p.mode, index - p.begin[d], p.in_size[d]);
+        UNIT          known;
         memcpy(&known, p.constant, sizeof known);
-        to[at] = inside ? from[source] : constant ? *constant : known;
+        return place.inside && x >= 0 ? from[place.source + (d < 0 ? 0 : x * p.from[d])]
+               : constant             ? *constant
+                                      : known;
+    }
+    OPS_BODY void operator()(int64_t i) const
+    {
+        const pad_place place(p, i);
+        const int64_t   step = p.rank > 0 ? p.to[p.rank - 1] : 0;
+        to[place.at + place.inner * step] = number(place, place.inner);
+    }
+};
+
+/* 16 bytes of neighbours at once. */
+template <class UNIT> struct pad_run_body {
+    static constexpr int RUN = 16 / sizeof(UNIT);
+    pad_body<UNIT>       one;
+    OPS_BODY void        operator()(int64_t i) const
+    {
+        const pad_place place(one.p, i);
+        const int64_t   first = place.inner * RUN;
+        UNIT            v[RUN];
+        bytes16         whole;
+        OPS_UNROLL
+        for (int k = 0; k < RUN; k++)
+            v[k] = one.number(place, first + k);
+        memcpy(&whole, v, sizeof whole);
+        *(bytes16 *)(one.to + place.at + first) = whole;
     }
 };
 
@@ -181,6 +226,14 @@ template <class UNIT> int pad(const struct ops_pad &p, const struct ops_ports *p
 {
     pad_body<UNIT> body = {p, (UNIT *)ports->out[0], (const UNIT *)ports->in[0],
                            p.constant_port < 0 ? NULL : (const UNIT *)ports->in[p.constant_port]};
+    if constexpr (sizeof(UNIT) < 16) {
+        if (p.run && fits16(body.to)) {
+            pad_run_body<UNIT> runs = {body};
+            return each(runs, p.count / p.run, stream);
+        }
+        if (p.run) /* `dim` has the innermost in runs */
+            body.p.dim[p.rank - 1] = p.whole;
+    }
     return each(body, p.count, stream);
 }
 

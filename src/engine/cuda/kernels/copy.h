@@ -23,7 +23,9 @@ OPS_LAUNCHER(ops_launch_copies);
 struct ops_pad {
     int32_t            rank, mode, bytes;
     int64_t            count;
-    struct ops_divisor dim[SAC_RANK_MAX];
+    int32_t            narrow; /* places are counted by `dim`, else in 64 bits */
+    int32_t            run; /* so many of the innermost are 16 bytes that lie so; 0: they do not */
+    struct ops_divisor dim[SAC_RANK_MAX], whole; /* `size`, the innermost in runs; itself */
     int64_t            size[SAC_RANK_MAX], in_size[SAC_RANK_MAX], begin[SAC_RANK_MAX];
     int64_t            to[SAC_RANK_MAX], from[SAC_RANK_MAX];
     int32_t            constant_port; /* -1: the number is known */
