@@ -148,8 +148,19 @@ struct sac_track_job_params {
     int frame_times;
     /* Where memory ran out and batches became smaller: they grow again while less than this share
      * of the device's memory is in use; 0 (default): 0.85, at most 1. */
-    float    memory_target;
-    uint64_t reserved[10]; /* 0 */
+    float memory_target;
+    /* Streams of a GPU that pictures are made into the network's input on. 1: the network's own,
+     * one batch after the other. 2: that of the next batch is made, and the results of the last one
+     * are read, on streams beside it, for which the network's inputs and outputs are there twice. 0
+     * (default): 2 for mattes, 1 for boxes. Always 1 on the CPU, of networks that carry states, and
+     * where batches are one launch (SAC_SEGMENT_VR). Results are the same. */
+    int preprocess_streams;
+    /* Threads that follow the camera on the CPU, for frames of several streams side by side: most
+     * of the time of tracking there. Tracks and their ids are the same. 0 or 1: one thread
+     * (default); at most 64. Always 1 on a GPU, which does it itself; runs that segment have none.
+     */
+    int      postprocess_threads;
+    uint64_t reserved[9]; /* 0 */
 };
 
 /* Bits. AUTO: the id, and the class where more than one class is kept. A class without a name is

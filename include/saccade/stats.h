@@ -190,7 +190,12 @@ struct sac_pipeline_stats {
     int64_t                  composites_late;
     struct sac_saving_stats  savings;
     struct sac_start_stats   start;
-    uint64_t                 reserved[8]; /* 0 */
+    /* As they are used: streams that the network's inputs are made on, threads that follow the
+     * camera (of several devices, of one), and the most streams whose frames were tracked in one
+     * turn. */
+    int      preprocess_streams, postprocess_threads;
+    int64_t  postprocess_together;
+    uint64_t reserved[6]; /* 0 */
 };
 
 /* One input of a run. */

@@ -458,6 +458,16 @@ const struct option options[] = {
     {"batch-timeout", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.timeout_ms),
      "inference.timeout_ms", "MS", "longest wait for a batch to fill", 0, 10000},
 
+    {"preprocess-streams", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.preprocess_streams),
+     "preprocess.streams", "N",
+     "streams of a GPU for the network's inputs; 1: the network's own; 2: inputs are made and "
+     "results read on streams beside it, for twice the memory; 0: 2 for mattes, else 1",
+     0, 2},
+    {"postprocess-threads", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(run.job.postprocess_threads),
+     "postprocess.threads", "N",
+     "threads that follow the camera on the CPU, for frames of several inputs side by side; 0: one",
+     0, 64},
+
     {"batch-padding", 0, VERB_VIDEO, SECTION_RUN, OPTION_CHOICE, AT(run.job.batch_padding),
      "inference.padding", "HOW",
      "a batch that is not full; auto: in several runs of sizes that are planned; none: in one of "

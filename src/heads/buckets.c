@@ -121,6 +121,11 @@ static bool is_split(const struct sac_buckets *b)
     return b->behind != b->stream;
 }
 
+int sac_buckets_streams(const struct sac_buckets *b)
+{
+    return is_split(b) ? 2 : 1;
+}
+
 sac_result sac_buckets_wait(struct sac_buckets *b)
 {
     struct sac_device_stream *const all[] = {b->before, b->stream, b->behind};
@@ -195,6 +200,30 @@ void sac_buckets_finish(struct sac_buckets *b)
     *b = (struct sac_buckets){0};
 }
 
+/* ---- one stream again ---- */
+
+static sac_result join(struct sac_buckets *b)
+{
+    sac_result res = sac_buckets_wait(b);
+    release_all(b);
+    if (is_split(b)) {
+        b->dev->ops->stream_destroy(&b->before);
+        b->dev->ops->stream_destroy(&b->behind);
+    }
+    b->before = b->behind = b->stream;
+    b->paired = false;
+    return res;
+}
+
+sac_result sac_buckets_set_streams(struct sac_buckets *b, int streams)
+{
+    sac_result res = SAC_OK;
+    if (streams == 0 || streams == sac_buckets_streams(b))
+        return SAC_OK;
+    res = join(b);
+    return res == SAC_OK && streams > 1 ? sac_buckets_split(b) : res;
+}
+
 /* ---- batches of one launch ---- */
 
 sac_result sac_buckets_unite(struct sac_buckets *b, atomic_uint_fast64_t *united)
@@ -202,14 +231,7 @@ sac_result sac_buckets_unite(struct sac_buckets *b, atomic_uint_fast64_t *united
     const struct sac_device_ops *ops = b->dev->ops;
     if (!ops->gather_begin || (b->dev->without & SAC_WITHOUT_GATHERING))
         return SAC_OK;
-    sac_result res = sac_buckets_wait(b);
-    release_all(b);
-    if (is_split(b)) {
-        ops->stream_destroy(&b->before);
-        ops->stream_destroy(&b->behind);
-    }
-    b->before = b->behind = b->stream;
-    b->paired = false;
+    sac_result res = join(b);
     b->unites = true;
     b->united = united;
     return res;

@@ -92,6 +92,10 @@ sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *m
  * beside the making of the next one's input. These have streams of their own, and each size has two
  * buckets. Without effect on a device whose work is done when it is queued. */
 sac_result sac_buckets_split(struct sac_buckets *b);
+/* Before the first run that counts: 1 takes a split back, 2 splits; 0: as it is. */
+sac_result sac_buckets_set_streams(struct sac_buckets *b, int streams);
+/* As it is now: 1, or 2 of buckets that are split. */
+int sac_buckets_streams(const struct sac_buckets *b);
 /* Before the first run that counts, and instead: what a batch queues between unite_begin and
  * unite_end, on the one stream that it then has, is one launch. For batches that are to be done
  * soon rather than many. united: NULL, or counts them. Without effect on a device that cannot. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A detector's batches: frames to boxes on one stream. Only the boxes are copied to the host, some
- * hundred bytes a frame. */
+/* A detector's batches: frames to boxes, on one stream unless its buckets are split. Only the boxes
+ * are copied to the host, some hundred bytes a frame. */
 #include "base/range.h"
 #include "heads/detector.h"
 #include "vision/fit.h"
@@ -36,7 +36,7 @@ static void release_outputs(struct sac_detector *det, struct sac_detector_part *
 {
     for (int i = 0; i < SAC_HEAD_OUTPUTS_MAX; i++) {
         if (part->out[i])
-            sac_tensor_used(part->out[i], det->buckets.stream);
+            sac_tensor_used(part->out[i], det->buckets.behind);
         sac_tensor_unref(&part->out[i]);
     }
 }
@@ -55,7 +55,7 @@ static void slot_close(struct sac_detector *det, struct sac_detector_slot *slot)
 void sac_detector_batch_close(struct sac_detector *det)
 {
     if (det->buckets.stream)
-        det->dev->ops->stream_wait(det->buckets.stream);
+        sac_buckets_wait(&det->buckets);
     for (int i = 0; i < SAC_DETECTOR_SLOTS; i++)
         slot_close(det, &det->slots[i]);
     sac_buckets_finish(&det->buckets);

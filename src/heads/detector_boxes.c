@@ -110,7 +110,7 @@ sac_result sac_detector_reserve_boxes(struct sac_detector *det, struct sac_detec
         res = sac_mirror_open(det->dev, sac_buffer_data(slot->boxes), bytes, "boxes", &slot->host);
     sac_memory_use_set(before);
     /* Work queued on the device's own stream may still use this memory. */
-    return res == SAC_OK ? det->dev->ops->stream_after(det->dev, det->buckets.stream, NULL) : res;
+    return res == SAC_OK ? det->dev->ops->stream_after(det->dev, det->buckets.behind, NULL) : res;
 }
 
 static sac_result run_head(struct sac_detector *det, const struct sac_detect_spec *spec,
@@ -120,7 +120,7 @@ static sac_result run_head(struct sac_detector *det, const struct sac_detect_spe
     const void *tensors[SAC_DETECT_TENSORS_MAX] = {NULL};
     for (int i = 0; i < spec->tensor_count; i++)
         tensors[i] = sac_tensor_data(bucket->out[i]);
-    return sac_detect_run(det->dev, det->buckets.stream, spec, tensors, maps, n, boxes);
+    return sac_detect_run(det->dev, det->buckets.behind, spec, tensors, maps, n, boxes);
 }
 
 /* The bucket's next run creates new outputs: the batch keeps these until it ends. */
@@ -148,7 +148,7 @@ sac_result sac_detector_queue_boxes(struct sac_detector *det, struct sac_detecto
     part->expected = (size_t)part->run->n * det->boxes_expected / 100 + 1;
     if (res == SAC_OK)
         res =
-            sac_detect_fetch_begin(det->dev, det->buckets.stream, &part->spec, boxes, part->run->n,
+            sac_detect_fetch_begin(det->dev, det->buckets.behind, &part->spec, boxes, part->run->n,
                                    part->expected, (char *)slot->host.data + part->boxes_at);
     return res;
 }
@@ -273,7 +273,7 @@ sac_result sac_detector_warm_up_boxes(struct sac_detector *det)
             slot->maps[i] = sac_fit_map_of(pre, &whole);
         res = run_head(det, &det->spec, largest, slot->maps, largest->size,
                        sac_buffer_data(slot->boxes));
-        sac_result waited = det->dev->ops->stream_wait(b->stream);
+        sac_result waited = det->dev->ops->stream_wait(b->behind);
         res = res == SAC_OK ? waited : res;
     } while (sac_buckets_shrink(b, res));
     return res;

@@ -388,6 +388,13 @@ static const struct sac_figure run_rows[] = {
     FIGURE(LIST, "queues", queue, OF(sac_figures_queue), LONG(queue_count), EACH(queue), ADD),
     FIGURE(GROUP, "batches", batch, OF(batch), ADD,
            MEANS("runs of the detector; null without one")),
+    FIGURE(COUNT, "preprocess_streams", preprocess_streams,
+           MEANS("streams of the device that the network's inputs are made on "
+                 "(--preprocess-streams); 0 without one")),
+    FIGURE(COUNT, "postprocess_threads", postprocess_threads,
+           MEANS("that follow the camera for several streams (--postprocess-threads)")),
+    FIGURE(COUNT, "postprocess_together", postprocess_together,
+           MEANS("the most streams whose frames were tracked in one turn")),
     FIGURE(GROUP, "savings", savings, OF(savings), ADD,
            MEANS("how often the switches acted that save work")),
     FIGURE(GROUP, "start", start, OF(start), ADD,

@@ -22,7 +22,7 @@ static void take(struct sac_finishing *f, struct sac_item *item)
         return;
     }
     f->later[f->later_count++] = item;
-    f->closed |= !item->lane;
+    f->closed |= !item->lane || f->job->run->in_order;
 }
 
 /* Take the items put off, then `first` (NULL: none), then those in the queue, without waiting. */

@@ -162,6 +162,8 @@ static sac_result check_params(sac_context *ctx, const struct sac_track_job_para
         {"reid_params.batch_max", p->reid_params.batch_max, 0, 1024},
         {"frame_times", p->frame_times, 0, 1},
         {"memory_target", (double)p->memory_target, 0, 1},
+        {"preprocess_streams", p->preprocess_streams, 0, 2},
+        {"postprocess_threads", p->postprocess_threads, 0, 64},
     };
     SAC_NEEDS(ctx, p->device);
     SAC_NEEDS_NO_LATER_FIELD(ctx, p, "job parameters");

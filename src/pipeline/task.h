@@ -31,8 +31,10 @@ struct sac_task_run {
     struct sac_job        *job;
     int                    batch_max; /* frames of one begin; 0: any number */
     int                    wave_max;  /* items of one finish, each of another stream; 0: one */
-    char                 **classes;   /* [class_count] names or NULLs; memory of job->strings */
-    int                    class_count, class_kept; /* class_kept: how many of them are kept */
+    bool in_order;                  /* a wave ends where a stream comes again: all items stay in the
+                                       order in which they came, not each stream's alone */
+    char **classes;                 /* [class_count] names or NULLs; memory of job->strings */
+    int    class_count, class_kept; /* class_kept: how many of them are kept */
 };
 
 /* Functions may be NULL unless marked. Items are borrowed and have no fault so far; a row marks a

@@ -119,7 +119,8 @@ struct sac_tracker {
     void                    **ask_slots;
     const float             **ask_rows;
     size_t                    ask_slots_capacity, ask_rows_capacity;
-    const float              *apart; /* the answer: [1 + ask.objects, ask.candidates] */
+    bool                      looked; /* sac_tracker_look was called */
+    const float              *apart;  /* the answer: [1 + ask.objects, ask.candidates] */
 
     struct sac_embedding_rows held; /* the rows that the gallery's updates read */
     struct sac_wave *own; /* for sac_tracker_track, created when a device is first needed */
@@ -167,6 +168,8 @@ struct sac_track_view sac_tracker_show(sac_tracker *trk);
 sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *in);
 /* The device has finished the gallery's updates and the results are available. */
 void sac_tracker_answer(sac_tracker *trk, const float *apart, const struct sac_camera_move *move);
+/* The part of it that needs no other tracker's turn: camera motion, where the host finds it. */
+void sac_tracker_look(sac_tracker *trk);
 void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out);
 /* There is no result: the state on the device is reset. */
 void sac_tracker_cancel(sac_tracker *trk);

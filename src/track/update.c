@@ -271,6 +271,13 @@ static void drop_odd_rows(sac_tracker *trk)
             trk->candidates[i].embedding = NULL;
 }
 
+void sac_tracker_look(sac_tracker *trk)
+{
+    if (trk->input.frame && !trk->cmc.dev && !trk->looked)
+        sac_camera_on_host(&trk->camera_job, &trk->move);
+    trk->looked = true;
+}
+
 void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out)
 {
     struct sac_similarity camera;
@@ -281,8 +288,7 @@ void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out)
     trk->started = true;
     trk->now_us = now_us;
     drop_odd_rows(trk);
-    if (moves && !trk->cmc.dev)
-        sac_camera_on_host(&trk->camera_job, &trk->move);
+    sac_tracker_look(trk);
     if (moves)
         camera = sac_cmc_similarity(&trk->cmc, &trk->move);
     sac_tracker_live(trk, moves ? &camera : NULL, dt_s);
@@ -291,4 +297,5 @@ void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out)
     *out = sac_tracker_show(trk);
     trk->input = (struct sac_tracker_input){0};
     trk->apart = NULL;
+    trk->looked = false;
 }

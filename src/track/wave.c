@@ -132,6 +132,11 @@ size_t sac_wave_count(const struct sac_wave *w)
     return w->count;
 }
 
+void sac_wave_look(struct sac_wave *w, size_t member)
+{
+    sac_tracker_look(w->members[member]);
+}
+
 void sac_wave_finish(struct sac_wave *w, size_t member, struct sac_track_view *out)
 {
     sac_tracker_end(w->members[member], out);

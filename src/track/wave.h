@@ -69,8 +69,11 @@ sac_result sac_wave_run(struct sac_wave *wave);
 void    sac_wave_measure(struct sac_wave *wave);
 int64_t sac_wave_device_ns(const struct sac_wave *wave, int64_t *begun_ns);
 size_t  sac_wave_count(const struct sac_wave *wave);
-void    sac_wave_finish(struct sac_wave *wave, size_t member, struct sac_track_view *out);
-void    sac_wave_clear(struct sac_wave *wave);
+/* Of a wave that has run: what a member takes from pixels in host memory. Members may be looked at
+ * by several threads; finish does it for those that were not. */
+void sac_wave_look(struct sac_wave *wave, size_t member);
+void sac_wave_finish(struct sac_wave *wave, size_t member, struct sac_track_view *out);
+void sac_wave_clear(struct sac_wave *wave);
 /* Call it once all members are finished: blends their embeddings into those of their objects now,
  * instead of with each one's next frame. The wave keeps a reference to their embeddings until the
  * device has done so: until the next trip ends, or sac_wave_rest, which waits for it. Members must

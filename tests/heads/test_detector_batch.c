@@ -156,13 +156,15 @@ static void so_does_the_gpu(void **state)
 }
 
 /* Begin two batches, end them in turn; what the second does must not touch the first. */
-static void check_two(sac_device *dev, sac_device *cpu)
+static void check_two(sac_device *dev, sac_device *cpu, int streams)
 {
     sac_frame             *frames[FRAMES], *mine[FRAMES];
     struct sac_detections  want[FRAMES] = {{0}}, got[FRAMES] = {{0}};
     struct sac_batch_times times;
     sac_detector          *det = open_detector(dev, "yolov8", NULL);
     make_frames(dev, cpu, frames, mine);
+    assert_sac_ok(sac_buckets_set_streams(&det->buckets, streams));
+    assert_int_equal(sac_buckets_streams(&det->buckets), dev == cpu ? 1 : streams);
     assert_sac_ok(sac_detector_warm_up(det));
     assert_sac_ok(sac_buckets_time(&det->buckets, true));
     assert_sac_ok(sac_detector_run(det, mine, FRAMES, want));
@@ -190,7 +192,8 @@ static void two_batches_are_under_way(void **state)
 {
     (void)state;
     sac_device *cpu = test_device();
-    check_two(cpu, cpu);
+    check_two(cpu, cpu, 1);
+    check_two(cpu, cpu, 2);
     sac_device_unref(&cpu);
 }
 
@@ -266,7 +269,8 @@ static void also_on_the_gpu(void **state)
 {
     (void)state;
     sac_device *gpu = gpu_open(NULL), *cpu = test_device();
-    check_two(gpu, cpu);
+    check_two(gpu, cpu, 1);
+    check_two(gpu, cpu, 2);
     sac_device_unref(&gpu);
     sac_device_unref(&cpu);
 }

@@ -19,6 +19,18 @@ static sac_device *far(const struct sac_device_params *params)
     return dev;
 }
 
+/* One whose streams go on beside each other, as a GPU's. */
+static sac_device *far_async(void)
+{
+    static struct sac_device_ops ops;
+    sac_device                  *dev = NULL;
+    ops = *far_ops(&far_pictures);
+    ops.async = true;
+    far_counts = (struct far_counts){0};
+    assert_sac_ok(sac_device_open_ops(test_context(), &ops, 0, NULL, &dev));
+    return dev;
+}
+
 static sac_detector *open_detector(sac_device *dev, const char *model, int batch)
 {
     struct sac_detector_params params = sac_detector_params_default();
@@ -183,7 +195,7 @@ static void boxes_of_inputs(const float *numbers, const struct sac_tensor_desc *
     sac_device_unref(&cpu);
 }
 
-static void check_prepared(sac_device *dev, const char *model, int batch)
+static void check_prepared(sac_device *dev, const char *model, int batch, int streams)
 {
     struct sac_detections     want[IMAGES] = {{0}}, got[IMAGES] = {{0}};
     struct sac_picture_params params = sac_picture_params_default();
@@ -192,6 +204,8 @@ static void check_prepared(sac_device *dev, const char *model, int batch)
     float                    *numbers = prepared_of(sac_detector_contract(det), &desc);
     sac_tensor               *t = upload(dev, &desc, numbers);
     params.prepared = 1;
+    assert_sac_ok(sac_buckets_set_streams(&det->buckets, streams));
+    assert_int_equal(sac_buckets_streams(&det->buckets), dev->ops->async ? streams : 1);
     boxes_of_inputs(numbers, &desc, model, want);
     for (int round = 0; round < 3; round++) { /* twice as steps, then as one launch */
         assert_sac_ok(sac_detector_run_tensor(det, t, &params, got));
@@ -209,13 +223,60 @@ static void an_input_is_taken_as_it_is(void **state)
     (void)state;
     for (int batch = 1; batch <= BATCH; batch += BATCH - 1) { /* with a rest of one, and without */
         sac_device *dev = test_device();
-        check_prepared(dev, "yolov8", batch);
-        check_prepared(dev, "yolox_raw", batch);
+        check_prepared(dev, "yolov8", batch, 2);
+        check_prepared(dev, "yolox_raw", batch, 1);
         sac_device_unref(&dev);
         dev = far(NULL);
-        check_prepared(dev, "yolov8", batch);
+        check_prepared(dev, "yolov8", batch, 1);
+        sac_device_unref(&dev);
+        dev = far_async();
+        check_prepared(dev, "yolov8", batch, 2);
         sac_device_unref(&dev);
     }
+}
+
+/* Two batches under way, on one stream and with streams beside the network's: far's run when they
+ * are waited for, so what nothing orders comes in another order. */
+static void batches_under_way(sac_device *dev, int streams, const float *numbers,
+                              const struct sac_tensor_desc *desc, struct sac_detections *found)
+{
+    sac_detector          *det = open_detector(dev, "yolov8", BATCH);
+    sac_tensor            *t = upload(dev, desc, numbers);
+    struct sac_batch_times times;
+    assert_sac_ok(sac_buckets_set_streams(&det->buckets, streams));
+    assert_sac_ok(sac_detector_warm_up(det));
+    for (int round = 0; round < 3; round++) {
+        assert_sac_ok(sac_detector_begin_prepared(det, 0, t, 0, 3));
+        assert_sac_ok(sac_detector_begin_prepared(det, 1, t, 3, 2));
+        assert_sac_ok(sac_detector_end(det, 0, found, &times));
+        assert_sac_ok(sac_detector_begin_prepared(det, 0, t, 0, 3));
+        assert_sac_ok(sac_detector_end(det, 1, found + 3, &times));
+        assert_sac_ok(sac_detector_end(det, 0, found, &times));
+    }
+    assert_int_equal(sac_buckets_streams(&det->buckets), streams);
+    assert_int_equal(det->buckets.before != det->buckets.stream, streams > 1);
+    assert_sac_ok(sac_buckets_set_streams(&det->buckets, 3 - streams));
+    assert_int_equal(sac_buckets_streams(&det->buckets), 3 - streams);
+    sac_tensor_unref(&t);
+    sac_detector_destroy(&det);
+}
+
+static void inputs_may_have_streams_of_their_own(void **state)
+{
+    (void)state;
+    struct sac_detections  one[IMAGES] = {{0}}, two[IMAGES] = {{0}};
+    struct sac_tensor_desc desc;
+    sac_device            *dev = far_async();
+    sac_detector          *det = open_detector(dev, "yolov8", 1);
+    float                 *numbers = prepared_of(sac_detector_contract(det), &desc);
+    sac_detector_destroy(&det);
+    batches_under_way(dev, 1, numbers, &desc, one);
+    batches_under_way(dev, 2, numbers, &desc, two);
+    compare(one, two);
+    free(numbers);
+    finish(one);
+    finish(two);
+    sac_device_unref(&dev);
 }
 
 /* A frame as large as the input has the same boxes, so the way back to its pixels is none. */
@@ -302,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pictures_have_the_boxes_of_frames),
+        cmocka_unit_test(inputs_may_have_streams_of_their_own),
         cmocka_unit_test(an_input_is_taken_as_it_is),
         cmocka_unit_test(boxes_are_in_pixels_of_the_input),
         cmocka_unit_test(says_what_an_input_would_be),

@@ -809,6 +809,12 @@ static void sessions(void **state)
     params.job.inference_batch_min = -1;
     REFUSED(sac_session_create(ctx, &params, &none));
     params.job.inference_batch_min = 0;
+    params.job.preprocess_streams = 3;
+    REFUSED(sac_session_create(ctx, &params, &none));
+    params.job.preprocess_streams = 0;
+    params.job.postprocess_threads = 65;
+    REFUSED(sac_session_create(ctx, &params, &none));
+    params.job.postprocess_threads = 0;
     params.job.detector = TEST_HEADS "/yolov8.onnx";
     params.job.reid = NULL;
     assert_sac_ok(sac_session_create(ctx, &params, &s));

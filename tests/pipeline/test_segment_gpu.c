@@ -317,6 +317,32 @@ static void each_kind_is_the_cpus(void **state)
     }
 }
 
+/* With the network's inputs on its own stream, and on one of their own, which is the default. */
+static void streams_of_inputs_change_nothing(void **state)
+{
+    (void)state;
+    need_gpu();
+    static const struct {
+        const char *device;
+        int         asked, used;
+    } rows[] = {{"cpu", 2, 1}, {"cuda", 0, 2}, {"cuda", 1, 1}, {"cuda", 2, 2}};
+    const char *clip = write_clip("clip.mp4");
+    char        first[384];
+    for (size_t i = 0; i < SAC_COUNT(rows); i++) {
+        struct sac_segment_params  segment = bright(SAC_SEGMENT_MASK);
+        struct sac_pipeline_params params = params_of(rows[i].device, clip, &segment);
+        params.sink.encoder = "ffv1";
+        params.job.preprocess_streams = rows[i].asked;
+        params.video_out = i ? in_folder("more.mkv") : keep(first, in_folder("first.mkv"));
+        const struct sac_pipeline_stats stats = run(&params);
+        assert_int_equal(stats.frames, FRAMES);
+        assert_int_equal(stats.preprocess_streams, rows[i].used);
+        assert_int_equal(stats.postprocess_threads, 0);
+        if (i)
+            expect_same(first, params.video_out);
+    }
+}
+
 /* Of instances boxes and masks cross, in cells of the network's map, and no matte. */
 static void records_of_instances_are_the_cpus(void **state)
 {
@@ -673,6 +699,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(records_of_instances_are_the_cpus, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(streams_of_inputs_change_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_kind_is_the_cpus, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pictures_are_the_cpus, set_up, tear_down),
         cmocka_unit_test_setup_teardown(turned_frames_come_out_upright, set_up, tear_down),

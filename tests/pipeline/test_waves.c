@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tracking thread with several streams on a device with memory of its own (the CPU used like a
  * GPU): waiting frames are tracked in waves, each stream's in order, and the tracks equal those of
- * trackers on the host. */
+ * trackers on the host. On the CPU as such, too, where several threads follow their cameras. */
+#include <string.h>
 #include <time.h>
 
 #include "base/base.h"
@@ -73,20 +74,27 @@ struct run {
     struct sac_lane lane[STREAMS];
 };
 
-static void open_run(struct run *r, sac_context *ctx)
+static void look_like_a_gpu(sac_device *dev)
 {
-    struct sac_track_job_params p = sac_pipeline_params_default().job;
-    p.device = "cpu";
-    p.detector = p.reid = "none";
-    assert_sac_ok(
-        sac_job_create(ctx, &sac_task_track_rows, &p, STREAMS * (FRAMES + 1), NULL, &r->job));
-    assert_sac_ok(sac_job_open_device(r->job));
-    remote_ops = *r->job->dev->ops;
+    remote_ops = *dev->ops;
     remote_ops.host_memory = false;
     remote_ops.vision = &remote_vision;
     remote_vision = sac_vision_cpu;
     remote_vision.camera = camera;
-    r->job->dev->ops = &remote_ops;
+    dev->ops = &remote_ops;
+}
+
+static void open_run(struct run *r, sac_context *ctx, bool remote, int threads)
+{
+    struct sac_track_job_params p = sac_pipeline_params_default().job;
+    p.device = "cpu";
+    p.detector = p.reid = "none";
+    p.postprocess_threads = threads;
+    assert_sac_ok(
+        sac_job_create(ctx, &sac_task_track_rows, &p, STREAMS * (FRAMES + 1), NULL, &r->job));
+    assert_sac_ok(sac_job_open_device(r->job));
+    if (remote)
+        look_like_a_gpu(r->job->dev);
     largest = trips = 0;
     for (int s = 0; s < STREAMS; s++) {
         r->rows[s] = (struct sac_rows){
@@ -96,6 +104,8 @@ static void open_run(struct run *r, sac_context *ctx)
     }
     assert_sac_ok(sac_job_start(r->job));
 }
+
+static sac_frame *drawn[STREAMS][FRAMES];
 
 static void push(struct run *r, int stream, int number)
 {
@@ -107,14 +117,16 @@ static void push(struct run *r, int stream, int number)
     item->pts_us = number * 40000;
     item->last = number == FRAMES;
     if (!item->last)
-        item->frame = make_frame(r->job->dev, stream, number);
+        item->frame = drawn[stream][number];
     assert_sac_ok(sac_job_push_wait(r->job, item));
 }
 
-/* The first wave lasts until all frames are there, however slowly they are drawn. */
+/* The first wave on a device lasts until all frames are there; they are drawn before. */
 static void push_all(struct run *r, bool stream_by_stream)
 {
     const int inner = stream_by_stream ? FRAMES + 1 : STREAMS;
+    for (int i = 0; i < STREAMS * FRAMES; i++)
+        drawn[i % STREAMS][i / STREAMS] = make_frame(r->job->dev, i % STREAMS, i / STREAMS);
     held = true;
     for (int i = 0; i < STREAMS * (FRAMES + 1); i++) {
         const int a = i / inner, b = i % inner;
@@ -137,6 +149,14 @@ static void close_run(struct run *r)
 
 /* ---- tests ---- */
 
+static bool same_track(const struct sac_track *a, const struct sac_track *b)
+{
+    return a->id == b->id && memcmp(&a->x0, &b->x0, 5 * sizeof a->x0) == 0 &&
+           a->class_id == b->class_id && a->state == b->state &&
+           memcmp(&a->vx, &b->vx, 2 * sizeof a->vx) == 0 && a->first_us == b->first_us &&
+           a->last_us == b->last_us && a->detection == b->detection;
+}
+
 static void compare(struct run *r, sac_tracker *trk, sac_device *cpu, int stream, int number)
 {
     struct sac_detection  det[PEOPLE];
@@ -155,23 +175,24 @@ static void compare(struct run *r, sac_tracker *trk, sac_device *cpu, int stream
     assert_int_equal(item->status, SAC_OK);
     assert_int_equal(item->track_count, view.count);
     for (size_t i = 0; i < view.count; i++)
-        assert_memory_equal(&item->tracks[i], &view.tracks[i], sizeof view.tracks[i]);
+        assert_true(same_track(&item->tracks[i], &view.tracks[i]));
     sac_job_recycle(r->job, popped);
     sac_frame_unref(&frame);
 }
 
-static void the_tracks_are_those_of_the_host(void **state)
+/* Returns the most streams of a turn. */
+static int check_tracks(bool remote, int threads)
 {
-    (void)state;
-    sac_context *ctx = NULL, *other = NULL;
-    sac_device  *cpu = test_device();
-    sac_tracker *trk[STREAMS] = {NULL};
-    struct run   r;
-    void        *last;
+    struct sac_pipeline_stats stats;
+    sac_context              *ctx = NULL, *other = NULL;
+    sac_device               *cpu = test_device();
+    sac_tracker              *trk[STREAMS] = {NULL};
+    struct run                r;
+    void                     *last;
     make_rows();
     assert_sac_ok(sac_context_create(NULL, &ctx));
     assert_sac_ok(sac_context_create(NULL, &other));
-    open_run(&r, ctx);
+    open_run(&r, ctx, remote, threads);
     push_all(&r, false);
     for (int s = 0; s < STREAMS; s++)
         assert_sac_ok(sac_tracker_create(other, NULL, &trk[s]));
@@ -185,12 +206,31 @@ static void the_tracks_are_those_of_the_host(void **state)
         assert_int_equal(r.lane[s].frames_done, FRAMES);
         sac_tracker_destroy(&trk[s]);
     }
-    assert_in_range(largest, 2, STREAMS);      /* waves, in which no stream is twice */
     assert_int_equal(tracker_count(r.job), 0); /* they ended with their streams */
+    sac_job_get_stats(r.job, &stats);
+    assert_int_equal(stats.postprocess_threads, remote ? 1 : SAC_MAX(threads, 1));
     close_run(&r);
     sac_device_unref(&cpu);
     sac_context_destroy(&ctx);
     sac_context_destroy(&other);
+    return (int)stats.postprocess_together;
+}
+
+static void the_tracks_are_those_of_the_host(void **state)
+{
+    (void)state;
+    assert_in_range(check_tracks(true, 0), 2, STREAMS); /* waves, in which no stream is twice */
+    assert_in_range(largest, 2, STREAMS);
+}
+
+/* On the CPU waves are for them; a device needs none. */
+static void threads_change_no_track(void **state)
+{
+    (void)state;
+    assert_in_range(check_tracks(true, 3), 2, STREAMS);
+    assert_int_equal(check_tracks(false, 0), 1);
+    assert_int_equal(check_tracks(false, 1), 1);
+    assert_in_range(check_tracks(false, 3), 2, STREAMS);
 }
 
 /* Streams whose frames come one stream behind the other share waves all the same, and keep their
@@ -202,7 +242,7 @@ static void frames_that_come_in_bursts_share_waves(void **state)
     struct run   r;
     make_rows();
     assert_sac_ok(sac_context_create(NULL, &ctx));
-    open_run(&r, ctx);
+    open_run(&r, ctx, true, 0);
     push_all(&r, true);
     for (int s = 0; s < STREAMS; s++)
         for (int k = 0; k <= FRAMES; k++) {
@@ -230,7 +270,7 @@ static void a_wave_that_fails_is_one_frame_of_its_streams(void **state)
     make_rows();
     assert_sac_ok(sac_context_create(NULL, &ctx));
     fail_at = 4;
-    open_run(&r, ctx);
+    open_run(&r, ctx, true, 2);
     push_all(&r, false);
     for (int s = 0; s < STREAMS; s++) {
         int of_stream = 0;
@@ -258,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_tracks_are_those_of_the_host),
+        cmocka_unit_test(threads_change_no_track),
         cmocka_unit_test(frames_that_come_in_bursts_share_waves),
         cmocka_unit_test(a_wave_that_fails_is_one_frame_of_its_streams),
     };

@@ -173,8 +173,12 @@ static sac_result warm_up(struct sac_segment_run *t, sac_segmenter *seg)
 {
     const struct sac_job *job = t->base.job;
     sac_result res = sac_buckets_pad(&seg->buckets, job->params.batch_padding, &job->books->padded);
+    if (res == SAC_OK && !sac_feed_has(&seg->view.feed, SAC_FEED_STATE)) /* see batch_open */
+        res = sac_buckets_set_streams(&seg->buckets, job->params.preprocess_streams);
     if (res == SAC_OK && sac_job_is_prompt(job))
         res = sac_buckets_unite(&seg->buckets, &job->books->united);
+    if (seg == t->seg)
+        t->streams = sac_buckets_streams(&seg->buckets);
     if (res == SAC_OK)
         res = sac_segmenter_warm_up(seg);
     return res == SAC_OK && job->books->measures && job->dev->ops->async
@@ -492,6 +496,7 @@ static void describe(const struct sac_task_run *run, struct sac_pipeline_stats *
     snprintf(out->precision, sizeof out->precision, "%s",
              sac_task_precision(run->job, p->segmenter.precision));
     snprintf(out->classes, sizeof out->classes, "%s", t->kept);
+    out->preprocess_streams = t->streams;
 }
 
 static void add_files(const struct sac_task_run *run, struct sac_files *files)

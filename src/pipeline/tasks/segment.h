@@ -37,6 +37,8 @@ struct sac_segment_run {
     struct sac_early         *early;
     struct sac_composite_job *composites; /* [room], of the asks; NULL: none are made here */
 
+    int streams; /* of the network's buckets; written by open */
+
     atomic_bool composes; /* composites are wanted with the mattes: sac_segment_compose_early */
 
     /* Streams that have ended, whose states the inference thread has yet to free. */

@@ -37,6 +37,7 @@ struct sac_track_run {
     bool          reid_auto;     /* params.reid is chosen once the detector is known; by prepare */
     bool          embeds;        /* embeddings are wanted, by the tracker or by params.reid_every */
     bool          by_appearance; /* the tracker matches by appearance */
+    int           streams;       /* of the detector's buckets; 0: there are none */
     char          engine[128];
     char          kept[256]; /* the classes that are kept (params.classes), as text for the log */
 
@@ -54,6 +55,8 @@ struct sac_track_run {
     struct sac_stream_tracker *trackers;
     size_t                     tracker_count, tracker_capacity;
     struct sac_wave           *wave;
+    struct sac_worker_pool    *helpers;  /* NULL: the finishing thread works alone */
+    atomic_int_fast64_t        together; /* the most members of a wave so far */
 };
 
 /* item->own: the rows of its detections among the embeddings of its batch. */

@@ -147,6 +147,10 @@ static sac_result warm_up(struct sac_track_run *t)
     if (t->det)
         res = sac_buckets_pad(&t->det->buckets, job->params.batch_padding, &job->books->padded);
     if (t->det && res == SAC_OK)
+        res = sac_buckets_set_streams(&t->det->buckets, job->params.preprocess_streams);
+    if (t->det)
+        t->streams = sac_buckets_streams(&t->det->buckets);
+    if (t->det && res == SAC_OK)
         res = sac_detector_warm_up(t->det);
     sac_memory_use_set(SAC_MEMORY_REID);
     if (res == SAC_OK && t->embeds)
@@ -225,6 +229,9 @@ void sac_track_describe(const struct sac_task_run *run, struct sac_pipeline_stat
         snprintf(out->detector, sizeof out->detector, "%s", p->detector);
     if (t->by_appearance)
         snprintf(out->reid, sizeof out->reid, "%s", p->reid);
+    out->preprocess_streams = t->streams;
+    out->postprocess_threads = sac_worker_pool_threads(t->helpers);
+    out->postprocess_together = (int64_t)atomic_load(&t->together);
 }
 
 void sac_track_add_files(const struct sac_task_run *run, struct sac_files *files)

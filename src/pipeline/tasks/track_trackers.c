@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tracker for each stream. Where embeddings and pixels are on a device, a wave of frames takes
- * one trip to it. */
+ * one trip to it; on the host, threads may share it. */
 #include <string.h>
 
 #include "base/range.h"
@@ -36,10 +36,25 @@ static sac_result tracker_of(struct sac_track_run *t, int stream_id,
     return SAC_OK;
 }
 
+/* On the host a wave is for these threads. Ids are handed out while frames are matched, so those
+ * stay in the order in which they came: the threads change no number. */
+static sac_result open_helpers(struct sac_track_run *t)
+{
+    struct sac_job *job = t->base.job;
+    const int       threads = job->params.postprocess_threads;
+    if (t->helpers || threads <= 1 || sac_device_apart(job->dev))
+        return SAC_OK;
+    t->base.wave_max = SAC_WAVE_MAX;
+    t->base.in_order = true;
+    return sac_worker_pool_create(job->ctx, threads, &t->helpers);
+}
+
 static sac_result open_wave(struct sac_track_run *t)
 {
     struct sac_job *job = t->base.job;
     sac_result      res = t->wave ? SAC_OK : sac_wave_create(job->dev, &t->wave);
+    if (res == SAC_OK)
+        res = open_helpers(t);
     if (res != SAC_OK || !sac_device_apart(job->dev))
         return res;
     t->base.wave_max = SAC_WAVE_MAX;
@@ -111,6 +126,7 @@ void sac_track_release(struct sac_task_run *run)
         sac_tracker_destroy(&t->trackers[i].trk);
     sac_free(t->trackers);
     sac_wave_destroy(&t->wave);
+    sac_worker_pool_destroy(&t->helpers);
     sac_still_destroy(&t->still);
     sac_free(t->frames);
     sac_free(t->found);
@@ -160,6 +176,22 @@ static sac_result copy_tracks(struct sac_stream_tracker *tracker, struct sac_ite
     return SAC_OK;
 }
 
+static void look(void *wave, int member, int worker)
+{
+    (void)worker;
+    sac_wave_look(wave, (size_t)member);
+}
+
+/* What members need not wait for each other with. */
+static void look_all(struct sac_track_run *t)
+{
+    const size_t n = sac_wave_count(t->wave);
+    if (t->helpers)
+        sac_worker_pool_run(t->helpers, (int)n, look, t->wave);
+    if ((int_fast64_t)n > atomic_load(&t->together)) /* only this thread writes it */
+        atomic_store(&t->together, (int_fast64_t)n);
+}
+
 static void match(struct sac_track_run *t, size_t member, struct sac_item *item)
 {
     struct sac_stream_tracker *tracker;
@@ -203,6 +235,8 @@ static void track_added(struct sac_track_run *t, struct sac_item *const *items, 
     if (ran != SAC_OK) {
         sac_context_last_error(job->ctx, why, sizeof why);
         sac_error_clear(job->ctx);
+    } else {
+        look_all(t);
     }
     for (int i = 0; i < n; i++) {
         struct sac_item *item = items[i];
