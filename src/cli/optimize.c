@@ -462,7 +462,7 @@ static int report(struct optimizing *o)
         optimize_log_remove(&o->log);
     if (status != STATUS_OK || !came)
         return status;
-    fault_failure(o->fault, "interrupted: '%s' has the best so far", path);
+    fault_failure(o->fault, "interrupted: %s has the best so far", whole_file_name(path));
     return STATUS_INTERRUPTED;
 }
 

@@ -137,8 +137,8 @@ static void print_steps(const struct optimize_result *r, const char *prefix, FIL
                 knob->values[step->to], knob->values[step->from], knob->about, step->ratio);
     }
     if (s->failed || s->refused)
-        fprintf(out, "%s%d runs failed or found no memory, %d had other results: not taken.\n",
-                prefix, s->failed, s->refused);
+        fprintf(out, "%s%d run%s failed or found no memory, %d had other results: not taken.\n",
+                prefix, s->failed, s->failed == 1 ? "" : "s", s->refused);
     if (isfinite(r->agreement))
         fprintf(out, "%sThe results change: %.1f %% agree with those of fp32 and every frame.\n",
                 prefix, 100 * r->agreement);
@@ -210,8 +210,9 @@ void optimize_print(const struct optimize_result *r, FILE *out)
 {
     print_all(r, "", out);
     if (r->ended_by)
-        fprintf(out, "%s ended the search after %d runs: this is the best so far%s.\n", r->ended_by,
-                r->search->runs, r->logged ? "; --resume goes on with it" : "");
+        fprintf(out, "%s ended the search after %d run%s: this is the best so far%s.\n",
+                r->ended_by, r->search->runs, r->search->runs == 1 ? "" : "s",
+                r->logged ? "; --resume goes on with it" : "");
 }
 
 /* ---- YAML ---- */

@@ -170,7 +170,7 @@ static int report(struct tuning *t)
     const int status = whole_file_write(path, put_yaml, &t->result, t->fault);
     if (status != STATUS_OK || !interrupt_came())
         return status;
-    fault_failure(t->fault, "interrupted: '%s' has the best so far", path);
+    fault_failure(t->fault, "interrupted: %s has the best so far", whole_file_name(path));
     return STATUS_INTERRUPTED;
 }
 

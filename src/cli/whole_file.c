@@ -20,6 +20,11 @@ bool whole_file_is_stream(const char *path)
     return strcmp(path, "-") == 0 || is_special(path);
 }
 
+const char *whole_file_name(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard output" : path;
+}
+
 /* What a symbolic link leads to is replaced, not the link. */
 static void follow(const char *path, char *target)
 {

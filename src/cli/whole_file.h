@@ -14,6 +14,8 @@ int whole_file_write(const char *path, void (*put)(const void *user, FILE *out),
                      struct fault *fault);
 /* "-", a pipe or a device: nothing lies beside it, and it can't be read again. */
 bool whole_file_is_stream(const char *path);
+/* As a sentence names it. */
+const char *whole_file_name(const char *path);
 /* Whether such a file can be written, before hours of work: the folder is there and open. */
 int whole_file_check(const char *path, struct fault *fault);
 

@@ -465,7 +465,7 @@ static void a_column_that_one_row_knows_has_a_title(void **state)
 {
     (void)state;
     struct settings            s;
-    struct optimize_search     search = {.knobs = made_knobs, .step_count = 1};
+    struct optimize_search     search = {.knobs = made_knobs, .step_count = 1, .failed = 1};
     struct optimize_comparison comparison = {.count = 0};
     char                      *text = NULL, *row[3] = {NULL}, *rest;
     size_t                     size = 0;
@@ -495,6 +495,7 @@ static void a_column_that_one_row_knows_has_a_title(void **state)
     assert_null(strstr(row[0], "GPU"));
     assert_int_equal(strlen(row[0]), strlen(row[1]));
     assert_int_equal(strlen(row[0]), strlen(row[2]));
+    assert_non_null(strstr(rest, "1 run failed"));
     free(text);
     settings_finish(&s);
 }

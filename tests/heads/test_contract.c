@@ -117,6 +117,7 @@ static void refuses_text_it_does_not_know(void **state)
                                       "size=4",
                                       "size=4x4x4",
                                       "size=99999x1",
+                                      "size=4294967300x4",
                                       "filter=cubic",
                                       "mean=1,,fill=q",
                                       "=",
