@@ -240,7 +240,7 @@ static void add_depthwise(struct conv_ways *l, const struct conv_spec *s)
 }
 
 /* Samples that are parts of a larger tensor's, as the levels of a detector's grid are: cuDNN's
- * kernels took 0.15 to 2.85 ms for what ours take 0.01 to 0.09 (one H200, 2026-11-26). */
+ * kernels took 0.15 to 2.85 ms for what ours take 0.01 to 0.09 (one H100, 2026-11-26). */
 static bool writes_apart(const struct conv_spec *s)
 {
     return s->n > 1 &&
