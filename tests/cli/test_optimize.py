@@ -90,7 +90,7 @@ def test_ctrl_c_keeps_the_best_and_resume_goes_on(saccade, program, video, tmp_p
 def test_measurements_lie_beside_files_only(saccade, video, tmp_path, runs_folder):
     os.mkfifo(tmp_path / 'pipe')
     reader = os.open(tmp_path / 'pipe', os.O_RDONLY | os.O_NONBLOCK)
-    run = saccade('optimize', video, '-o', tmp_path / 'pipe', *QUICK, '--budget', 8, env=runs_folder)
+    run = saccade('optimize', video, '-o', tmp_path / 'pipe', *QUICK, '--budget', 20, env=runs_folder)
     assert run.returncode == 0 and '--resume' not in run.stdout, run.stderr
     assert os.read(reader, 100).startswith(b'# saccade optimize')
     os.close(reader)
