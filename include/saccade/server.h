@@ -52,7 +52,8 @@ enum sac_late {
     SAC_LATE_REFUSE   /* it is answered with SAC_ERR_LIMIT, when the next batch is collected */
 };
 
-/* What the largest batch is chosen for, by measuring runs of each power of two. */
+/* What the largest batch is chosen for, by measuring runs of each power of two, up to one that
+ * takes a quarter of a second and gains nothing over smaller ones. */
 enum sac_server_goal {
     SAC_GOAL_NONE = 0,  /* it is batch_max */
     SAC_GOAL_LATENCY,   /* the largest whose run takes no longer than goal_ms; a request waits for
@@ -103,11 +104,13 @@ SAC_API struct sac_server_params sac_server_params_default(void);
  *          where batch_max is above 1), those of sac_model_run. */
 SAC_API sac_result sac_server_create(sac_model *model, const struct sac_server_params *params,
                                      sac_server **out);
-/* Wait until all that was submitted is answered; nothing is submitted from now on. */
+/* Wait until all that was submitted is answered; nothing is submitted from now on. From a callback
+ * it does not wait, which is logged: what was submitted is answered all the same. */
 SAC_API void sac_server_end(sac_server *server);
 /* What is in a batch is answered, what waits is answered with SAC_ERR_CANCELLED; call
  * sac_server_end before it to have that done too. No other thread may use the server any more;
- * requests that are referenced stay. Not from a callback. */
+ * requests that are referenced stay. From a callback it does nothing, *server stays, and that is
+ * logged as an error. */
 SAC_API void sac_server_destroy(sac_server **server);
 /* Of one item, by the number of an input: the first dim is the batch, and is 1. NULL: there is no
  * such input. Any thread; it belongs to the server. */
@@ -183,8 +186,8 @@ struct sac_server_stats {
     int64_t cancelled;           /* by sac_server_destroy */
     int64_t late;                /* deadlines missed, those refused too */
     int64_t full;                /* SAC_AGAIN was returned */
-    int64_t batches, items;      /* that ran */
-    int64_t padded;              /* items that runs were filled up with */
+    int64_t batches, items; /* that ran; parts of one that failed as a whole count as batches */
+    int64_t padded;         /* items that runs were filled up with */
     int     queue_length, queue_length_max; /* requests that wait */
     int     batch_max, batch_preferred;     /* as chosen */
     /* Of requests that ran: from submit to answer, and in the queue. */

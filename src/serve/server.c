@@ -123,6 +123,15 @@ static int line_up(sac_server *s, const struct sac_batch *b)
     return (int)b->count;
 }
 
+static void count_batch(sac_server *s, int size)
+{
+    pthread_mutex_lock(&s->lock);
+    s->counts.batches++;
+    s->counts.items += size;
+    s->counts.batch[SAC_MIN(size, SAC_SERVER_BATCH_MAX)]++;
+    pthread_mutex_unlock(&s->lock);
+}
+
 static sac_result begin(void *user, struct sac_batch *b)
 {
     sac_server *s = user;
@@ -132,11 +141,8 @@ static sac_result begin(void *user, struct sac_batch *b)
         sac_device_pool_trim(s->runs.dev);
         res = sac_runs_begin(&s->runs, b->slot, s->lined, n);
     }
-    pthread_mutex_lock(&s->lock);
-    s->counts.batches++;
-    s->counts.items += b->size;
-    s->counts.batch[SAC_MIN(b->size, SAC_SERVER_BATCH_MAX)]++;
-    pthread_mutex_unlock(&s->lock);
+    if (res == SAC_OK) /* else its parts are counted, as they run */
+        count_batch(s, b->size);
     return res;
 }
 
@@ -167,6 +173,11 @@ static sac_result again(void *user, struct sac_batch *b, int first, int n)
     sac_server         *s = user;
     sac_request *const *requests = s->lined + first;
     sac_result          res = sac_runs_begin(&s->runs, b->slot, requests, n);
+    int                 size = 0;
+    for (int i = 0; i < n; i++)
+        size += requests[i]->size;
+    if (res == SAC_OK)
+        count_batch(s, size);
     return res == SAC_OK ? sac_runs_end(&s->runs, b->slot, requests, n) : res;
 }
 
@@ -331,11 +342,23 @@ sac_result sac_server_create(sac_model *model, const struct sac_server_params *p
     return res;
 }
 
+/* A callback's thread, which would wait for itself. */
+static bool is_own_thread(const sac_server *s)
+{
+    return s->started && pthread_equal(pthread_self(), s->thread);
+}
+
 void sac_server_end(sac_server *s)
 {
     if (!s || !s->started)
         return;
     sac_waiting_close(&s->waiting);
+    if (is_own_thread(s)) {
+        sac_log(s->ctx, SAC_LOG_WARN,
+                "server: ended by one of its callbacks, which can't wait for the answers: it takes "
+                "no more requests; end or destroy it from another thread");
+        return;
+    }
     pthread_join(s->thread, NULL);
     s->started = false;
 }
@@ -345,6 +368,12 @@ void sac_server_destroy(sac_server **at)
     sac_server *s = at ? *at : NULL;
     if (!s)
         return;
+    if (is_own_thread(s)) {
+        sac_log(s->ctx, SAC_LOG_ERROR,
+                "server: not destroyed, as one of its callbacks asked for it, on the thread that "
+                "would end; destroy it from another thread");
+        return;
+    }
     *at = NULL;
     if (s->waiting.heap)
         cancel_all(s);

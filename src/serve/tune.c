@@ -7,6 +7,8 @@
 enum { TRIED_MAX = 16 };
 static const double SECONDS = 0.1; /* of measuring for each */
 static const double NEARLY = 0.95; /* of the best rate: larger batches only take longer */
+/* Runs of this long that gain nothing are the last: 32 mattes on two cores took a minute. */
+static const double LONG_MS = 250;
 
 static double rate(const struct sac_tuned *run)
 {
@@ -65,6 +67,7 @@ sac_result sac_runs_tune(struct sac_runs *r, enum sac_server_goal goal, double g
                          int batch_max, int *best)
 {
     struct sac_tuned runs[TRIED_MAX];
+    double           most = 0;
     int              n = 0;
     sac_result       res = SAC_OK;
     for (int size = 1; size <= batch_max && n < TRIED_MAX && res == SAC_OK; size *= 2) {
@@ -79,6 +82,11 @@ sac_result sac_runs_tune(struct sac_runs *r, enum sac_server_goal goal, double g
         if (res == SAC_OK)
             sac_log(r->dev->ctx, SAC_LOG_DEBUG, "%s: a batch of %d takes %.3f ms",
                     sac_model_path(r->model), size, runs[n].ms);
+        if (res == SAC_OK && n > 0 && runs[n].ms > LONG_MS && NEARLY * rate(&runs[n]) < most) {
+            n++;
+            break;
+        }
+        most = res == SAC_OK ? SAC_MAX(most, rate(&runs[n])) : most;
         n++;
     }
     if (res == SAC_OK)

@@ -535,6 +535,45 @@ static void destroy_answers_all(void **state)
     sac_model_unref(&model);
 }
 
+static void end_by_callback(void *user, const struct sac_answer *answer)
+{
+    sac_server *server = *(sac_server **)user, *same = server;
+    assert_int_equal(answer->status, SAC_OK);
+    sac_server_end(server); /* they would wait for this very thread */
+    sac_server_destroy(&same);
+    assert_ptr_equal(same, server);
+}
+
+/* What was submitted before is answered, nothing is taken after. */
+static void a_callback_may_end_it(void **state)
+{
+    (void)state;
+    struct sac_server_params  params = sac_server_params_default();
+    struct sac_request_params last = sac_request_params_default();
+    struct sac_answer         a;
+    sac_model                *model = doubling(cpu, "? 4");
+    sac_tensor               *x = items(cpu, 1, 1);
+    sac_request              *ends, *waits, *none = NULL;
+    params.batch_max = 1;
+    sac_server *server = served(model, &params);
+    hold_server(server, x);
+    last.done = end_by_callback;
+    last.user = &server;
+    assert_sac_ok(sac_server_submit(server, &x, &last, &ends));
+    assert_sac_ok(sac_server_submit(server, &x, NULL, &waits));
+    let_go();
+    assert_sac_ok(sac_request_wait(waits, 60000000000, &a));
+    check_doubled(&a, 1, 1);
+    assert_sac_error(sac_server_submit(server, &x, NULL, &none), SAC_ERR_CANCELLED);
+    sac_request_unref(&ends);
+    sac_request_unref(&waits);
+    sac_server_end(server);
+    sac_server_destroy(&server);
+    assert_null(server);
+    sac_tensor_unref(&x);
+    sac_model_unref(&model);
+}
+
 /* The device breaks midway: every request has an answer, and those of later are right again. */
 static void a_device_breaks_midway(void **state)
 {
@@ -618,6 +657,12 @@ static void an_unusable_request_fails_alone(void **state)
         sac_request_unref(&requests[i]);
         sac_tensor_unref(&x[i]);
     }
+    struct sac_server_stats stats; /* the held one, and three alone: the batch of four never ran */
+    sac_server_get_stats(server, &stats);
+    assert_int_equal(stats.batches, 4);
+    assert_int_equal(stats.batch[1], 4);
+    assert_int_equal(stats.batch[4], 0);
+    assert_int_equal(stats.items, 4);
     sac_server_destroy(&server);
     sac_model_unref(&model);
 }
@@ -918,6 +963,7 @@ int main(void)
         cmocka_unit_test(a_full_queue_says_so_or_waits),
         cmocka_unit_test(late_ones_run_or_are_refused),
         cmocka_unit_test(destroy_answers_all),
+        cmocka_unit_test(a_callback_may_end_it),
         cmocka_unit_test(a_device_breaks_midway),
         cmocka_unit_test(a_broken_device_says_so),
         cmocka_unit_test(an_unusable_request_fails_alone),
