@@ -110,7 +110,7 @@ static int saturate(struct serve_bench *b, const struct sac_server_params *given
 {
     struct sac_server_params params = *given;
     sac_server              *server = NULL;
-    params.block = 1;
+    params.block = 0;
     params.queue_max = 1024;
     sac_result res = sac_server_create(b->model, &params, &server);
     int        status = res == SAC_OK ? make_inputs(b, server) : STATUS_OK;
@@ -166,7 +166,7 @@ static int run_load(struct serve_bench *b)
     sac_server_get_stats(server, &b->stats);
     sac_server_destroy(&server);
     if (!ran)
-        return fault_failure(b->fault, "out of memory");
+        return fault_failure(b->fault, "a client's thread could not be started");
     if (b->result.fault != SAC_OK)
         return fault_failure(b->fault, "a request was not taken: %s",
                              sac_result_name(b->result.fault));
@@ -305,8 +305,6 @@ int verb_serve_bench(struct settings *s, struct fault *fault)
         status = run_load(&b);
     if (status == STATUS_OK)
         status = s->json ? write_json(&b) : print_text(&b);
-    for (int i = 0; i < PRIORITIES_MAX; i++)
-        serve_series_finish(&b.series[i]);
     for (int i = 0; i < INPUTS_MAX; i++)
         sac_tensor_unref(&b.in[i]);
     sac_model_unref(&b.model);

@@ -4,11 +4,12 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <time.h>
 
 enum { CLIENTS_MAX = 256 };
-static const double WARM = 0.25; /* of the seconds, at least this much is not counted */
+static const double WARM = 0.25;     /* of the seconds, at least this much is not counted */
+static const double FULL_S = 0.0005; /* the pause of a client that finds the queue full */
+static const double STEP = 1.01, LEAST_MS = 1e-3; /* of a series */
 
 struct client {
     const struct serve_load *load;
@@ -39,8 +40,13 @@ static void *saturate(void *arg)
 {
     struct client            *c = arg;
     struct sac_request_params params = sac_request_params_default();
-    while (!atomic_load(c->stop) && c->result.fault == SAC_OK)
-        c->result.fault = sac_server_submit(c->load->server, c->load->in, &params, NULL);
+    while (!atomic_load(c->stop) && c->result.fault == SAC_OK) {
+        const sac_result res = sac_server_submit(c->load->server, c->load->in, &params, NULL);
+        if (res == SAC_AGAIN)
+            sleep_until(now() + FULL_S);
+        else
+            c->result.fault = res;
+    }
     return NULL;
 }
 
@@ -77,7 +83,6 @@ sac_result serve_saturate(const struct serve_load *load, double *items_per_s)
         pthread_join(threads[i], NULL);
         res = res == SAC_OK ? clients[i].result.fault : res;
     }
-    sac_server_end(load->server);
     answered(load->server, &failed);
     return res != SAC_OK ? res : failed > 0 || started == 0 ? SAC_ERR_DEVICE : SAC_OK;
 }
@@ -91,8 +96,8 @@ static void note(void *user, const struct sac_answer *answer)
     s->answered++;
     s->failed += answer->status != SAC_OK;
     s->missed += answer->late;
-    if (answer->status == SAC_OK && s->count < s->capacity)
-        s->ms[s->count++] = (double)answer->latency_ns / 1e6;
+    if (answer->status == SAC_OK)
+        serve_series_add(s, (double)answer->latency_ns / 1e6);
 }
 
 /* Seconds until the next arrival. */
@@ -137,33 +142,12 @@ static void add(struct serve_result *sum, const struct serve_result *one)
     sum->fault = sum->fault == SAC_OK ? one->fault : sum->fault;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* A Poisson process stays within a few of its deviations. */
-static bool make_series(const struct serve_load *load, struct serve_series *series)
-{
-    const double expected = load->per_s * load->seconds;
-    for (int i = 0; i < load->priorities; i++) {
-        series[i].capacity = (size_t)(expected + 10 * sqrt(expected) + 100);
-        series[i].ms = malloc(series[i].capacity * sizeof *series[i].ms);
-        if (!series[i].ms)
-            return false;
-    }
-    return true;
-}
-
 bool serve_run(const struct serve_load *load, struct serve_series *series, struct serve_result *out)
 {
     struct client clients[CLIENTS_MAX];
     pthread_t     threads[CLIENTS_MAX];
     int           started = 0;
     *out = (struct serve_result){.fault = SAC_OK};
-    if (!make_series(load, series))
-        return false;
     const double begun = now();
     while (started < load->clients) {
         clients[started] = (struct client){.load = load,
@@ -181,21 +165,29 @@ bool serve_run(const struct serve_load *load, struct serve_series *series, struc
     }
     sac_server_end(load->server);
     out->seconds = now() - begun;
-    for (int i = 0; i < load->priorities; i++)
-        qsort(series[i].ms, series[i].count, sizeof *series[i].ms, by_value);
     return started == load->clients;
+}
+
+/* ---- latencies ---- */
+
+void serve_series_add(struct serve_series *s, double ms)
+{
+    const double step = ms > LEAST_MS ? log(ms / LEAST_MS) / log(STEP) : 0;
+    s->steps[step < SERVE_STEPS - 1 ? (int)step : SERVE_STEPS - 1]++;
+    s->most_ms = ms > s->most_ms ? ms : s->most_ms;
+    s->count++;
 }
 
 double serve_percentile(const struct serve_series *s, double share)
 {
+    const int64_t wanted = (int64_t)ceil(share * (double)s->count);
+    int64_t       passed = 0;
     if (s->count == 0)
         return (double)NAN;
-    const size_t at = (size_t)ceil(share * (double)s->count);
-    return s->ms[at > 0 ? at - 1 : 0];
-}
-
-void serve_series_finish(struct serve_series *s)
-{
-    free(s->ms);
-    *s = (struct serve_series){0};
+    for (int i = 0; i < SERVE_STEPS - 1; i++) {
+        passed += s->steps[i];
+        if (passed >= wanted && passed < s->count)
+            return fmin(LEAST_MS * pow(STEP, i + 0.5), s->most_ms);
+    }
+    return s->most_ms;
 }

@@ -17,14 +17,17 @@ struct serve_load {
     int64_t            deadline_us;
 };
 
-/* What the requests of one priority met. */
+/* What the requests of one priority met. However long the load lasts, it has this size: latencies
+ * of those that ran are counted in steps of 1 %, from a microsecond to a quarter of an hour. */
+enum { SERVE_STEPS = 2080 };
 struct serve_series {
-    double *ms; /* latency of those that ran, [count] of [capacity]; sorted in the end */
-    size_t  count, capacity;
+    int64_t steps[SERVE_STEPS], count;
+    double  most_ms;
     int64_t answered, failed, missed; /* missed: deadlines */
 };
-double serve_percentile(const struct serve_series *s, double share); /* NAN: there are none */
-void   serve_series_finish(struct serve_series *s);
+void serve_series_add(struct serve_series *s, double ms);
+/* Within 1 %, the most itself for a share of 1. NAN: there are none. */
+double serve_percentile(const struct serve_series *s, double share);
 
 struct serve_result {
     int64_t    offered, submitted, full; /* full: SAC_AGAIN, of those offered */
@@ -32,10 +35,11 @@ struct serve_result {
     sac_result fault;                    /* the first that a submit met, but SAC_AGAIN */
 };
 
-/* Submit all the time, to a server that blocks; items a second, once it is warm. */
+/* Submit all the time, to a server that does not block; items a second, once it is warm. What waits
+ * in the end is the caller's to cancel: a slow network would take long for it. */
 sac_result serve_saturate(const struct serve_load *load, double *items_per_s);
 /* At its rate, for its seconds; then the server is ended. series [priorities], zeroed. False: no
- * memory, or no thread. */
+ * thread. */
 bool serve_run(const struct serve_load *load, struct serve_series *series,
                struct serve_result *out);
 

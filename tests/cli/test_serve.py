@@ -2,6 +2,7 @@
 """saccade serve-bench on a small model made here."""
 import json
 import re
+import subprocess
 
 import pytest
 from onnx import helper
@@ -74,3 +75,10 @@ def test_a_priority_without_requests_has_no_percentiles(saccade):
     run = saccade('serve-bench', 'person_reid', '--device', 'cpu', '--seconds', 0.5, '--load', 0.01, '--priorities', 10)
     assert run.returncode == 0, run.stderr
     assert 'none ran' in run.stdout and 'nan' not in run.stdout
+
+
+def test_a_slow_network_does_not_hold_it_up(program):
+    """What waits when its time is over is not run: 1,024 mattes would take minutes."""
+    run = subprocess.run([program, 'serve-bench', 'person_matte', '--device', 'cpu', '--seconds', '0.2'],
+                         capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0 or 'give it more --seconds' in run.stderr, run.stderr
