@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <saccade/models.h>
 #include <saccade/source.h>
@@ -269,13 +270,27 @@ static int read_sequence(struct settings *s, sac_context *ctx, struct tune_seque
     return status;
 }
 
+/* A sequence that counts twice would weigh twice. */
+static int refuse_twice(const struct truths *truths, size_t at, struct fault *fault)
+{
+    struct stat one, other;
+    const char *gt = truths->items[at].gt;
+    for (size_t i = 0; i < at; i++)
+        if (stat(gt, &one) == 0 && stat(truths->items[i].gt, &other) == 0 &&
+            one.st_dev == other.st_dev && one.st_ino == other.st_ino)
+            return fault_usage(fault, "--gt: %s was given twice; each sequence counts once", gt);
+    return STATUS_OK;
+}
+
 int tune_find(const struct settings *s, const struct truths *truths,
               struct tune_sequence *sequences, struct fault *fault)
 {
     int status = STATUS_OK;
     for (size_t i = 0; i < truths->count && status == STATUS_OK; i++) {
         sequences[i].truth = &truths->items[i];
-        status = choose_boxes(s, i, truths->count, &sequences[i], fault);
+        status = refuse_twice(truths, i, fault);
+        if (status == STATUS_OK)
+            status = choose_boxes(s, i, truths->count, &sequences[i], fault);
     }
     return status;
 }

@@ -82,7 +82,7 @@ static sac_result add_detector(const struct sac_job *job, FILE *key)
     const struct sac_detector_params  *det = &p->detector_params;
     sac_result                         res = add_model(job, key, p->detector);
     add_text(key, "head", det->head);
-    if (res == SAC_OK && det->head && strchr(det->head, '/'))
+    if (res == SAC_OK && det->head && sac_head_is_library(det->head))
         res = add_file(job, key, "plugin", det->head);
     add_text(key, "preprocess", det->preprocess);
     add_text(key, "classes", det->classes);

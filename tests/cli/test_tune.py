@@ -154,6 +154,7 @@ def test_what_does_not_fit_is_named(saccade, timid, tmp_path):
     fails(saccade('tune', '--gt', tmp_path / 'none.txt'), 1, 'none.txt', 'No such file')
     fails(saccade('tune', '--gt', timid / 'S0'), 2, 'only one sequence', "'S0'")
     fails(saccade('tune', '--gt', timid / 'S0/det'), 1, 'no gt.txt')
+    fails(saccade('tune', '--gt', timid, '--gt', timid / '../gt/S0'), 2, 'S0/gt/gt.txt was given twice')
     fails(saccade('tune', '--gt', timid, '--detections', timid / 'S0/det/det.txt'), 2, '3 ground truths but 1 files')
     fails(saccade('tune', '--gt', timid, '--detections', tmp_path), 1, "no 'S0.txt'")
     fails(saccade('tune', '--gt', timid, '-o', tmp_path), 2, 'is a folder')

@@ -91,6 +91,26 @@ static void boxes_depend_on_nothing_of_trackers(void **state)
     free(first);
 }
 
+/* A plug-in's name without a slash is a file of the working folder. */
+static void keys_depend_on_a_plug_in(void **state)
+{
+    (void)state;
+    char before[4096];
+    reset();
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(in_folder("")), 0);
+    write_text("head.so", "first");
+    job.params.detector_params.head = "head.so";
+    char *first = key();
+    job.params.detector_params.head = "head.so";
+    expect(key, first, true, "the same plug-in");
+    write_text("head.so", "other");
+    job.params.detector_params.head = "head.so";
+    expect(key, first, false, "another plug-in of that name");
+    assert_int_equal(chdir(before), 0);
+    free(first);
+}
+
 static void keys_depend_on_contents(void **state)
 {
     (void)state;
@@ -153,6 +173,7 @@ int main(void)
         cmocka_unit_test(boxes_depend_on_each_option_that_changes_them),
         cmocka_unit_test(boxes_depend_on_nothing_of_trackers),
         cmocka_unit_test(keys_depend_on_contents),
+        cmocka_unit_test(keys_depend_on_a_plug_in),
         cmocka_unit_test(keys_need_their_files),
     };
     return cmocka_run_group_tests_name("pipeline/replay", tests, set_up, tear_down);
