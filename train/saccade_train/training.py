@@ -88,10 +88,14 @@ class Average:
 
 
 def parameter_groups(model, weight_decay):
-    """No decay for biases and normalisation."""
-    decay = [p for p in model.parameters() if p.dim() > 1]
-    plain = [p for p in model.parameters() if p.dim() <= 1]
-    return [dict(params=decay, weight_decay=weight_decay), dict(params=plain, weight_decay=0.0)]
+    """No decay for biases and normalisation. What is in a module with a number `slow` learns at that share of the
+    rate."""
+    share = {p: m.slow for m in model.modules() if hasattr(m, "slow") for p in m.parameters()}
+    groups = {}
+    for p in model.parameters():
+        groups.setdefault((p.dim() <= 1, share.get(p, 1.0)), []).append(p)
+    return [dict(params=params, weight_decay=0.0 if plain else weight_decay, share=part)
+            for (plain, part), params in sorted(groups.items(), key=lambda g: g[0])]
 
 
 def learning_rate(step, done, peak, warmup):
@@ -293,7 +297,7 @@ class Trainer:
         done = self.step / self.args.steps if self.args.steps else self.done
         lr = learning_rate(self.step, done, self.args.lr, self.args.warmup)
         for group in self.optimiser.param_groups:
-            group["lr"] = lr
+            group["lr"] = lr * group.get("share", 1.0)
         for _ in range(self.args.accumulate):
             loss, parts = self.once(self.args.batch)
         self.average_gradients()
