@@ -17,7 +17,7 @@ static const struct {
     {"person_det_fast", "persons as boxes at half the cost, less accurate"},
     {"person_reid", "a person's appearance as 256 numbers"},
     {"person_seg", "a matte of the persons in a picture; what segment uses by default"},
-    {"person_matte", "a better matte of them, at ten times the cost"},
+    {"person_matte", "a better matte of them, at eleven times the cost"},
 };
 
 /* ---- the folders ---- */
