@@ -7,7 +7,8 @@ import shlex
 import pytest
 
 PAGE = (pathlib.Path(__file__).resolve().parents[2] / 'docs/optimization.md').read_text()
-COMMANDS = sorted({*re.findall(r'^    (saccade .*)$', PAGE, re.M), *re.findall(r'^\|.*`(saccade [^`]*)` \|$', PAGE, re.M)})
+COMMANDS = sorted({*re.findall(r'^    (saccade .*)$', PAGE, re.M),
+                   *re.findall(r'^\|.*`(saccade [^`]*)` \|$', PAGE, re.M)})
 
 
 def key_rows():
