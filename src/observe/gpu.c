@@ -10,15 +10,17 @@ enum {
     MINUTE_MS = 60 * 1000,
     KEPT_MAX = 5 * MINUTE_MS / SAC_GPU_SAMPLE_MS_MIN /* samples of five minutes */
 };
-static const int64_t BUS_EVERY_NS = 1000000000;
+/* NVML takes milliseconds of a core for all that it knows, and loads alone change so fast. */
+static const int64_t WHOLE_EVERY_NS = 1000000000;
 
 struct sac_gpu_watch {
-    struct sac_nvml *nvml;
-    sac_nvml_card    card;
-    int              interval_ms;
-    pthread_t        thread;
-    bool             started;
-    int64_t          bus_ns; /* when it last looked at the bus; the thread's */
+    struct sac_nvml       *nvml;
+    sac_nvml_card          card;
+    int                    interval_ms;
+    pthread_t              thread;
+    bool                   started;
+    int64_t                whole_ns; /* when it last asked for all; the thread's, as sample is */
+    struct sac_nvml_sample sample;
 
     pthread_mutex_t      lock; /* guards all below */
     pthread_cond_t       wake;
@@ -39,12 +41,6 @@ static void add_loads(struct sac_gpu_watch *w, const struct sac_nvml_sample *s)
     stats->encoder_load += s->encoder * 0.01;
 }
 
-static void add_bus(struct sac_gpu_stats *stats, const struct sac_nvml_sample *s)
-{
-    stats->pcie_rx_kb_s = s->pcie_rx_kb_s;
-    stats->pcie_tx_kb_s = s->pcie_tx_kb_s;
-}
-
 static void add_state(struct sac_gpu_stats *stats, const struct sac_nvml_sample *s)
 {
     stats->memory_bytes = s->memory_bytes;
@@ -57,6 +53,8 @@ static void add_state(struct sac_gpu_stats *stats, const struct sac_nvml_sample 
     stats->clock_mhz = s->clock_mhz;
     stats->clock_max_mhz = s->clock_max_mhz;
     stats->memory_clock_mhz = s->memory_clock_mhz;
+    stats->pcie_rx_kb_s = s->pcie_rx_kb_s;
+    stats->pcie_tx_kb_s = s->pcie_tx_kb_s;
     stats->processes = s->processes;
     stats->throttle = s->throttle;
     stats->throttled += s->throttle != 0;
@@ -64,17 +62,17 @@ static void add_state(struct sac_gpu_stats *stats, const struct sac_nvml_sample 
 
 static void take_sample(struct sac_gpu_watch *w)
 {
-    struct sac_nvml_sample s;
-    const int64_t          now_ns = sac_time_ns();
-    const bool             with_bus = now_ns - w->bus_ns >= BUS_EVERY_NS;
-    w->bus_ns = with_bus ? now_ns : w->bus_ns;
-    sac_nvml_sample(w->nvml, w->card, with_bus, &s);
+    const int64_t now_ns = sac_time_ns();
+    if (now_ns - w->whole_ns >= WHOLE_EVERY_NS) {
+        sac_nvml_sample(w->nvml, w->card, &w->sample);
+        w->whole_ns = now_ns;
+    } else {
+        sac_nvml_sample_loads(w->nvml, w->card, &w->sample);
+    }
     pthread_mutex_lock(&w->lock);
-    if (s.busy_known)
-        add_loads(w, &s);
-    if (with_bus)
-        add_bus(&w->stats, &s);
-    add_state(&w->stats, &s);
+    if (w->sample.busy_known)
+        add_loads(w, &w->sample);
+    add_state(&w->stats, &w->sample);
     pthread_mutex_unlock(&w->lock);
 }
 

@@ -81,7 +81,7 @@ void sac_monitor_put_gpu(sac_monitor *m, int i, double busy, double decoder, dou
 static void put_card(sac_monitor *m, int i)
 {
     struct sac_nvml_sample s;
-    sac_nvml_sample(m->nvml, m->card[i], true, &s);
+    sac_nvml_sample(m->nvml, m->card[i], &s);
     const struct sac_gpu_stats state = {
         .memory_bytes = s.memory_bytes,
         .memory_total_bytes = s.memory_total_bytes,

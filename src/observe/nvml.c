@@ -170,32 +170,34 @@ static int processes_on(const struct sac_nvml *n, sac_nvml_card card)
     return res == NVML_SUCCESS || res == NVML_MORE_ROOM ? (int)count : 0;
 }
 
-void sac_nvml_sample(const struct sac_nvml *n, sac_nvml_card card, bool with_bus,
-                     struct sac_nvml_sample *out)
+void sac_nvml_sample_loads(const struct sac_nvml *n, sac_nvml_card card,
+                           struct sac_nvml_sample *out)
 {
     struct nvml_utilisation utilisation = {0};
-    struct nvml_memory      memory = {0};
     unsigned                decoder = 0, encoder = 0, period_us;
-    const bool              busy = n->utilisation(card, &utilisation) == NVML_SUCCESS;
+    out->busy_known = n->utilisation(card, &utilisation) == NVML_SUCCESS;
     n->decoder(card, &decoder, &period_us);
     n->encoder(card, &encoder, &period_us);
+    out->busy = SAC_MIN(utilisation.gpu, 100u);
+    out->decoder = SAC_MIN(decoder, 100u);
+    out->encoder = SAC_MIN(encoder, 100u);
+}
+
+void sac_nvml_sample(const struct sac_nvml *n, sac_nvml_card card, struct sac_nvml_sample *out)
+{
+    struct nvml_memory memory = {0};
+    sac_nvml_sample_loads(n, card, out);
     n->memory(card, &memory);
-    *out = (struct sac_nvml_sample){
-        .busy_known = busy,
-        .busy = SAC_MIN(utilisation.gpu, 100u),
-        .decoder = SAC_MIN(decoder, 100u),
-        .encoder = SAC_MIN(encoder, 100u),
-        .memory_bytes = memory.used,
-        .memory_total_bytes = memory.total,
-        .temperature_c = chosen(n->temperature, card, 0), /* the die */
-        .power_mw = plain(n->power, card),
-        .power_limit_mw = plain(n->power_limit, card),
-        .clock_mhz = chosen(n->clock, card, NVML_CLOCK_SM),
-        .clock_max_mhz = chosen(n->clock_max, card, NVML_CLOCK_SM),
-        .memory_clock_mhz = chosen(n->clock, card, NVML_CLOCK_MEMORY),
-        .pcie_rx_kb_s = with_bus ? chosen(n->pcie, card, NVML_PCIE_RX) : 0,
-        .pcie_tx_kb_s = with_bus ? chosen(n->pcie, card, NVML_PCIE_TX) : 0,
-        .processes = processes_on(n, card),
-        .throttle = throttle_of(n, card),
-    };
+    out->memory_bytes = memory.used;
+    out->memory_total_bytes = memory.total;
+    out->temperature_c = chosen(n->temperature, card, 0); /* the die */
+    out->power_mw = plain(n->power, card);
+    out->power_limit_mw = plain(n->power_limit, card);
+    out->clock_mhz = chosen(n->clock, card, NVML_CLOCK_SM);
+    out->clock_max_mhz = chosen(n->clock_max, card, NVML_CLOCK_SM);
+    out->memory_clock_mhz = chosen(n->clock, card, NVML_CLOCK_MEMORY);
+    out->pcie_rx_kb_s = chosen(n->pcie, card, NVML_PCIE_RX);
+    out->pcie_tx_kb_s = chosen(n->pcie, card, NVML_PCIE_TX);
+    out->processes = processes_on(n, card);
+    out->throttle = throttle_of(n, card);
 }

@@ -21,7 +21,7 @@ struct sac_nvml_sample {
     uint64_t memory_bytes, memory_total_bytes;
     int      temperature_c, power_mw, power_limit_mw;
     int      clock_mhz, clock_max_mhz, memory_clock_mhz;
-    int      pcie_rx_kb_s, pcie_tx_kb_s; /* to the card, and from it; with_bus */
+    int      pcie_rx_kb_s, pcie_tx_kb_s; /* to the card, and from it */
     int      processes;                  /* that compute on it, as far as NVML may tell */
     unsigned throttle;                   /* SAC_THROTTLE_... bits */
 };
@@ -33,8 +33,11 @@ int              sac_nvml_count(const struct sac_nvml *nvml);
 bool sac_nvml_find(const struct sac_nvml *nvml, const char *pci_bus_id, sac_nvml_card *out);
 bool sac_nvml_find_index(const struct sac_nvml *nvml, int index, sac_nvml_card *out);
 bool sac_nvml_name(const struct sac_nvml *nvml, sac_nvml_card card, char *buf, size_t size);
-/* with_bus: NVML watches the bus for some 20 ms to say what goes over it. */
-void sac_nvml_sample(const struct sac_nvml *nvml, sac_nvml_card card, bool with_bus,
-                     struct sac_nvml_sample *out);
+/* All of it. NVML takes milliseconds of a core for that, and watches the bus for some 20 ms more.
+ */
+void sac_nvml_sample(const struct sac_nvml *nvml, sac_nvml_card card, struct sac_nvml_sample *out);
+/* The three loads alone, and whether they are known; the rest of out stays. */
+void sac_nvml_sample_loads(const struct sac_nvml *nvml, sac_nvml_card card,
+                           struct sac_nvml_sample *out);
 
 #endif
