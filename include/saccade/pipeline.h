@@ -225,11 +225,11 @@ struct sac_pipeline_params {
      * sac_pipeline_stop does. */
     int (*on_frame)(void *user, const sac_frame *frame, const struct sac_track *tracks, size_t n);
     void *on_frame_user;
-    /* Keep the boxes and embeddings of each input that is a video's file on disk, and take them
-     * from there when the same video is tracked again with the same networks: these are then not
-     * run, and trackers and their parameters can be tried at the cost of the tracking alone. The
-     * video is decoded only where pixels are needed: for an annotated video, crops, or a tracker
-     * with camera motion; else on_frame gets no frame. docs/cache.md has what an entry depends on.
+    /* Keep the boxes, embeddings and camera motion of each input that is a video's file on disk,
+     * and take them from there when the same video is tracked again with the same networks: these
+     * are then not run, and trackers and their parameters can be tried at the cost of the tracking
+     * alone. The video is decoded only where pixels are needed: for an annotated video, crops, or
+     * what is not kept; else on_frame gets no frame. docs/cache.md has what an entry depends on.
      * A folder; "auto": SACCADE_CACHE, else the user's cache folder; NULL (default) or "off": none.
      * Runs that segment have none. */
     const char *disk_cache;

@@ -82,9 +82,10 @@ const struct option options[] = {
      "it costs nothing"},
     {"disk-cache", 0, VERB_TRACK | VERB_CACHE, SECTION_RUN, OPTION_TEXT, AT(run.disk_cache),
      "disk_cache", "DIR",
-     "keep the boxes and embeddings of video files in this folder, and take them from there when "
-     "the same video is tracked again with the same networks; auto: the user's cache folder "
-     "(SACCADE_CACHE); off: neither",
+     "keep the boxes, embeddings and camera motion of video files in this folder, and take them "
+     "from there when the same video is tracked again with the same networks; auto: the user's "
+     "cache "
+     "folder (SACCADE_CACHE); off: neither",
      .words = cache_words},
     {"disk-cache-gb", 0, VERB_TRACK, SECTION_RUN, OPTION_REAL, AT(disk_cache_gb), "disk_cache_gb",
      "GB",

@@ -76,9 +76,10 @@ struct sac_item {
     size_t                track_count, track_capacity;
     int64_t               tracks_new;     /* identities that began with this frame */
     bool                  decided, still; /* tasks/still.h: whether the network need not see it */
-    const struct sac_replay_frame *kept;  /* replay.h: its boxes, or NULL: they are found */
-    const float                   *kept_looks; /* [kept->count,dim] the same of its embeddings */
-    void                          *own; /* what else the task has for it, or NULL: see task.h */
+    const struct sac_replay_frame  *kept; /* replay.h: its boxes, or NULL: they are found */
+    const float                    *kept_looks;  /* [kept->count,dim] the same of its embeddings */
+    const struct sac_replay_motion *kept_motion; /* the same of the camera's motion */
+    void                           *own; /* what else the task has for it, or NULL: see task.h */
 
     int64_t              submitted_ns, done_ns; /* latency is their difference */
     struct sac_run_times times;                 /* of the batch */

@@ -14,9 +14,10 @@
 #include "pipeline/task.h"
 #include "pipeline/tasks/track.h"
 #include "reid/embeddings.h"
+#include "track/core.h"
 
 /* Incremented when what is recorded changes its form or its meaning. */
-enum { REPLAY_VERSION = 1 };
+enum { REPLAY_VERSION = 1, MOTION_VERSION = 1 };
 
 sac_result sac_replay_open_cache(sac_context *ctx, const struct sac_pipeline_params *params,
                                  sac_cache **out)
@@ -145,6 +146,15 @@ sac_result sac_replay_looks_key(const struct sac_job *job, const char *boxes, co
     else
         free(text);
     return res;
+}
+
+sac_result sac_replay_motion_key(const struct sac_job *job, const char *boxes, char **out)
+{
+    char *key = NULL;
+    if (asprintf(&key, "camera motion %d of\n%s", (int)MOTION_VERSION, boxes) < 0)
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a key of the disk cache");
+    *out = key;
+    return SAC_OK;
 }
 
 /* ---- looking up ---- */
@@ -279,6 +289,54 @@ static sac_result look_up_looks(struct sac_replay *r, const struct sac_job *job,
     return res == SAC_AGAIN ? SAC_OK : res;
 }
 
+static bool wants_motion(const struct sac_job *job)
+{
+    const struct sac_tracker_params *p = &job->params.tracker;
+    return p->camera_motion && sac_tracker_row_of(p->kind)->camera;
+}
+
+/* Of each frame what was seen in it, then the sum of the boxes that it belongs to. */
+static bool fits_motion(struct sac_replay *r)
+{
+    size_t         size;
+    uint64_t       sum[2];
+    const uint8_t *at = sac_cached_bytes(r->motion, &size), *end = at + size;
+    if (size < sizeof sum)
+        return false;
+    end -= sizeof sum;
+    memcpy(sum, end, sizeof sum);
+    r->motion_at = at;
+    for (int64_t i = 0; i < r->frames; i++) {
+        const struct sac_replay_motion *m = (const void *)at;
+        if ((size_t)(end - at) < sizeof *m || m->count < 0 ||
+            (size_t)m->count >
+                ((size_t)(end - at) - sizeof *m) / sizeof(struct sac_camera_corner) ||
+            m->shrink < 0 || m->shrink > SAC_CAMERA_SIZE_MAX)
+            return false;
+        at += sizeof *m + (size_t)m->count * sizeof(struct sac_camera_corner);
+    }
+    return at == end && sum[0] == r->sum[0] && sum[1] == r->sum[1];
+}
+
+static sac_result look_up_motion(struct sac_replay *r, const struct sac_job *job)
+{
+    char *key = NULL;
+    if (!r->boxes || !wants_motion(job))
+        return SAC_OK;
+    sac_result res = sac_replay_motion_key(job, r->key, &key);
+    if (res == SAC_OK)
+        res = sac_cache_get(r->cache, key, &r->motion);
+    free(key);
+    if (res == SAC_OK && !fits_motion(r))
+        drop(r, &r->motion, "camera motions");
+    return res == SAC_AGAIN ? SAC_OK : res;
+}
+
+bool sac_replay_lacks_motion(const struct sac_replay *r, const struct sac_job *job)
+{
+    return !r->motion && wants_motion(job);
+}
+
 bool sac_replay_lacks_looks(const struct sac_replay *r, const struct sac_job *job)
 {
     char reid[PATH_MAX];
@@ -318,10 +376,19 @@ sac_result sac_replay_open(sac_cache *cache, const struct sac_job *job,
     if (res == SAC_OK)
         res = look_up_looks(r, job, boxes);
     if (res == SAC_OK)
+        res = look_up_motion(r, job);
+    if (res == SAC_OK)
         *out = r;
     else
         sac_replay_close(&r);
     return res;
+}
+
+static void abandon(struct sac_replay *r)
+{
+    sac_cache_abandon(&r->boxes_out);
+    sac_cache_abandon(&r->looks_out);
+    sac_cache_abandon(&r->motion_out);
 }
 
 void sac_replay_close(struct sac_replay **replay)
@@ -330,10 +397,10 @@ void sac_replay_close(struct sac_replay **replay)
     if (!r)
         return;
     *replay = NULL;
-    sac_cache_abandon(&r->boxes_out);
-    sac_cache_abandon(&r->looks_out);
+    abandon(r);
     sac_cached_release(&r->boxes);
     sac_cached_release(&r->looks);
+    sac_cached_release(&r->motion);
     sac_free(r->rows);
     sac_free(r->name);
     sac_free(r->detector);
@@ -359,8 +426,12 @@ sac_result sac_replay_next(struct sac_replay *r, struct sac_item *item)
     item->source_pts_us = frame->source_pts_us;
     item->kept = frame;
     item->kept_looks = r->look_at;
+    item->kept_motion = (const void *)r->motion_at;
     if (r->look_at)
         r->look_at += (size_t)frame->count * (size_t)r->dim;
+    if (r->motion_at)
+        r->motion_at += sizeof *item->kept_motion +
+                        (size_t)item->kept_motion->count * sizeof(struct sac_camera_corner);
     r->at += sizeof *frame + frame->count * sizeof(struct sac_detection);
     r->taken++;
     return SAC_OK;
@@ -384,10 +455,9 @@ sac_result sac_replay_fill(sac_context *ctx, struct sac_item *item)
 
 static void give_up(struct sac_replay *r, const char *why)
 {
-    sac_cache_abandon(&r->boxes_out);
-    sac_cache_abandon(&r->looks_out);
-    sac_log(r->ctx, SAC_LOG_WARN, "%s: %s in the disk cache: %s", r->name,
-            r->boxes || r->boxes_kept ? "no embeddings are kept" : "nothing is kept", why);
+    abandon(r);
+    sac_log(r->ctx, SAC_LOG_WARN, "%s: %s is kept in the disk cache: %s", r->name,
+            r->boxes || r->boxes_kept ? "nothing but boxes" : "nothing", why);
 }
 
 static void give_up_for_fault(struct sac_replay *r)
@@ -445,6 +515,18 @@ static sac_result begin_looks(struct sac_replay *r, const struct sac_job *job)
     return res;
 }
 
+static sac_result begin_motion(struct sac_replay *r, const struct sac_job *job)
+{
+    char                  *key = NULL;
+    sac_result             res = sac_replay_motion_key(job, r->key, &key);
+    struct sac_cache_label label = {.key = key, .kind = "motion", .clip = r->name};
+    if (res == SAC_OK)
+        res = sac_cache_begin(r->cache, &label, &r->motion_out);
+    r->records_motion = res == SAC_OK;
+    free(key);
+    return res;
+}
+
 /* Its sum is of the file that is named alone. */
 static bool has_more_files(const sac_model *model)
 {
@@ -469,6 +551,8 @@ void sac_replay_record(struct sac_replay *r, const struct sac_job *job,
         begin_boxes(r, job, info);
     if (res == SAC_OK && t->embeds && !r->looks)
         res = begin_looks(r, job);
+    if (res == SAC_OK && sac_replay_lacks_motion(r, job) && !sac_device_apart(job->dev))
+        res = begin_motion(r, job); /* a device's stays there */
     if (res != SAC_OK)
         give_up_for_fault(r);
 }
@@ -507,8 +591,22 @@ static void add_looks(struct sac_replay *r, const struct sac_item *item,
         give_up(r, "a frame has no embeddings");
 }
 
+static void add_motion(struct sac_replay *r, const struct sac_camera_corners *corners)
+{
+    const struct sac_replay_motion motion = {.shrink = corners->shrink, .count = corners->count};
+    sac_cache_add(&r->motion_out, &motion, sizeof motion);
+    if (motion.count > 0)
+        sac_cache_add(&r->motion_out, corners->at, (size_t)motion.count * sizeof *corners->at);
+}
+
+static bool records(const struct sac_replay *r)
+{
+    return r->boxes_out.file || r->looks_out.file || r->motion_out.file;
+}
+
 void sac_replay_add(struct sac_replay *r, const struct sac_item *item,
-                    const struct sac_embeddings *embeddings, const int32_t *row)
+                    const struct sac_embeddings *embeddings, const int32_t *row,
+                    const struct sac_camera_corners *corners)
 {
     const size_t                  count = item->found.count;
     const struct sac_replay_frame frame = {.number = item->number,
@@ -516,7 +614,7 @@ void sac_replay_add(struct sac_replay *r, const struct sac_item *item,
                                            .source_pts_us = item->source_pts_us,
                                            .count = (uint32_t)(item->still ? 0 : count),
                                            .still = item->still};
-    if (!r->boxes_out.file && !r->looks_out.file)
+    if (!records(r))
         return;
     if (r->boxes_out.file) {
         put_boxes(r, &frame, sizeof frame);
@@ -524,31 +622,40 @@ void sac_replay_add(struct sac_replay *r, const struct sac_item *item,
     }
     if (r->looks_out.file && frame.count > 0)
         add_looks(r, item, embeddings, row);
+    if (r->motion_out.file)
+        add_motion(r, corners);
     r->recorded++;
+}
+
+/* What belongs to the boxes ends with their sum. */
+static sac_result commit_for_boxes(const struct sac_replay *r, struct sac_cache_writer *out)
+{
+    if (!out->file)
+        return SAC_OK;
+    sac_cache_add(out, r->sum, sizeof r->sum);
+    return sac_cache_commit(out);
 }
 
 void sac_replay_commit(struct sac_replay *r)
 {
-    if (!r->boxes_out.file && !r->looks_out.file)
+    if (!records(r))
         return;
     if (!r->ended || r->sent == 0 || r->recorded != r->sent) {
-        sac_cache_abandon(&r->boxes_out);
-        sac_cache_abandon(&r->looks_out);
+        abandon(r);
         sac_log(r->ctx, SAC_LOG_INFO,
                 "%s: it was not seen to its end: nothing is kept in the disk "
                 "cache",
                 r->name);
         return;
     }
-    const bool embeddings = r->looks_out.file != NULL;
     if (r->boxes_out.file)
         sac_sum_end(&r->sum_out, r->sum);
-    if (embeddings)
-        sac_cache_add(&r->looks_out, r->sum, sizeof r->sum);
     sac_result res = r->boxes_out.file ? sac_cache_commit(&r->boxes_out) : SAC_OK;
     r->boxes_kept = res == SAC_OK;
-    if (res == SAC_OK && embeddings)
-        res = sac_cache_commit(&r->looks_out);
+    if (res == SAC_OK)
+        res = commit_for_boxes(r, &r->looks_out);
+    if (res == SAC_OK)
+        res = commit_for_boxes(r, &r->motion_out);
     if (res != SAC_OK)
         give_up_for_fault(r);
     else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the disk cache has of an input, and gets from it (params.disk_cache): two entries, boxes
- * with the frames' numbers and times, and embeddings of all of them (docs/cache.md).
+/* What the disk cache has of an input, and gets from it (params.disk_cache), in three entries:
+ * boxes with the frames' numbers and times, embeddings of all of them, and what the camera's motion
+ * is made of, whatever objects a tracker leaves out of it (docs/cache.md).
  *
  * The reading thread takes the next record for each item, the task gets boxes and embeddings from
  * it, and where both are there, no network is opened. Where nothing wants pixels either, no video
@@ -36,29 +37,35 @@ struct sac_replay_frame {
     uint32_t count, still;
 };
 
+/* What was seen of the camera's motion in a frame; its corners follow. */
+struct sac_replay_motion {
+    int32_t shrink, count; /* as in struct sac_camera_corners */
+};
+
 struct sac_replay {
     sac_context *ctx;
-    sac_cache   *cache;         /* the pipeline's */
-    char        *name;          /* of the input, for people */
-    char        *key;           /* of the boxes */
-    char        *detector;      /* its path */
-    sac_cached  *boxes, *looks; /* NULL: there are none */
-    int64_t      frames;        /* with boxes */
-    int          dim;           /* with looks */
-    uint64_t     sum[2];        /* of the boxes, which the looks belong to */
+    sac_cache   *cache;                  /* the pipeline's */
+    char        *name;                   /* of the input, for people */
+    char        *key;                    /* of the boxes */
+    char        *detector;               /* its path */
+    sac_cached  *boxes, *looks, *motion; /* NULL: there are none */
+    int64_t      frames;                 /* with boxes */
+    int          dim;                    /* with looks */
+    uint64_t     sum[2];                 /* of the boxes, which the others belong to */
 
     /* The reading thread's. */
     const uint8_t *at;
     const float   *look_at;
+    const uint8_t *motion_at;
     int64_t        taken;
 
     /* Recording. */
-    struct sac_cache_writer boxes_out, looks_out;
+    struct sac_cache_writer boxes_out, looks_out, motion_out;
     struct sac_sum          sum_out;
-    bool                    records_looks; /* constant once recording began */
-    bool                    boxes_kept;    /* committed */
-    int64_t                 recorded;      /* the finishing thread's */
-    float                  *rows;          /* the same: of a device */
+    bool                    records_looks, records_motion; /* constant once recording began */
+    bool                    boxes_kept;                    /* committed */
+    int64_t                 recorded;                      /* the finishing thread's */
+    float                  *rows;                          /* the same: of a device */
     size_t                  rows_capacity;
     bool                    ended; /* the reading thread's: the input came to its end */
     int64_t                 sent;  /* the same: frames that it passed on */
@@ -73,6 +80,8 @@ sac_result sac_replay_key(const struct sac_job *job, const struct sac_source_par
                           const char *input, char **out);
 sac_result sac_replay_looks_key(const struct sac_job *job, const char *boxes, const char *reid,
                                 char **out);
+/* The same of the camera's motion: it depends on which frames a tracker sees, as the boxes do. */
+sac_result sac_replay_motion_key(const struct sac_job *job, const char *boxes, char **out);
 /* Inputs that are no files, such as cameras, get none: *out stays NULL. Reads the whole input once,
  * for its sum.
  * Errors   SAC_ERR_MEMORY, those of sac_models_find. */
@@ -82,6 +91,8 @@ sac_result sac_replay_open(sac_cache *cache, const struct sac_job *job,
 void       sac_replay_close(struct sac_replay **replay); /* without a commit: nothing is kept */
 /* Whether embeddings are wanted that are not there; by replay's boxes or, without them, perhaps. */
 bool sac_replay_lacks_looks(const struct sac_replay *replay, const struct sac_job *job);
+/* The same of the camera's motion. */
+bool sac_replay_lacks_motion(const struct sac_replay *replay, const struct sac_job *job);
 const struct sac_replay_about *sac_replay_about(const struct sac_replay *replay);
 /* The name of class i. */
 const char *sac_replay_class(const struct sac_replay *replay, int i);
@@ -95,10 +106,12 @@ sac_result sac_replay_next(struct sac_replay *replay, struct sac_item *item);
  * Errors   SAC_ERR_MEMORY. */
 sac_result sac_replay_fill(sac_context *ctx, struct sac_item *item);
 /* The finishing thread, in the frames' order. embeddings: [found.count] rows of their owner, whose
- * work is done; NULL: the frame has none. */
+ * work is done; NULL: the frame has none. corners: with records_motion. */
 struct sac_embeddings;
+struct sac_camera_corners;
 void sac_replay_add(struct sac_replay *replay, const struct sac_item *item,
-                    const struct sac_embeddings *embeddings, const int32_t *row);
+                    const struct sac_embeddings *embeddings, const int32_t *row,
+                    const struct sac_camera_corners *corners);
 void sac_replay_commit(struct sac_replay *replay);
 
 #endif

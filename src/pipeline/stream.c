@@ -162,10 +162,18 @@ sac_result sac_stream_open_rows(struct sac_stream_run *s)
 /* Whether anything looks at pixels, given that the boxes are kept. */
 static bool needs_pixels(const struct sac_stream_run *s)
 {
-    const struct sac_tracker_params *p = &s->job->params.tracker;
     return s->params.video_out || s->params.crops_out ||
-           (p->camera_motion && sac_tracker_row_of(p->kind)->camera) ||
+           sac_replay_lacks_motion(s->lane.replay, s->job) ||
            sac_replay_lacks_looks(s->lane.replay, s->job);
+}
+
+/* In words, for the log. */
+static const char *what_is_kept(const struct sac_replay *r)
+{
+    static const char *const words[2][2] = {
+        {"boxes", "boxes and camera motion"},
+        {"boxes and embeddings", "boxes, embeddings and camera motion"}};
+    return words[r->looks != NULL][r->motion != NULL];
 }
 
 sac_result sac_stream_look_up(struct sac_stream_run *s)
@@ -178,8 +186,8 @@ sac_result sac_stream_look_up(struct sac_stream_run *s)
     s->job->replay = replay;
     s->unseen = !needs_pixels(s);
     s->info = sac_replay_about(replay)->info;
-    sac_log(s->pipe->ctx, SAC_LOG_INFO, "%s: boxes%s of %lld frames come from the disk cache%s",
-            s->name, replay->looks ? " and embeddings" : "", (long long)replay->frames,
+    sac_log(s->pipe->ctx, SAC_LOG_INFO, "%s: %s of %lld frames come from the disk cache%s", s->name,
+            what_is_kept(replay), (long long)replay->frames,
             s->unseen ? "; the video is not decoded" : "");
     return SAC_OK;
 }

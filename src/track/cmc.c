@@ -74,11 +74,10 @@ void sac_cmc_forget(struct sac_cmc *cmc)
     cmc->has_before = false;
 }
 
-struct sac_similarity sac_cmc_similarity(const struct sac_cmc         *cmc,
-                                         const struct sac_camera_move *move)
+struct sac_similarity sac_cmc_similarity(int shrink, const struct sac_camera_move *move)
 {
     const double c = 0.5; /* from centres of pixels to their edges */
     return (struct sac_similarity){move->a, move->b,
-                                   (move->tx + c - move->a * c + move->b * c) * cmc->shrink,
-                                   (move->ty + c - move->b * c - move->a * c) * cmc->shrink};
+                                   (move->tx + c - move->a * c + move->b * c) * shrink,
+                                   (move->ty + c - move->b * c - move->a * c) * shrink};
 }

@@ -7,7 +7,7 @@
  *     if (!sac_cmc_reserve(&cmc, frame))
  *         ...                                       // no memory
  *     sac_cmc_next(&cmc, frame, boxes, count, &job); // then sac_camera_on_host, or its like
- *     struct sac_similarity s = sac_cmc_similarity(&cmc, &move);
+ *     struct sac_similarity s = sac_cmc_similarity(cmc.shrink, &move);
  *     sac_cmc_finish(&cmc);
  */
 #ifndef SAC_TRACK_CMC_H
@@ -47,7 +47,6 @@ void sac_cmc_next(struct sac_cmc *cmc, const sac_frame *frame, const struct sac_
 /* The job failed: the next frame counts as the first. */
 void sac_cmc_forget(struct sac_cmc *cmc);
 /* In pixels of the frame. */
-struct sac_similarity sac_cmc_similarity(const struct sac_cmc         *cmc,
-                                         const struct sac_camera_move *move);
+struct sac_similarity sac_cmc_similarity(int shrink, const struct sac_camera_move *move);
 
 #endif

@@ -108,8 +108,11 @@ struct sac_tracker {
     struct sac_match_room         room;
     struct sac_gallery            gallery;
     struct sac_cmc                cmc;
-    struct sac_rect *moving; /* [target_count] boxes that the camera's motion leaves out */
-    size_t           moving_capacity;
+    struct sac_rect          *moving; /* [target_count] boxes that the camera's motion leaves out */
+    size_t                    moving_capacity;
+    struct sac_camera_corner *corner; /* of the last frame with keeps_corners */
+    size_t                    corner_capacity;
+    int                       corner_count, corner_shrink;
 
     /* Of the frame between sac_tracker_begin and sac_tracker_end. */
     struct sac_tracker_input  input;      /* frame: only where its motion is to be had */

@@ -71,6 +71,7 @@ void sac_tracker_destroy(sac_tracker **trk)
     sac_free((*trk)->candidates);
     sac_free((*trk)->view);
     sac_free((*trk)->moving);
+    sac_free((*trk)->corner);
     sac_free((*trk)->ask_slots);
     sac_free((*trk)->ask_rows);
     sac_free(*trk);

@@ -70,6 +70,29 @@ static bool reserve_appearance(sac_tracker *trk, size_t targets, size_t candidat
                                            candidates, sizeof *trk->ask_rows)));
 }
 
+/* A frame in host memory whose corners are kept. */
+static bool keeps_corners(const struct sac_tracker_input *in)
+{
+    return in->keeps_corners && in->frame && !sac_cmc_is_remote(in->frame);
+}
+
+static bool has_motion(const struct sac_tracker_input *in)
+{
+    return in->frame || in->corners.shrink > 0;
+}
+
+static bool reserve_camera(sac_tracker *trk, const struct sac_tracker_input *in)
+{
+    if (has_motion(in) && !sac_grow((void **)&trk->moving, &trk->moving_capacity, trk->target_count,
+                                    sizeof *trk->moving))
+        return false;
+    if (in->frame && !sac_cmc_reserve(&trk->cmc, in->frame))
+        return false;
+    return !keeps_corners(in) ||
+           sac_grow((void **)&trk->corner, &trk->corner_capacity,
+                    (size_t)sac_camera_cells_of(&trk->cmc.now), sizeof *trk->corner);
+}
+
 /* Allocates everything that this frame may need, before anything changes. */
 static sac_result reserve(sac_tracker *trk, const struct sac_tracker_input *in)
 {
@@ -82,9 +105,7 @@ static sac_result reserve(sac_tracker *trk, const struct sac_tracker_input *in)
         sac_grow((void **)&trk->view, &trk->view_capacity, targets, sizeof *trk->view) &&
         sac_match_reserve(&trk->room, trk->target_count, candidates) &&
         (!in->embeddings.base || reserve_appearance(trk, targets, candidates)) &&
-        (!in->frame || (sac_cmc_reserve(&trk->cmc, in->frame) &&
-                        sac_grow((void **)&trk->moving, &trk->moving_capacity, trk->target_count,
-                                 sizeof *trk->moving)));
+        reserve_camera(trk, in);
     if (ok)
         return SAC_OK;
     return SAC_FAIL(trk->ctx, SAC_ERR_MEMORY, "tracker: no memory for %zu tracks and %zu boxes",
@@ -181,11 +202,15 @@ static void ask_for_appearance(sac_tracker *trk)
 
 static void ask_for_camera(sac_tracker *trk)
 {
+    trk->corner_count = trk->corner_shrink = 0;
+    if (!has_motion(&trk->input))
+        return;
     for (size_t i = 0; i < trk->target_count; i++) {
         const struct sac_box *box = &trk->targets[i].box;
         trk->moving[i] = (struct sac_rect){box->x0, box->y0, box->x1, box->y1};
     }
-    sac_cmc_next(&trk->cmc, trk->input.frame, trk->moving, trk->target_count, &trk->camera_job);
+    if (trk->input.frame)
+        sac_cmc_next(&trk->cmc, trk->input.frame, trk->moving, trk->target_count, &trk->camera_job);
 }
 
 sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *in)
@@ -194,7 +219,9 @@ sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *i
     input.count = SAC_MIN(in->count, (size_t)trk->params.track_max);
     if (!sac_tracker_wants_embeddings(trk))
         input.embeddings = (struct sac_embedding_rows){0};
-    input.frame = camera_frame(trk, in->frame);
+    if (!trk->row->camera || !trk->params.camera_motion)
+        input.corners = (struct sac_camera_corners){0};
+    input.frame = input.corners.shrink > 0 ? NULL : camera_frame(trk, in->frame);
     sac_result res = check_call(trk, &input);
     if (res == SAC_OK)
         res = place_gallery(trk, &input.embeddings);
@@ -205,8 +232,7 @@ sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *i
     trk->input = input;
     take_candidates(trk);
     ask_for_appearance(trk);
-    if (input.frame)
-        ask_for_camera(trk);
+    ask_for_camera(trk);
     return SAC_OK;
 }
 
@@ -271,26 +297,54 @@ static void drop_odd_rows(sac_tracker *trk)
             trk->candidates[i].embedding = NULL;
 }
 
+static void agree(sac_tracker *trk, const struct sac_camera_corners *corners)
+{
+    sac_camera_agree_on_host(corners, trk->moving, (int)trk->target_count, &trk->move);
+}
+
+/* All corners, instead of those alone that no object hides. */
+static void look_at_all(sac_tracker *trk)
+{
+    trk->corner_count = sac_camera_corners_on_host(&trk->camera_job, trk->corner);
+    trk->corner_shrink = trk->cmc.shrink;
+    const struct sac_camera_corners corners = sac_tracker_corners(trk);
+    agree(trk, &corners);
+}
+
 void sac_tracker_look(sac_tracker *trk)
 {
-    if (trk->input.frame && !trk->cmc.dev && !trk->looked)
-        sac_camera_on_host(&trk->camera_job, &trk->move);
+    const struct sac_tracker_input *in = &trk->input;
+    if (trk->looked)
+        return;
     trk->looked = true;
+    if (in->corners.shrink > 0)
+        agree(trk, &in->corners);
+    else if (keeps_corners(in))
+        look_at_all(trk);
+    else if (in->frame && !trk->cmc.dev)
+        sac_camera_on_host(&trk->camera_job, &trk->move);
+}
+
+struct sac_camera_corners sac_tracker_corners(const sac_tracker *trk)
+{
+    return (struct sac_camera_corners){
+        .at = trk->corner, .count = trk->corner_count, .shrink = trk->corner_shrink};
 }
 
 void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out)
 {
     struct sac_similarity camera;
     const int64_t         now_us = trk->input.pts_us;
-    const bool            moves = trk->input.frame != NULL;
-    double                dt_s = trk->started ? sac_seconds(trk->now_us, now_us) : 0;
+    const bool            moves = has_motion(&trk->input);
+    const int shrink = trk->input.corners.shrink > 0 ? trk->input.corners.shrink : trk->cmc.shrink;
+    double    dt_s = trk->started ? sac_seconds(trk->now_us, now_us) : 0;
     trk->first_frame = !trk->started;
     trk->started = true;
     trk->now_us = now_us;
     drop_odd_rows(trk);
     sac_tracker_look(trk);
     if (moves)
-        camera = sac_cmc_similarity(&trk->cmc, &trk->move);
+        camera = sac_cmc_similarity(shrink, &trk->move);
     sac_tracker_live(trk, moves ? &camera : NULL, dt_s);
     if (trk->gallery.update_count && trk->ask.candidates)
         hold(trk);

@@ -18,6 +18,7 @@
 #include <saccade/track.h>
 
 #include "reid/embeddings.h"
+#include "vision/camera.h"
 
 /* Embeddings of a frame's detections. */
 struct sac_embedding_rows {
@@ -36,7 +37,9 @@ struct sac_tracker_input {
     const struct sac_detection *det;
     size_t                      count;
     struct sac_embedding_rows   embeddings;
-    const sac_frame            *frame; /* for camera motion, or NULL */
+    const sac_frame            *frame;   /* for camera motion, or NULL */
+    struct sac_camera_corners   corners; /* shrink > 0: instead of frame, what was seen in it */
+    bool                        keeps_corners; /* of frame, for sac_tracker_corners */
     int64_t                     pts_us;
     bool unseen; /* nobody looked for objects in this frame: tracks go on as predicted, and nothing
                     is said about them; det, embeddings and frame are none */
@@ -85,6 +88,10 @@ void sac_wave_rest(struct sac_wave *wave);
  * so that frames allocate none. embedding_dev: where embeddings are; NULL: the host, or no
  * embeddings. like: a frame's size, format and device; NULL: frames have no pixels. */
 sac_result sac_tracker_prepare(sac_tracker *trk, sac_device *embedding_dev, const sac_frame *like);
+
+/* What the frame tracked last was with keeps_corners; none where a device found its motion. Valid
+ * until the tracker's next frame. */
+struct sac_camera_corners sac_tracker_corners(const sac_tracker *trk);
 
 /* Tracks one frame of one tracker; on a device it uses a wave of its own. */
 sac_result sac_tracker_track(sac_tracker *trk, const struct sac_tracker_input *in,

@@ -66,8 +66,27 @@ struct sac_camera_move {
     int32_t agreed;  /* of them with the move; 0: too few, and there is none */
 };
 
+/* A corner of the former frame, at a pixel of level 0, and its place in the new one. */
+struct sac_camera_corner {
+    int16_t x, y;
+    int32_t found; /* 0: it was not found again, and the next two mean nothing */
+    float   to_x, to_y;
+};
+/* All of a frame's, wherever objects are: with any tracker's boxes they give the move. */
+struct sac_camera_corners {
+    const struct sac_camera_corner *at;
+    int                             count, shrink; /* shrink 0: the frame has no motion */
+};
+
 /* One job in host memory. */
 void sac_camera_on_host(const struct sac_camera_job *job, struct sac_camera_move *out);
+/* The same in two steps; the first does not depend on the boxes.
+ * out   [sac_camera_cells_of(&job->before)]
+ * Returns how many there are. */
+int  sac_camera_corners_on_host(const struct sac_camera_job *job, struct sac_camera_corner *out);
+void sac_camera_agree_on_host(const struct sac_camera_corners *corners,
+                              const struct sac_rect *moving, int moving_count,
+                              struct sac_camera_move *out);
 
 /* ---- the small picture ---- */
 
@@ -133,6 +152,11 @@ SAC_ANYWHERE int sac_camera_cells(int size)
 {
     const int inside = size - 2 * SAC_CAMERA_BORDER;
     return inside > 0 ? (inside + SAC_CAMERA_CELL - 1) / SAC_CAMERA_CELL : 0;
+}
+
+SAC_ANYWHERE int sac_camera_cells_of(const struct sac_camera_pyramid *p)
+{
+    return sac_camera_cells(p->level[0].width) * sac_camera_cells(p->level[0].height);
 }
 
 /* The smaller eigenvalue of the summed gradient products: how well the place is pinned down in its

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that take boxes and embeddings from the disk cache, and saccade cache."""
 import json
+import math
 import signal
 import subprocess
 
+import numpy
 import pytest
 from support import fails, wait_until
+from test_formats import NAMES, detector
 
 # No person is in the pictures: with low thresholds there are boxes all the same, and they are tracked.
 FAINT = ['--device', 'cpu', '--detector', 'person_det_fast', '--score-min', 0.001, '--score-low', 0.001,
@@ -32,13 +35,13 @@ def entries(saccade, folder):
 
 def test_tracks_are_equal_to_the_last_byte(track, saccade, tmp_path):
     track('--tracker', 'botsort')
-    assert sorted(e['kind'] for e in entries(saccade, tmp_path / 'cache')) == ['boxes', 'embeddings']
+    assert sorted(e['kind'] for e in entries(saccade, tmp_path / 'cache')) == ['boxes', 'embeddings', 'motion']
     for options in TRACKERS:
         plain, _ = track(*options, cache=False)
         kept, log = track(*options)
         assert plain == kept and plain.count(b'\n') > 20
-        assert 'come from the disk cache' in log
-    assert len(entries(saccade, tmp_path / 'cache')) == 2
+        assert 'come from the disk cache; the video is not decoded' in log
+    assert len(entries(saccade, tmp_path / 'cache')) == 3
 
 
 def test_the_video_is_decoded_where_it_is_seen(track, tmp_path):
@@ -59,7 +62,72 @@ def test_embeddings_come_to_kept_boxes(track, saccade, tmp_path):
     assert 'boxes of' in log
     assert tracks == track('--tracker', 'botsort', cache=False)[0]
     _, log = track('--tracker', 'botsort')
-    assert 'boxes and embeddings of' in log
+    assert 'boxes, embeddings and camera motion of' in log
+
+
+@pytest.fixture(scope='module')
+def swaying(saccade, tmp_path_factory):
+    """A camera that sways before a wall with a pattern, each picture twice, and options for tracking it: a network
+    that says the same boxes for every picture stands in for a detector."""
+    folder = tmp_path_factory.mktemp('swaying')
+    (folder / 'img').mkdir()
+    rng = numpy.random.default_rng(7)
+    wall = numpy.kron(rng.integers(0, 256, (60, 80, 3), numpy.uint8), numpy.ones((8, 8, 1), numpy.uint8))
+    for frame in range(40):
+        x, y = int(60 + 40 * math.sin(frame // 2 * 0.5)), int(50 + 20 * math.cos(frame // 2 * 0.7))
+        image = numpy.ascontiguousarray(wall[y:y + 240, x:x + 320])
+        (folder / 'img' / f'{frame + 1:05d}.ppm').write_bytes(b'P6 320 240 255\n' + image.tobytes())
+    network = detector(folder / 'net.onnx', NAMES)
+    options = ['--device', 'cpu', '--detector', network, '--classes', 'all', '--reid', 'none']
+    run = saccade('track', folder / 'img', '--fps', 20, *options, '-o', folder / 'swaying.mp4')
+    assert run.returncode == 0, run.stderr
+    return [folder / 'swaying.mp4', *options]
+
+
+def test_the_motion_of_the_camera_is_kept_for_any_tracker(saccade, swaying, tmp_path):
+    """What moves is left out of it, and other trackers see other objects: one entry serves them all."""
+    def track(*options, name='tracks.txt', cache=True):
+        options = [*options, *(['--disk-cache', tmp_path / 'cache'] if cache else [])]
+        run = saccade('track', *swaying, *options, '--mot', tmp_path / name)
+        assert run.returncode == 0, run.stderr
+        return (tmp_path / name).read_bytes(), run.stderr
+    still, _ = track('--no-camera-motion')
+    assert 'not decoded' not in track()[1]  # boxes are kept, the motion was not asked for
+    assert [e['kind'] for e in sorted(entries(saccade, tmp_path / 'cache'), key=lambda e: e['kind'])] == \
+        ['boxes', 'motion']
+    for options in ([], ['--score-high', 0.88], ['--score-new', 0.89], ['--lost-max', 0.2, '--track-max', 3],
+                    ['-o', tmp_path / 'shown.mp4']):
+        plain, _ = track(*options, cache=False)
+        kept, log = track(*options)
+        assert plain == kept and plain.count(b'\n') > 20 and plain != still
+        assert 'boxes and camera motion of 40 frames' in log
+        assert ('not decoded' in log) == ('-o' not in options)
+    assert len(entries(saccade, tmp_path / 'cache')) == 2
+
+
+def test_the_motion_between_frames_that_are_not_still(saccade, swaying, tmp_path):
+    tracks = []
+    for cache in ([], ['--disk-cache', tmp_path / 'cache'], ['--disk-cache', tmp_path / 'cache']):
+        run = saccade('track', *swaying, '--skip-still', 0.02, '--skip-max', 3, *cache,
+                      '--mot', tmp_path / 'tracks.txt')
+        assert run.returncode == 0, run.stderr
+        tracks.append((tmp_path / 'tracks.txt').read_bytes())
+    assert 'not decoded' in run.stderr
+    assert tracks[0] == tracks[1] == tracks[2] and tracks[0].count(b'\n') > 20
+
+
+def test_damaged_motion_is_made_anew(saccade, swaying, tmp_path):
+    options = [*swaying, '--disk-cache', tmp_path / 'cache', '--mot', tmp_path / 'tracks.txt']
+    assert saccade('track', *options).returncode == 0
+    whole = {path: path.read_bytes() for path in (tmp_path / 'cache').iterdir()}
+    tracks = (tmp_path / 'tracks.txt').read_bytes()
+    boxes, motion = sorted(whole, key=lambda path: len(whole[path]))
+    for damage in (lambda b: b[:-1], lambda b: b[:-40] + b'x' + b[-39:], lambda b: b''):
+        motion.write_bytes(damage(whole[motion]))
+        run = saccade('track', *options)
+        assert run.returncode == 0 and 'made anew' in run.stderr and 'boxes of' in run.stderr
+        assert (tmp_path / 'tracks.txt').read_bytes() == tracks
+        assert motion.read_bytes() == whole[motion] and boxes.read_bytes() == whole[boxes]
 
 
 def test_other_options_are_other_entries(track, saccade, tmp_path):

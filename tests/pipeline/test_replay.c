@@ -31,6 +31,14 @@ static char *looks_key(void)
     return text;
 }
 
+static char *motion_key(void)
+{
+    char *boxes = key(), *text = NULL;
+    assert_sac_ok(sac_replay_motion_key(&job, boxes, &text));
+    free(boxes);
+    return text;
+}
+
 static void expect(char *(*make)(void), const char *first, bool same, const char *what)
 {
     char *now = make();
@@ -89,6 +97,25 @@ static void boxes_depend_on_nothing_of_trackers(void **state)
     STAYS(source.decode_threads = 3);
     STAYS(job.params.skip_max = 3); /* nothing is skipped */
     free(first);
+}
+
+/* Which frames are still decides which frames the motion is between; the boxes alone change it. */
+static void motion_depends_on_what_boxes_depend_on(void **state)
+{
+    (void)state;
+    reset();
+    char *first = motion_key(), *boxes = key();
+    assert_string_not_equal(first, boxes);
+    source.every = 2;
+    expect(motion_key, first, false, "every second frame");
+    job.params.skip_still = 0.01f;
+    expect(motion_key, first, false, "still frames");
+    job.params.tracker.score_high = 0.3f;
+    expect(motion_key, first, true, "a tracker's parameter");
+    job.params.reid = "none";
+    expect(motion_key, first, true, "no embeddings");
+    free(first);
+    free(boxes);
 }
 
 /* A plug-in's name without a slash is a file of the working folder. */
@@ -172,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(boxes_depend_on_each_option_that_changes_them),
         cmocka_unit_test(boxes_depend_on_nothing_of_trackers),
+        cmocka_unit_test(motion_depends_on_what_boxes_depend_on),
         cmocka_unit_test(keys_depend_on_contents),
         cmocka_unit_test(keys_depend_on_a_plug_in),
         cmocka_unit_test(keys_need_their_files),

@@ -18,7 +18,7 @@ static struct sac_similarity next_move(struct sac_cmc *cmc, const sac_frame *f,
     struct sac_camera_move move;
     sac_cmc_next(cmc, f, moving, n, &job);
     sac_camera_on_host(&job, &move);
-    return sac_cmc_similarity(cmc, &move);
+    return sac_cmc_similarity(cmc->shrink, &move);
 }
 
 /* The move between two looks at the scene. */
@@ -152,6 +152,55 @@ static void starts_anew_after_a_change_of_size(void **state)
     free(b.plane[0]);
 }
 
+/* Boxes spread over a picture. */
+static size_t some_boxes(struct sac_rect *box, size_t n, int width, int height)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float x = (float)((i * 173) % (size_t)width), y = (float)((i * 97) % (size_t)height);
+        box[i] = (struct sac_rect){x, y, x + 60, y + 90};
+    }
+    return n;
+}
+
+/* Corners seen once give each tracker the move that it would have found itself: to the last bit,
+ * also where there are more of them than are followed. */
+static void corners_give_the_move_for_any_boxes(void **state)
+{
+    (void)state;
+    enum { BOXES = 24, CELLS = 1000 };
+    const int                   size[][2] = {{640, 480}, {720, 1280}, {64, 48}, {16, 16}};
+    const struct sac_similarity move = turned(1.01, 0.01, 5, -4);
+    for (size_t s = 0; s < SAC_COUNT(size); s++) {
+        struct sac_cmc           cmc = {0};
+        struct sac_camera_job    job;
+        struct sac_camera_corner corner[CELLS];
+        struct sac_camera_move   direct, later;
+        struct sac_rect          box[BOXES];
+        sac_frame                f = picture_frame(SAC_PIXEL_NV12, size[s][0], size[s][1]);
+        assert_true(sac_cmc_reserve(&cmc, &f));
+        picture_take(&f, &still);
+        sac_cmc_next(&cmc, &f, NULL, 0, &job);
+        assert_int_equal(sac_camera_corners_on_host(&job, corner), 0); /* the first frame */
+        picture_take(&f, &move);
+        sac_cmc_next(&cmc, &f, NULL, 0, &job);
+        assert_in_range(sac_camera_cells_of(&job.before), 0, CELLS);
+        const struct sac_camera_corners all = {corner, sac_camera_corners_on_host(&job, corner),
+                                               job.shrink};
+        if (size[s][1] == 1280)
+            assert_true(all.count > SAC_CAMERA_POINTS);
+        for (size_t n = 0; n <= BOXES; n += 8) {
+            job.moving = box;
+            job.moving_count = (int)some_boxes(box, n, f.width, f.height);
+            sac_camera_on_host(&job, &direct);
+            sac_camera_agree_on_host(&all, box, (int)n, &later);
+            assert_memory_equal(&direct, &later, sizeof direct);
+            assert_true(s > 1 || direct.agreed > 0);
+        }
+        sac_cmc_finish(&cmc);
+        free(f.plane[0]);
+    }
+}
+
 static void refuses_what_it_cannot_read(void **state)
 {
     (void)state;
@@ -174,6 +223,7 @@ int main(void)
         cmocka_unit_test(looks_past_moving_objects),
         cmocka_unit_test(finds_no_move_where_nothing_is_to_be_seen),
         cmocka_unit_test(starts_anew_after_a_change_of_size),
+        cmocka_unit_test(corners_give_the_move_for_any_boxes),
         cmocka_unit_test(refuses_what_it_cannot_read),
     };
     return cmocka_run_group_tests_name("track/cmc", tests, NULL, NULL);

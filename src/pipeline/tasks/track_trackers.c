@@ -139,13 +139,19 @@ void sac_track_release(struct sac_task_run *run)
 
 static struct sac_tracker_input input_of(const struct sac_item *item, int dim)
 {
-    const struct sac_track_own *own = item->own;
-    struct sac_embeddings      *rows = own && !item->still ? own->embeddings : NULL;
-    struct sac_tracker_input    in = {.det = item->found.items,
-                                      .count = item->found.count,
-                                      .frame = item->still ? NULL : item->frame,
-                                      .pts_us = item->pts_us,
-                                      .unseen = item->still};
+    const struct sac_track_own     *own = item->own;
+    const struct sac_replay        *replay = item->lane ? item->lane->replay : NULL;
+    const struct sac_replay_motion *motion = item->still ? NULL : item->kept_motion;
+    struct sac_embeddings          *rows = own && !item->still ? own->embeddings : NULL;
+    struct sac_tracker_input        in = {.det = item->found.items,
+                                          .count = item->found.count,
+                                          .frame = item->still ? NULL : item->frame,
+                                          .pts_us = item->pts_us,
+                                          .unseen = item->still,
+                                          .keeps_corners = replay && replay->records_motion};
+    if (motion)
+        in.corners = (struct sac_camera_corners){
+            .at = (const void *)(motion + 1), .count = motion->count, .shrink = motion->shrink};
     if (rows)
         in.embeddings = (struct sac_embedding_rows){.dev = sac_device_apart(rows->dev),
                                                     .base = sac_embeddings_data(rows),
@@ -205,14 +211,19 @@ static void match(struct sac_track_run *t, size_t member, struct sac_item *item)
                           SAC_FAIL(t->base.job->ctx, res, "no memory for %zu tracks", view.count));
 }
 
-/* For the disk cache, while the embeddings are there. */
-static void record(struct sac_item *const *items, int n)
+/* For the disk cache, while embeddings and corners are there. */
+static void record(struct sac_track_run *t, struct sac_item *const *items, int n)
 {
     for (int i = 0; i < n; i++) {
         const struct sac_track_own *own = items[i]->own;
         struct sac_replay          *replay = items[i]->lane ? items[i]->lane->replay : NULL;
-        if (replay && items[i]->status == SAC_OK)
-            sac_replay_add(replay, items[i], own ? own->embeddings : NULL, own ? own->row : NULL);
+        struct sac_stream_tracker  *tracker;
+        if (!replay || items[i]->status != SAC_OK ||
+            tracker_of(t, items[i]->stream_id, &tracker) != SAC_OK)
+            continue;
+        const struct sac_camera_corners corners = sac_tracker_corners(tracker->trk);
+        sac_replay_add(replay, items[i], own ? own->embeddings : NULL, own ? own->row : NULL,
+                       &corners);
     }
 }
 
@@ -251,7 +262,7 @@ static void track_added(struct sac_track_run *t, struct sac_item *const *items, 
     }
     sac_wave_settle(t->wave);
     sac_wave_clear(t->wave);
-    record(items, n);
+    record(t, items, n);
     for (int i = 0; i < n; i++) /* a sink may be slow, and later frames need the memory */
         if (items[i]->own)
             sac_embeddings_unref(&((struct sac_track_own *)items[i]->own)->embeddings);

@@ -83,16 +83,22 @@ static bool best_in_cell(const struct sac_camera_plane *p, int left, int top,
     return found;
 }
 
+/* The corner of a cell, of those that lie in rows. */
+static bool find_corner(const struct sac_camera_plane *p, int cell, struct sac_camera_match *m)
+{
+    const int across = sac_camera_cells(p->width);
+    return best_in_cell(p, SAC_CAMERA_BORDER + cell % across * SAC_CAMERA_CELL,
+                        SAC_CAMERA_BORDER + cell / across * SAC_CAMERA_CELL, m);
+}
+
 static int find_corners(const struct sac_camera_job *job, struct sac_camera_match *match)
 {
     const struct sac_camera_plane *p = &job->before.level[0];
-    const int across = sac_camera_cells(p->width), cells = across * sac_camera_cells(p->height);
-    int       n = 0;
+    const int                      cells = sac_camera_cells_of(&job->before);
+    int                            n = 0;
     for (int i = 0; i < cells && n < SAC_CAMERA_POINTS; i++) {
         struct sac_camera_match *m = &match[n];
-        int                      left = SAC_CAMERA_BORDER + i % across * SAC_CAMERA_CELL;
-        int                      top = SAC_CAMERA_BORDER + i / across * SAC_CAMERA_CELL;
-        if (best_in_cell(p, left, top, m) &&
+        if (find_corner(p, i, m) &&
             !sac_camera_moves(job->moving, job->moving_count, m->x, m->y, job->shrink))
             n++;
     }
@@ -236,6 +242,43 @@ void sac_camera_on_host(const struct sac_camera_job *job, struct sac_camera_move
     *out = sac_camera_still(0);
     if (job->has_before)
         *out = agree(match, follow_corners(job, match, find_corners(job, match)));
+}
+
+int sac_camera_corners_on_host(const struct sac_camera_job *job, struct sac_camera_corner *out)
+{
+    const int cells = job->has_before ? sac_camera_cells_of(&job->before) : 0;
+    int       n = 0;
+    fill_pyramid(job);
+    for (int i = 0; i < cells; i++) {
+        struct sac_camera_match m;
+        if (!find_corner(&job->before.level[0], i, &m))
+            continue;
+        const bool found = follow_corner(job, &m);
+        out[n++] = (struct sac_camera_corner){.x = (int16_t)m.x,
+                                              .y = (int16_t)m.y,
+                                              .found = found,
+                                              .to_x = found ? m.to_x : 0,
+                                              .to_y = found ? m.to_y : 0};
+    }
+    return n;
+}
+
+/* Of the first corners that count, those that were found again. */
+void sac_camera_agree_on_host(const struct sac_camera_corners *corners,
+                              const struct sac_rect *moving, int moving_count,
+                              struct sac_camera_move *out)
+{
+    struct sac_camera_match match[SAC_CAMERA_POINTS];
+    int                     seen = 0, n = 0;
+    for (int i = 0; i < corners->count && seen < SAC_CAMERA_POINTS; i++) {
+        const struct sac_camera_corner *c = &corners->at[i];
+        if (sac_camera_moves(moving, moving_count, c->x, c->y, corners->shrink))
+            continue;
+        seen++;
+        if (c->found)
+            match[n++] = (struct sac_camera_match){c->x, c->y, c->to_x, c->to_y};
+    }
+    *out = agree(match, n);
 }
 
 sac_result sac_cpu_camera(struct sac_device *dev, struct sac_device_stream *stream,

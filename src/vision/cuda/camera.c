@@ -17,11 +17,6 @@ static int tiles_along(int size)
     return (size + CUDA_CAMERA_TILE - 1) / CUDA_CAMERA_TILE;
 }
 
-static int cells_of(const struct sac_camera_pyramid *p)
-{
-    return sac_camera_cells(p->level[0].width) * sac_camera_cells(p->level[0].height);
-}
-
 static struct totals totals_of(const struct sac_camera_job *jobs, int n)
 {
     struct totals t = {0};
@@ -29,8 +24,8 @@ static struct totals totals_of(const struct sac_camera_job *jobs, int n)
         const struct sac_camera_plane *level = &jobs[i].now.level[0];
         t.turned = t.turned || jobs[i].frame->orientation != SAC_UPRIGHT;
         t.moving += (size_t)jobs[i].moving_count;
-        t.cells += (size_t)cells_of(&jobs[i].now);
-        t.cells_max = SAC_MAX(t.cells_max, cells_of(&jobs[i].now));
+        t.cells += (size_t)sac_camera_cells_of(&jobs[i].now);
+        t.cells_max = SAC_MAX(t.cells_max, sac_camera_cells_of(&jobs[i].now));
         t.tiles_max = SAC_MAX(t.tiles_max, tiles_along(level->width) * tiles_along(level->height));
     }
     return t;
@@ -62,7 +57,7 @@ static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_cam
         if (job->moving_count)
             memcpy(&moving[boxes], job->moving, (size_t)job->moving_count * sizeof *moving);
         boxes += (uint32_t)job->moving_count;
-        corners += (uint32_t)cells_of(&job->now);
+        corners += (uint32_t)sac_camera_cells_of(&job->now);
     }
 }
 
@@ -82,7 +77,7 @@ sac_result cuda_reserve(struct sac_device *dev, struct sac_device_stream *stream
         return res;
     res = cuda_commands_reserve(dev);
     if (res == SAC_OK && like)
-        res = cuda_scratch_take(dev, stream, corner_bytes(0, cells_of(like)), &scratch);
+        res = cuda_scratch_take(dev, stream, corner_bytes(0, sac_camera_cells_of(like)), &scratch);
     if (res == SAC_OK && like)
         cuda_scratch_return(dev, stream);
     cuda_leave();
