@@ -117,6 +117,20 @@ static const struct spelling convs[] = {
      1},
 };
 
+/* Two heads of four numbers, which are queries, keys and values alike. */
+#define HEADS_OF(from)                                                           \
+    {"Reshape", from " heads", "e"}, {"Transpose", "e", "t", "perm", "1 0 2"},   \
+        {"Reshape", "t apart", "q"}, {"Transpose", "q", "k", "perm", "0 1 3 2"}, \
+        {"MatMul", "q k", "c"}, {"Softmax", "c", "u", "axis", "-1"},             \
+    {                                                                            \
+        "MatMul", "u q", "o"                                                     \
+    }
+#define HEADS_SHAPES                                              \
+    {"heads", "5 -1 4"}, {"apart", "-1 2 5 4"}, {"rows", "-1 8"}, \
+    {                                                             \
+        "first", "5 -1 8"                                         \
+    }
+
 static const struct spelling products[] = {
     {"a product of tokens, and what turns its matrix",
      "? 3 4",
@@ -133,6 +147,46 @@ static const struct spelling products[] = {
       {"Gemm", "f m8 bias", "h", "transB", "1"},
       {"Reshape", "h tokens", "y"}},
      2},
+    {"attention whose tokens come first: rounded behind the Transposes",
+     "? 5 8",
+     "? 5 8",
+     {HEADS_SHAPES},
+     {{"LayerNormalization", "x n_scale bias", "n"},
+      {"Transpose", "n", "nt", "perm", "1 0 2"},
+      ROUNDED("nt", "nr", "a"),
+      COLUMNS("m8"),
+      {"MatMul", "nr m8", "p"},
+      {"Add", "p bias", "s"},
+      HEADS_OF("s"),
+      {"Transpose", "o", "ot", "perm", "2 0 1 3"},
+      {"Reshape", "ot rows", "f"},
+      ROUNDED("f", "fr", "b"),
+      {"Gemm", "fr m8 bias", "h"},
+      {"Reshape", "h first", "g"},
+      {"Transpose", "g", "gt", "perm", "1 0 2"},
+      {"Add", "x gt", "y"}},
+     2,
+     6},
+    {"attention whose tokens come first: rounded before the Transposes",
+     "? 5 8",
+     "? 5 8",
+     {HEADS_SHAPES},
+     {{"LayerNormalization", "x n_scale bias", "n"},
+      ROUNDED("n", "nr", "f"),
+      {"Transpose", "nr", "nt", "perm", "1 0 2"},
+      {"DequantizeLinear", "f8_q f_scale", "w"},
+      {"MatMul", "nt w", "p"},
+      {"Add", "p bias", "s"},
+      HEADS_OF("s"),
+      ROUNDED("o", "or", "f"),
+      {"Transpose", "or", "ot", "perm", "2 0 1 3"},
+      {"Reshape", "ot rows", "f"},
+      {"Gemm", "f w bias", "h"},
+      {"Reshape", "h first", "g"},
+      {"Transpose", "g", "gt", "perm", "1 0 2"},
+      {"Add", "gt x", "y"}},
+     2,
+     6},
 };
 
 static void add_bytes(struct proto *graph, const char *name, int type, const char *dims, int count)
@@ -182,6 +236,7 @@ static void constants(struct proto *graph)
     add_bytes(graph, "far_q", 2, "8 8 1 1", 64);
     add_bytes(graph, "near_q", 2, "8 8 1 1", 64);
     add_bytes(graph, "f4_q", 17, "8 4 1 1", 32);
+    add_bytes(graph, "f8_q", 17, "8 8", 64);
     add_scaling(graph, "far", 2, 1, 3);
     add_scaling(graph, "near", 2, 1, 128);
     add_scaling(graph, "a", 3, 0x1p-6f, 0);

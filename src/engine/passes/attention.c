@@ -21,6 +21,7 @@ struct spelling {
     int                adds;
     struct sac_strided q, k, v, y;
     struct sac_value  *out, *mask;
+    struct sac_node *rounds; /* a QuantizeLinear of all by one scale between mix and out, or NULL */
 };
 
 /* ---- from the softmax on ---- */
@@ -216,21 +217,31 @@ static bool moves(const struct sac_node *n)
     return sac_is(n, "Transpose") || sac_is(n, "Flatten") || only_reshapes(n) || same_dtype(n);
 }
 
-/* The same for the result, which may be put together after the product. */
+static bool rounds(const struct sac_node *n)
+{
+    return sac_is(n, "QuantizeLinear") && sac_value_elements(sac_node_input(n, 1)) == 1;
+}
+
+/* The same for the result, which may be put together after the product, in 8 bits too: it is then
+ * rounded behind that. */
 static bool find_result(const struct sac_graph *g, struct spelling *s)
 {
     struct sac_value *after[DEPTH_MAX] = {s->mix->outputs[0]};
-    int               far = 0;
-    for (const struct sac_node *n; far + 1 < DEPTH_MAX; after[++far] = n->outputs[0]) {
+    int               far = 0, rounded = DEPTH_MAX;
+    for (struct sac_node *n; far + 1 < DEPTH_MAX; after[++far] = n->outputs[0]) {
         n = sac_graph_only_reader(g, after[far]);
-        if (!n || !moves(n) || n->inputs[0] != after[far] || n->outputs[0]->rank < 0)
+        const bool first = n && !s->rounds && rounds(n);
+        if (!n || (!moves(n) && !first) || n->inputs[0] != after[far] || n->outputs[0]->rank < 0)
             break;
+        s->rounds = first ? n : s->rounds;
+        rounded = first ? far + 1 : rounded;
     }
     for (int any = 0; any < 2; any++)
         for (int depth = far; depth >= 0; depth--)
             if (sac_strided_into(&s->y, after[0], after[depth], depth) &&
                 as_heads(&s->y, s->turned, &s->q) && (any || s->y.step[NUMBER] == 1)) {
                 s->out = after[depth];
+                s->rounds = depth < rounded ? NULL : s->rounds;
                 return true;
             }
     return false;
@@ -311,6 +322,21 @@ static sac_result set_view(struct sac_graph *g, struct sac_node *n, const char *
     return res;
 }
 
+/* n's result in float32, and in 8 bits what reads the spelling's. */
+static sac_result round_behind(struct sac_graph *g, const struct spelling *s, struct sac_node *n)
+{
+    const struct sac_node *old = s->rounds;
+    struct sac_node       *made = sac_op_node(g, "", old->op_type, old->input_count, 1, old);
+    if (!made || !(n->outputs[0] = sac_value_like(g, s->out)) ||
+        sac_copy_attrs(g, made, old) != SAC_OK)
+        return SAC_ERR_MEMORY;
+    n->outputs[0]->dtype = SAC_F32;
+    n->outputs[0]->producer = n;
+    for (int i = 0; i < old->input_count; i++)
+        made->inputs[i] = i == 0 ? n->outputs[0] : old->inputs[i];
+    return sac_take_over(g, made, s->out->producer);
+}
+
 static sac_result make(struct sac_graph *g, const struct spelling *s)
 {
     struct sac_node *n = sac_op_node(g, "saccade", "FusedAttention", s->mask ? 4 : 3, 1, s->mix);
@@ -332,6 +358,8 @@ static sac_result make(struct sac_graph *g, const struct spelling *s)
         res = sac_node_set_float(g, n, "scale", (float)s->scale);
     if (res == SAC_OK)
         res = sac_node_set_ints(g, n, "shape", s->out->dims, (size_t)s->out->rank);
+    if (res == SAC_OK && s->rounds)
+        return round_behind(g, s, n);
     return res == SAC_OK ? sac_take_over(g, n, s->out->producer) : res;
 }
 

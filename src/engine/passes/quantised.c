@@ -365,6 +365,36 @@ static sac_result move_bytes(struct sac_graph *g, struct sac_node *n, bool *chan
     return res;
 }
 
+/* It gives the same numbers in another order or shape. */
+static bool reorders(const struct sac_node *n)
+{
+    return sac_is(n, "Transpose") || sac_is_reshape(n);
+}
+
+/* What is rounded behind a Transpose or Reshape is rounded before it, where the step that makes the
+ * numbers can do so, and bytes are moved. */
+static sac_result quantise_before(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    struct scaling   s;
+    struct sac_node *from = n->inputs[0] ? n->inputs[0]->producer : NULL;
+    if (!quantises(n, &s) || !from || !reorders(from) || from->inputs[0]->data ||
+        sac_only_reader(g, from, "QuantizeLinear") != n)
+        return SAC_OK;
+    struct sac_node  *rounds = sac_op_node(g, "", "QuantizeLinear", n->input_count, 1, n);
+    struct sac_value *bytes = sac_value_like(g, from->inputs[0]);
+    struct sac_node  *moves = again(g, from, n);
+    if (!rounds || !bytes || !moves || sac_copy_attrs(g, rounds, n) != SAC_OK)
+        return SAC_ERR_MEMORY;
+    bytes->dtype = s.dtype;
+    bytes->producer = rounds;
+    for (int i = 0; i < n->input_count; i++)
+        rounds->inputs[i] = i == 0 ? from->inputs[0] : n->inputs[i];
+    rounds->outputs[0] = bytes;
+    moves->inputs[0] = bytes;
+    *changed = true;
+    return SAC_OK;
+}
+
 /* ---- pairs, and the same twice ---- */
 
 static sac_result drop_pair(struct sac_graph *g, struct sac_node *n, bool *changed)
@@ -405,7 +435,8 @@ static sac_result drop_twin(struct sac_graph *g, struct sac_node *n, bool *chang
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     static sac_result (*const steps[])(struct sac_graph *, struct sac_node *, bool *) = {
-        fuse_conv, fuse_product, absorb_quantise, absorb_residual, move_bytes, drop_pair};
+        fuse_conv,  fuse_product,    absorb_quantise, absorb_residual,
+        move_bytes, quantise_before, drop_pair};
     sac_result res = SAC_OK;
     if (n->output_count < 1 || n->input_count < 1)
         return SAC_OK;

@@ -5,6 +5,7 @@
  * steps. */
 #include <string.h>
 
+#include "engine/ops/quant.h"
 #include "engine/passes/pass.h"
 
 /* A Transpose that leaves the last dimension where it is. */
@@ -19,9 +20,10 @@ static bool turns_rows(const struct sac_node *n, const int64_t **perm)
 static bool is_product(const struct sac_node *n, int64_t *k, int64_t *columns)
 {
     const bool gemm = sac_is(n, "Gemm");
-    if ((!gemm && !sac_is(n, "MatMul")) || !n->outputs[0] || n->outputs[0]->dtype != SAC_F32 ||
-        !n->inputs[1]->data || n->inputs[1]->rank != 2 || n->inputs[0]->rank < 2 ||
-        n->inputs[0]->data)
+    const bool bytes = sac_is_fused(n, "QuantMatMul") && !sac_node_input(n, SAC_QUANT_RESIDUAL);
+    if ((!gemm && !bytes && !sac_is(n, "MatMul")) || !n->outputs[0] ||
+        n->outputs[0]->dtype != SAC_F32 || !n->inputs[1]->data || n->inputs[1]->rank != 2 ||
+        n->inputs[0]->rank < 2 || n->inputs[0]->data)
         return false;
     const bool turned = gemm && sac_attr_int(n, "transB", 0) != 0;
     *k = n->inputs[1]->dims[turned ? 1 : 0];
@@ -44,6 +46,7 @@ static struct sac_value *again(struct sac_graph *g, const struct sac_node *n, st
     }
     for (int i = 0; i < n->input_count; i++)
         made->inputs[i] = i == 0 ? x : n->inputs[i];
+    y->dtype = n->outputs[0]->dtype;
     y->dims[y->rank - 1] = columns;
     y->producer = made;
     made->outputs[0] = y;

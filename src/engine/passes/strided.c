@@ -44,7 +44,7 @@ bool sac_strided_dense(struct sac_strided *s, struct sac_value *v)
 {
     int64_t dims[SAC_RANK_MAX], steps[SAC_RANK_MAX];
     *s = (struct sac_strided){.base = v, .rank = v->rank, .scale = 1};
-    if (v->dtype != SAC_F32 || !sac_stand_in_dims(v, 0, dims, &s->open))
+    if (!sac_stand_in_dims(v, 0, dims, &s->open))
         return false;
     sac_dense_strides(s->rank, dims, steps);
     for (int d = 0; d < s->rank; d++) {
@@ -273,14 +273,14 @@ static bool step_through(struct sac_strided *s, const struct sac_value *v)
 bool sac_strided_from(struct sac_strided *s, struct sac_value *v, int depth)
 {
     if (depth == 0)
-        return sac_strided_dense(s, v);
+        return v->dtype == SAC_F32 && sac_strided_dense(s, v);
     return sac_strided_from(s, sac_strided_before(v), depth - 1) && step_through(s, v);
 }
 
 bool sac_strided_into(struct sac_strided *s, struct sac_value *v, struct sac_value *after,
                       int depth)
 {
-    if (!sac_strided_dense(s, after))
+    if (v->dtype != SAC_F32 || !sac_strided_dense(s, after))
         return false;
     for (; depth > 0; depth--) {
         const struct sac_node *n = after->producer;

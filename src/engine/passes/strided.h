@@ -41,10 +41,11 @@ void sac_strided_turn(struct sac_strided *s);
  * NULL: it is none. */
 struct sac_value *sac_strided_before(const struct sac_value *v);
 
-/* What v sees of the value that lies `depth` nodes before it; false: it is no strided view. */
+/* What v sees of the float32 value that lies `depth` nodes before it; false: it is no strided
+ * view. */
 bool sac_strided_from(struct sac_strided *s, struct sac_value *v, int depth);
-/* How the numbers of v lie in `after`, which Transposes and Reshapes make of it, `depth` of them:
- * the view's base is `after`. */
+/* How the numbers of v lie in `after`, which Transposes, Reshapes and what keeps the shape make
+ * of it, `depth` of them: the view's base is `after`. */
 bool sac_strided_into(struct sac_strided *s, struct sac_value *v, struct sac_value *after,
                       int depth);
 /* Takes a number of the view apart: `*each` for every entry of the open axis, or in all. */
