@@ -44,7 +44,7 @@ enum sac_rotate {
 };
 
 struct sac_source_params {
-    double fps; /* image folders and patterns: frames per second; default 25 */
+    double fps; /* image folders, patterns and arrays: frames per second; default 25 */
     /* The part of the input to read. Time 0 is the input's first frame. Frames keep the pts and the
      * number that they have in the whole input. Reading a file begins at the key frame before
      * start_us; its frames are then numbered by pts and average rate, which is exact where the rate
@@ -91,7 +91,7 @@ SAC_API struct sac_source_params sac_source_params_default(void);
 
 /* fps, duration and frames are those of the part to read. */
 struct sac_source_info {
-    char     container[32], codec[32]; /* "mov,mp4,..." or "images", "h264" */
+    char     container[32], codec[32]; /* "mov,mp4,...", "images" or "npy"; "h264" */
     char     decoder[32];              /* "h264"; "nvdec h264" on a GPU */
     char     decoder_note[256]; /* why the frames of a GPU are decoded on the CPU; else empty */
     int      surfaces;          /* pictures that a GPU's decoder has memory for */
@@ -137,7 +137,9 @@ struct sac_source_stats {
     uint64_t reserved[8]; /* 0 */
 };
 
-/* url      a file, a folder of images, a printf pattern (img%05d.jpg), rtsp://..., a webcam
+/* url      a file (a video, or frames in a .npy file: uint8, [frames,height,width,3] in R, G, B or
+ *          [frames,height,width]; it is mapped and must not be shortened meanwhile), a folder of
+ *          images, a printf pattern (img%05d.jpg), rtsp://..., a webcam
  *          (/dev/video0), another device of FFmpeg's (v4l2:/dev/video0, x11grab::0.0), or "-"
  *          (standard input).
  * params   NULL: the defaults.

@@ -195,8 +195,8 @@ const struct option options[] = {
     {"detections", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(run.detections), "input.detections",
      "FILE", "track these MOTChallenge detections instead of running a detector"},
     {"fps", 'f', VERB_VIDEO | VERB_TUNE, SECTION_IN, OPTION_REAL, AT(run.fps), "input.fps", "N",
-     "frames per second of an image folder, a pattern or detections without a video (a video has "
-     "timestamps of its own); 0: 25 for images, seqinfo.ini for detections",
+     "frames per second of an image folder, a pattern, an array or detections without a video (a "
+     "video has timestamps of its own); 0: 25 for images and arrays, seqinfo.ini for detections",
      0, 1000},
     {"input-timeout", 0, VERB_VIDEO, SECTION_IN, OPTION_SECONDS, AT(run.source.timeout_us),
      "input.timeout_s", "SECONDS", "give up a network input that sends nothing for this long", 0.1,

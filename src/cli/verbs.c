@@ -9,7 +9,8 @@ enum { ARGUMENTS_MAX = 10000000 };
 const struct verb verbs[] = {
     {"track", VERB_TRACK, "[INPUT...]", "find objects in a video and follow them",
      "INPUT is a video file, a folder of images or of videos, a list of images, a pattern "
-     "(img%05d.jpg, 'imgs/*.jpg'), a URL such as rtsp://camera/1, a webcam (/dev/video0), or - for "
+     "(img%05d.jpg, 'imgs/*.jpg'), a NumPy array of frames (.npy: uint8, [N,H,W,3] in R, G, B or "
+     "[N,H,W]), a URL such as rtsp://camera/1, a webcam (/dev/video0), or - for "
      "standard input. Several images are one sequence, in the given order. The detector finds "
      "objects in each frame; the tracker links them over time, with or without an appearance "
      "network, so that each object keeps its number. The models that come with saccade find "

@@ -11,6 +11,7 @@
 
 #include "base/outfile.h"
 #include "device/device.h"
+#include "device/npy.h"
 
 enum { HEADER_BYTES_MAX = 64 * 1024, ALIGN = 64, MAGIC_BYTES = 6 };
 
@@ -240,6 +241,20 @@ static sac_result check_length(sac_context *ctx, const char *path, FILE *file, i
     return SAC_OK;
 }
 
+sac_result sac_npy_read_header(sac_context *ctx, const char *path, FILE *file,
+                               struct sac_tensor_desc *out, int64_t *offset)
+{
+    struct header h = {0};
+    sac_result    res = read_header(ctx, path, file, &h);
+    if (res == SAC_OK)
+        res = check_length(ctx, path, file, sac_tensor_desc_bytes(&h.desc));
+    if (res != SAC_OK)
+        return res;
+    *out = h.desc;
+    *offset = ftell(file);
+    return SAC_OK;
+}
+
 /* Into the tensor's memory where the host may write there, else through a host copy. */
 static sac_result read_numbers(const char *path, FILE *file, sac_tensor *t)
 {
@@ -264,16 +279,15 @@ sac_result sac_tensor_load_npy(sac_device *dev, const char *path, sac_tensor **o
     SAC_NEEDS(sac_device_context(dev), dev);
     SAC_NEEDS(sac_device_context(dev), path);
     SAC_NEEDS(sac_device_context(dev), out);
-    struct header h = {0};
-    sac_tensor   *t = NULL;
-    FILE         *file = fopen(path, "re");
+    struct sac_tensor_desc desc;
+    int64_t                offset;
+    sac_tensor            *t = NULL;
+    FILE                  *file = fopen(path, "re");
     if (!file)
         return SAC_FAIL(dev->ctx, SAC_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
-    sac_result res = read_header(dev->ctx, path, file, &h);
+    sac_result res = sac_npy_read_header(dev->ctx, path, file, &desc, &offset);
     if (res == SAC_OK)
-        res = check_length(dev->ctx, path, file, sac_tensor_desc_bytes(&h.desc));
-    if (res == SAC_OK)
-        res = sac_tensor_create(dev, &h.desc, path, &t);
+        res = sac_tensor_create(dev, &desc, path, &t);
     if (res == SAC_OK)
         res = read_numbers(path, file, t);
     fclose(file);

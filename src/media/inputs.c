@@ -6,6 +6,7 @@
 /* The first that claims the address reads it. */
 static const struct sac_input_ops *const inputs[] = {
     &sac_input_images,    /* a folder, a printf pattern, one image */
+    &sac_input_array,     /* a .npy file */
     &sac_input_container, /* all that libavformat opens, and standard input */
 };
 

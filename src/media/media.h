@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internal header of src/media. Who does what:
  *
- *   input     gives packets: a container (container.c; program.c) or a list of images (images.c);
- *             inputs.c
+ *   input     gives packets: a container (container.c; program.c), a list of images (images.c),
+ *             an array of frames (array.c); inputs.c
  *   decoder   turns packets into frames (codec.c): one row per decoder; decoders.c,
  *             dec_avcodec.c, dec_nvdec.c, surfaces.c
  *   source    drives both (feed.c), repairs timestamps (timeline.c), skips frames outside the
@@ -146,7 +146,7 @@ struct sac_input {
     AVCodecParameters *video;
     int                generation;
 
-    const AVFormatContext *fmt;         /* NULL: a list of images */
+    const AVFormatContext *fmt;         /* NULL: images or an array */
     int                    video_index; /* in fmt */
 
     uint64_t corrupt; /* packets so far that were rejected or marked corrupt */
@@ -167,7 +167,7 @@ struct sac_input_ops {
     /* The path of file i of those it reads; NULL: there are no more. */
     const char *(*file)(const struct sac_input *in, size_t i);
 };
-extern const struct sac_input_ops sac_input_container, sac_input_images;
+extern const struct sac_input_ops sac_input_array, sac_input_container, sac_input_images;
 
 sac_result sac_input_open(struct sac_input *in); /* set the fields ctx to cancelled first */
 void       sac_input_close(struct sac_input *in);
@@ -190,7 +190,7 @@ struct sac_decoder {
     const char                     *source_name; /* for sentences */
     const struct sac_source_params *params;      /* borrowed from the source */
     atomic_int                     *cancelled;   /* the source's; checked by decoders that wait */
-    bool                            images;      /* a list of images: each is a stream of its own */
+    bool                            images;      /* or an array: each is a stream of its own */
     int                             threads;
     AVRational                      time_base;
     struct sac_display              display;       /* stated by the container */

@@ -75,6 +75,9 @@ static void add_source(FILE *key, const struct sac_source_params *p)
 {
     fprintf(key, "part %lld %lld %d\nrotate %d\ndecode %d\n", (long long)p->start_us,
             (long long)p->duration_us, SAC_MAX(p->every, 1), (int)p->rotate, (int)p->decode);
+    uint64_t fps; /* an array's frames have no other times */
+    memcpy(&fps, &p->fps, sizeof fps);
+    fprintf(key, "fps %016llx\n", (unsigned long long)fps);
 }
 
 static sac_result add_detector(const struct sac_job *job, FILE *key)

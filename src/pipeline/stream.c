@@ -231,7 +231,7 @@ static sac_result open_input(void *arg)
     if (res != SAC_OK)
         return res;
     sac_source_describe(s->src, &s->info);
-    if (s->params.fps > 0 && strcmp(s->info.container, "images") != 0)
+    if (s->params.fps > 0 && !sac_source_input(s->src)->numbered)
         sac_log(s->pipe->ctx, SAC_LOG_WARN,
                 "%g frames per second are ignored: '%s' is a video with times of its own",
                 s->params.fps, s->name);

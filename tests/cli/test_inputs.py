@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy
 import pytest
 
 from support import FRAMES, fails, write_detections, write_ppm
@@ -193,3 +194,50 @@ def test_too_many_inputs_are_told(saccade, tmp_path):
     for i in range(300):
         (tmp_path / f'many/{i}.mp4').write_bytes(b'')
     fails(saccade('track', 'many', '--mot', 'out', cwd=tmp_path), 2, '300 inputs', '256')
+
+
+# ---- an array of frames ----
+
+@pytest.fixture
+def array(clip, tmp_path):
+    """The pictures as one .npy file."""
+    def pixels(path):
+        header, _, rest = path.read_bytes().partition(b'255\n')
+        width, height = map(int, header.split()[1:3])
+        return numpy.frombuffer(rest, numpy.uint8).reshape(height, width, 3)
+    numpy.save(tmp_path / 'frames.npy', numpy.stack([pixels(path) for path in sorted((clip / 'img').iterdir())]))
+    return tmp_path / 'frames.npy'
+
+
+def test_an_array_is_as_good_as_its_pictures(saccade, clip, array, tmp_path):
+    for name, source in ('images', clip / 'img'), ('array', array):
+        run = saccade('track', source, '--fps', 20, '--detections', clip / 'det.txt', '--jsonl',
+                      tmp_path / f'{name}.jsonl', '-o', tmp_path / f'{name}.mp4')
+        assert run.returncode == 0 and 'ignored' not in run.stderr, run.stderr
+    frames = [[json.loads(line) for line in (tmp_path / f'{name}.jsonl').read_text().splitlines()[1:]]
+              for name in ('images', 'array')]
+    assert frames[0] == frames[1] and len(frames[0]) == FRAMES
+    assert (tmp_path / 'images.mp4').read_bytes() == (tmp_path / 'array.mp4').read_bytes()
+    run = saccade('segment', array, '--fps', 20, '--duration', 0.2, '--as', 'mask', '-o', tmp_path / 'mattes.mp4')
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_frame_rate_of_an_array_is_part_of_what_is_kept(saccade, array, tmp_path):
+    def times(fps):
+        run = saccade('track', array, '--fps', fps, '--device', 'cpu', '--detector', 'person_det_fast', '--tracker',
+                      'sort', '--jsonl', tmp_path / 'out.jsonl', '--disk-cache', tmp_path / 'cache')
+        assert run.returncode == 0, run.stderr
+        return [json.loads(line)['pts'] for line in (tmp_path / 'out.jsonl').read_text().splitlines()[1:]]
+    for _ in range(2):
+        assert times(20)[10] == pytest.approx(0.5) and times(10)[10] == pytest.approx(1)
+
+
+def test_an_array_that_is_no_frames(saccade, array, tmp_path):
+    frames = numpy.load(array)
+    for bad, word in ((frames.astype(numpy.float32), 'uint8'), (frames[0], '[frames,height,width,3]'),
+                      (numpy.asfortranarray(frames), 'Fortran order')):
+        numpy.save(tmp_path / 'bad.npy', bad)
+        fails(saccade('track', tmp_path / 'bad.npy', '--device', 'cpu', '--jsonl', tmp_path / 'o'), 1, 'bad.npy', word)
+    (tmp_path / 'bad.npy').write_bytes(array.read_bytes()[:-1])
+    fails(saccade('track', tmp_path / 'bad.npy', '--device', 'cpu', '--jsonl', tmp_path / 'o'), 1, 'bad.npy', 'promises')
+    assert not (tmp_path / 'o').exists()

@@ -59,6 +59,7 @@ static void boxes_depend_on_each_option_that_changes_them(void **state)
     CHANGES(source.start_us = 1);
     CHANGES(source.duration_us = 1);
     CHANGES(source.every = 2);
+    CHANGES(source.fps = 12.5);
     CHANGES(source.rotate = SAC_ROTATE_90);
     CHANGES(source.decode = SAC_DECODE_CPU);
     CHANGES(job.params.detector_params.head = "yolox");
