@@ -38,7 +38,7 @@ struct sac_monitor_params {
     int interval_ms; /* between samples; 100..60000, default 1000 */
     /* Limits of warnings; 0: none. A run that is not live does not look at the first: it is to use
      * all that there is. */
-    double utilisation_max; /* of CPUs, GPU, its decoder; 0..1, default 0.95 */
+    double utilisation_max; /* of CPUs, GPU, its decoder, over a minute; 0..1, default 0.95 */
     double memory_max;      /* of the machine and of a GPU; 0..1, default 0.95 */
     double temperature_max; /* of a GPU, degrees Celsius; 0..200, default 87 */
     double power_max;       /* of a GPU, as a share of its power limit; 0..2, default 0.98 */
@@ -48,8 +48,8 @@ struct sac_monitor_params {
                                in all, may be a leak; 0: do not look, 0..10, default 0.05 */
     double anomaly_ratio;   /* an anomaly is this many times as much as usual, or as little; 0: do
                                not look, else 1..100, default 1.5 */
-    double anomaly_spread;  /* and outside this many standard deviations of the last minute; 1..100,
-                               default 6 */
+    double anomaly_spread;  /* and outside this many standard deviations of the last minute, and of
+                               the last five; 1..100, default 6 */
     int published;          /* 1: of a run, publish it for others to see; default 0 */
     int live;               /* 1: of a run, utilisation_max counts; a run with realtime or a camera
                                sets it by itself; default 0 */

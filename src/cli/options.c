@@ -125,7 +125,7 @@ const struct option options[] = {
      "monitor.interval_ms", "MS", "milliseconds between samples", 100, 60000},
     {"monitor-utilisation", 0, VERB_WATCH, SECTION_RUN, OPTION_REAL, AT(monitor.utilisation_max),
      "monitor.utilisation", "SHARE",
-     "warn of CPUs, a GPU or its decoder that are busy for this share of the time; a run does so "
+     "warn of CPUs, a GPU or its decoder that are busy for this share of a minute; a run does so "
      "only for cameras and with --realtime; 0: never",
      0, 1},
     {"monitor-memory", 0, VERB_WATCH, SECTION_RUN, OPTION_REAL, AT(monitor.memory_max),
@@ -149,7 +149,8 @@ const struct option options[] = {
      0, 100},
     {"anomaly-spread", 0, VERB_WATCH, SECTION_RUN, OPTION_REAL, AT(monitor.anomaly_spread),
      "monitor.anomaly_spread", "N",
-     "and only outside this many standard deviations of the last minute", 1, 100},
+     "and only outside this many standard deviations of the last minute, and of the last five", 1,
+     100},
 
     {"memory-limit", 0, VERB_MODEL, SECTION_RUN, OPTION_BYTES,
      AT(run.job.device_params.memory_limit_bytes), "memory.limit", "BYTES",

@@ -208,8 +208,16 @@ void summary_print_details(const struct sac_pipeline_stats *stats, FILE *out)
 
 void summary_print_monitor(sac_monitor *monitor, FILE *out)
 {
-    const int found = sac_monitor_event_count(monitor);
-    if (monitor)
-        fprintf(out, "monitor     %.2f %% of one core; reported %d event%s\n",
-                100 * sac_monitor_cost(monitor), found, s_of(found));
+    struct sac_monitor_event event;
+    int                      anomalies = 0, warnings = 0;
+    if (!monitor)
+        return;
+    const int count = sac_monitor_event_count(monitor);
+    for (int i = 0; i < count && sac_monitor_get_event(monitor, i, &event) == SAC_OK; i++) {
+        anomalies += event.kind == SAC_MONITOR_ANOMALY;
+        warnings += event.kind == SAC_MONITOR_WARNING;
+    }
+    fprintf(out, "monitor     %.2f %% of one core; reported %d anomal%s, %d warning%s\n",
+            100 * sac_monitor_cost(monitor), anomalies, anomalies == 1 ? "y" : "ies", warnings,
+            s_of(warnings));
 }

@@ -18,20 +18,23 @@ struct rule {
     double fixed;     /* or itself, where that is 0 */
     double gap;       /* below the limit by which it ends */
     bool   lower;     /* the limit is a lower one, and the gap above it */
+    bool   mean;      /* it is the last minute's mean that counts */
     int    direction; /* of anomalies: 1 too much, -1 too little, 0 not looked for */
     double ratio;     /* the part of params.anomaly_ratio above 1 that counts */
     double floor;     /* changes below this do not matter, in the figure's unit */
+    bool   work;      /* what others' use of the CPUs explains is not odd */
     double growth;    /* above 0: looked for, from this many on */
 };
 #define LIMIT(field) offsetof(struct sac_monitor_params, field)
 static const struct rule rules[SAC_ALARM_RULES] = {
-    [SAC_ALARM_LOAD] = {.limit = LIMIT(utilisation_max), .gap = 0.05},
+    [SAC_ALARM_LOAD] = {.limit = LIMIT(utilisation_max), .gap = 0.05, .mean = true},
     [SAC_ALARM_FULL] = {.limit = LIMIT(memory_max), .gap = 0.02},
     [SAC_ALARM_HEAT] = {.limit = LIMIT(temperature_max), .gap = 4},
     [SAC_ALARM_POWER] = {.limit = LIMIT(power_max), .gap = 0.04},
     [SAC_ALARM_THROTTLE] = {.fixed = 0.5, .gap = 0.25},
     [SAC_ALARM_BEHIND] = {.fixed = 0.8, .gap = 0.1, .lower = true},
     [SAC_ALARM_TIME] = {.direction = 1, .ratio = 1, .floor = 0.5},
+    [SAC_ALARM_WORK] = {.direction = 1, .ratio = 1, .floor = 0.5, .work = true},
     [SAC_ALARM_RATE] = {.direction = -1, .ratio = 1, .floor = 0.5},
     [SAC_ALARM_BYTES] = {.direction = 1, .ratio = 0.5, .floor = 64e6, .growth = 16e6},
     [SAC_ALARM_HANDLES] = {.direction = 1, .ratio = 1, .floor = 64, .growth = 16},
@@ -85,18 +88,21 @@ static bool look_at_limit(struct sac_alarm *alarm, const struct sac_series *seri
 {
     const struct rule *rule = &rules[alarm->rule];
     const bool         on = alarm->on[SAC_ALARM_LIMIT];
-    const double       now = sac_series_at(series, 0);
+    const int          over = rule->mean ? setup->usual : 1; /* samples */
+    const double       now = sac_series_mean(series, 0, over);
     const double       limit =
         rule->limit ? *(const double *)((const char *)&setup->params + rule->limit) : rule->fixed;
-    if (limit <= 0 || isnan(now))
+    if (limit <= 0 || isnan(now) || isnan(sac_series_at(series, 0)) || series->count < over)
         return false;
     if (rule->lower && series->count - alarm->skipped < setup->warm)
         return false; /* what begins does not have its pace yet */
     if (!holds(alarm, SAC_ALARM_LIMIT, is_past(rule, now, limit, on), setup->hold))
         return false;
     alarm->on[SAC_ALARM_LIMIT] = !on;
-    *news = (struct sac_alarm_news){
-        .ended = on, .before = limit, .after = sac_series_mean(series, 0, setup->hold)};
+    *news =
+        (struct sac_alarm_news){.ended = on,
+                                .before = limit,
+                                .after = sac_series_mean(series, 0, SAC_MAX(over, setup->hold))};
     return true;
 }
 
@@ -156,55 +162,82 @@ static int usual_of(const struct sac_alarm *alarm, const struct sac_series *seri
 }
 
 /* Where anomalies begin. */
-static double edge_of(const struct rule *rule, const struct sac_monitor_params *p, double median,
-                      double deviation)
+static double edge_of(const struct sac_alarm *alarm, const struct sac_monitor_params *p,
+                      double median, double deviation)
 {
-    const double ratio = 1 + (p->anomaly_ratio - 1) * rule->ratio;
-    const double apart = fmax(p->anomaly_spread * deviation, rule->floor);
+    const struct rule *rule = &rules[alarm->rule];
+    const double       ratio = 1 + (p->anomaly_ratio - 1) * rule->ratio;
+    const double apart = fmax(p->anomaly_spread * deviation, fmax(rule->floor, alarm->matters));
     return rule->direction > 0 ? fmax(median * ratio, median + apart)
                                : fmin(median / ratio, median - apart);
 }
 
 static void begin_anomaly(struct sac_alarm *alarm, const struct sac_series *series,
-                          const struct sac_alarm_setup *setup, double median, double edge,
+                          const struct sac_alarm_setup *setup, double median, double deviation,
                           struct sac_alarm_news *news)
 {
     alarm->on[SAC_ALARM_ANOMALY] = true;
     alarm->since = 0;
     alarm->before = median;
-    alarm->edge = edge;
+    alarm->deviation = deviation;
     *news = (struct sac_alarm_news){.kind = SAC_ALARM_ANOMALY,
                                     .before = median,
                                     .after = sac_series_mean(series, 0, setup->hold)};
 }
 
-static bool look_for_anomaly(struct sac_alarm *alarm, const struct sac_series *series,
-                             const struct sac_alarm_setup *setup, struct sac_alarm_news *news)
+/* The deviation over all that is kept: a minute can be a quiet one. Only asked for where the
+ * minute's is not enough, as it costs as much again. */
+static double long_deviation(const struct sac_alarm *alarm, const struct sac_series *series,
+                             const struct sac_alarm_setup *setup)
 {
-    const struct rule *rule = &rules[alarm->rule];
-    const double       now = sac_series_at(series, 0);
-    double             median, deviation;
+    const int since = series->count - alarm->skipped - setup->warm - setup->hold;
+    double    median, deviation;
+    return sac_series_usual(series, setup->hold, SAC_MIN(since, series->capacity - setup->hold),
+                            &median, &deviation)
+               ? deviation
+               : 0;
+}
+
+static bool is_odd(const struct sac_alarm *alarm, const struct sac_alarm_setup *setup, double now,
+                   double median, double deviation)
+{
+    const double edge = edge_of(alarm, &setup->params, median, deviation);
+    return (now - edge) * rules[alarm->rule].direction > 0;
+}
+
+static bool look_for_anomaly(struct sac_alarm *alarm, const struct sac_series *series,
+                             const struct sac_alarm_setup *setup, double slowed,
+                             struct sac_alarm_news *news)
+{
+    const double now = sac_series_at(series, 0);
+    double       median, deviation;
     if (isnan(now) || !usual_of(alarm, series, setup, &median, &deviation))
         return false;
-    const double edge = edge_of(rule, &setup->params, median, deviation);
-    const bool   odd = (now - edge) * rule->direction > 0;
+    bool odd = is_odd(alarm, setup, now, median * slowed, deviation * slowed);
+    if (odd) {
+        deviation = fmax(deviation, long_deviation(alarm, series, setup));
+        odd = is_odd(alarm, setup, now, median * slowed, deviation * slowed);
+    }
     if (!holds(alarm, SAC_ALARM_ANOMALY, odd, setup->hold))
         return false;
-    begin_anomaly(alarm, series, setup, median, edge, news);
+    begin_anomaly(alarm, series, setup, median, deviation, news);
     return true;
 }
 
 /* It ends half-way back to the usual value, or when it has become the usual one. */
 static bool look_for_its_end(struct sac_alarm *alarm, const struct sac_series *series,
-                             const struct sac_alarm_setup *setup, struct sac_alarm_news *news)
+                             const struct sac_alarm_setup *setup, double slowed,
+                             struct sac_alarm_news *news)
 {
     const struct rule *rule = &rules[alarm->rule];
     const double       now = sac_series_at(series, 0);
-    const double       back = (alarm->before + alarm->edge) / 2;
+    const double       usual = alarm->before * slowed;
+    const double       edge = edge_of(alarm, &setup->params, usual, alarm->deviation * slowed);
     const bool         settled = ++alarm->since >= setup->settled;
     if (isnan(now) && !settled)
         return false;
-    if (!holds(alarm, SAC_ALARM_ANOMALY, (now - back) * rule->direction < 0, setup->hold) &&
+    if (!holds(alarm, SAC_ALARM_ANOMALY, (now - (usual + edge) / 2) * rule->direction < 0,
+               setup->hold) &&
         !settled)
         return false;
     alarm->on[SAC_ALARM_ANOMALY] = false;
@@ -218,21 +251,25 @@ static bool look_for_its_end(struct sac_alarm *alarm, const struct sac_series *s
 }
 
 static bool look_at_anomaly(struct sac_alarm *alarm, const struct sac_series *series,
-                            const struct sac_alarm_setup *setup, struct sac_alarm_news *news)
+                            const struct sac_alarm_setup *setup, double slowed,
+                            struct sac_alarm_news *news)
 {
-    if (rules[alarm->rule].direction == 0 || setup->params.anomaly_ratio <= 0)
+    const struct rule *rule = &rules[alarm->rule];
+    if (rule->direction == 0 || setup->params.anomaly_ratio <= 0)
         return false;
-    return alarm->on[SAC_ALARM_ANOMALY] ? look_for_its_end(alarm, series, setup, news)
-                                        : look_for_anomaly(alarm, series, setup, news);
+    slowed = rule->work ? slowed : 1;
+    return alarm->on[SAC_ALARM_ANOMALY] ? look_for_its_end(alarm, series, setup, slowed, news)
+                                        : look_for_anomaly(alarm, series, setup, slowed, news);
 }
 
 int sac_alarm_look(struct sac_alarm *alarm, const struct sac_series *series,
-                   const struct sac_alarm_setup *setup, struct sac_alarm_news news[SAC_ALARM_KINDS])
+                   const struct sac_alarm_setup *setup, double slowed,
+                   struct sac_alarm_news news[SAC_ALARM_KINDS])
 {
     int n = 0;
     n += look_at_limit(alarm, series, setup, &news[n]);
     n += look_at_growth(alarm, series, setup, &news[n]);
-    n += look_at_anomaly(alarm, series, setup, &news[n]);
+    n += look_at_anomaly(alarm, series, setup, slowed, &news[n]);
     return n;
 }
 

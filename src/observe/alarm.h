@@ -10,13 +10,17 @@
 /* What is looked for in a figure. */
 enum sac_alarm_rule {
     SAC_ALARM_NOTHING, /* it is kept, and may be another one's cause */
-    SAC_ALARM_LOAD,
-    SAC_ALARM_FULL, /* memory as a share of what there is */
+    SAC_ALARM_OTHERS,  /* the same: the part of the CPUs that other programs use */
+    SAC_ALARM_STOLEN,  /* the same: the part that the machine's host gives away */
+    SAC_ALARM_STRETCH, /* the same: how many times as long work takes for want of a CPU */
+    SAC_ALARM_LOAD,    /* of the last minute: a moment's is no news */
+    SAC_ALARM_FULL,    /* memory as a share of what there is */
     SAC_ALARM_HEAT,
     SAC_ALARM_POWER,
     SAC_ALARM_THROTTLE,
     SAC_ALARM_BEHIND, /* a share of what is due: too little */
     SAC_ALARM_TIME,   /* milliseconds: too long */
+    SAC_ALARM_WORK,   /* the same, of work on the CPUs: beyond what others' load explains */
     SAC_ALARM_RATE,   /* frames a second: too few */
     SAC_ALARM_BYTES,  /* too many, or ever more */
     SAC_ALARM_HANDLES,
@@ -38,7 +42,8 @@ struct sac_alarm {
     int                 streak[SAC_ALARM_KINDS]; /* samples that would begin or end it, in a row */
     int                 since;                   /* of an anomaly: samples */
     int                 skipped;                 /* samples that belong to another situation */
-    double              before, edge; /* of an anomaly: its usual value, its band's end */
+    double              before, deviation;       /* of an anomaly: of what was usual */
+    double              matters;                 /* smaller changes do not, in the figure's unit */
 };
 
 struct sac_alarm_news {
@@ -47,10 +52,11 @@ struct sac_alarm_news {
     double              before, after;
 };
 
-/* After a sample was added. Returns how many news there are. */
+/* After a sample was added. slowed: how many times as long work on the CPUs takes at present as it
+ * usually does, since others use them; 1: no longer. Returns how many news there are. */
 int sac_alarm_look(struct sac_alarm *alarm, const struct sac_series *series,
-                   const struct sac_alarm_setup *setup,
-                   struct sac_alarm_news         news[SAC_ALARM_KINDS]);
+                   const struct sac_alarm_setup *setup, double slowed,
+                   struct sac_alarm_news news[SAC_ALARM_KINDS]);
 /* What comes now is not to be compared with what was before. */
 void sac_alarm_restart(struct sac_alarm *alarm, const struct sac_series *series);
 /* Its recent value, and the usual one before that; false: too little is known. */

@@ -8,7 +8,7 @@
 
 #include "observe/monitor.h"
 
-static const double WORK_MIN = 0.3;
+static const double WORK_MIN = 0.3, STRETCH_MIN = 1.2;
 
 struct cause {
     const char *name;  /* of the figure; or what it begins with, and then a star */
@@ -16,6 +16,7 @@ struct cause {
     double      ratio; /* and to this many times itself; 0: whatever it was */
     const char *text;  /* with its name's rest, its value now, and before */
     bool        work;  /* for fewer frames it must fill a good part of the time */
+    bool        held;  /* the run's threads must have been kept waiting for CPUs as well */
 };
 static const struct cause causes[] = {
     {"gpu*throttled by heat", 0.5, 0, "the GPU slows itself down for its heat%.0s%.0s%.0s"},
@@ -27,7 +28,9 @@ static const struct cause causes[] = {
      "%.0sothers hold %s of the GPU's memory, and held %s"},
     {"cpu held back", 0.1, 0,
      "%.0sthe control group holds the CPUs back for %s of the time, was %s"},
-    {"cpu of others", 0.15, 0, "%.0sother programs use %s of the CPUs, and used %s"},
+    {"cpu stolen", 0.1, 0,
+     "%.0sthe machine's host keeps %s of the CPUs' time from it, and kept %s"},
+    {"cpu of others", 0.15, 0, "%.0sother programs use %s of the CPUs, and used %s", .held = true},
     {"disk wait", 0.2, 0, "%.0sprograms wait for the disks for %s of the time, and waited for %s"},
     {"wait *", 0.15, 0, "thread %s is kept waiting for a CPU for %s of the time, was %s"},
     {"objects", 2, 1.4, "%.0sa frame has %s objects, and had %s"},
@@ -41,6 +44,8 @@ static const struct cause causes[] = {
     {"input", -1, 0.8, "%.0sthe inputs bring %s, and brought %s"},
     {"batch", -0.5, 0.75, "%.0sa batch has %s, and had %s"},
     {"thread *", -0.1, 0.6, "thread %s runs on %s, and ran on %s"},
+    /* nothing waits for them, but caches and memory are shared */
+    {"cpu of others", 0.15, 0, "%.0sother programs use %s of the CPUs, and used %s"},
 };
 
 /* Whether the name is of this kind; rest: what the star stands for. */
@@ -73,6 +78,24 @@ static double busy_of(const sac_monitor *m, double ms)
     return 1;
 }
 
+/* Whether work takes longer than usual for want of CPUs. */
+static bool is_held_up(const sac_monitor *m)
+{
+    double before, now;
+    for (int i = 0; i < m->count; i++) {
+        const struct sac_watched *w = m->watched[i];
+        if (w->alarm.rule == SAC_ALARM_STRETCH &&
+            sac_alarm_compare(&w->alarm, &w->series, &m->setup, &before, &now))
+            return now >= before * STRETCH_MIN;
+    }
+    return false;
+}
+
+static bool is_time(const struct sac_watched *of)
+{
+    return of->alarm.rule == SAC_ALARM_TIME || of->alarm.rule == SAC_ALARM_WORK;
+}
+
 /* Of several figures of one kind the one that changed the most. */
 static bool tell(const sac_monitor *m, const struct cause *cause, const struct sac_watched *of,
                  char *buf, size_t size)
@@ -87,7 +110,7 @@ static bool tell(const sac_monitor *m, const struct cause *cause, const struct s
             !sac_alarm_compare(&w->alarm, &w->series, &m->setup, &before, &now) ||
             !explains(cause, before, now) || fabs(now - before) <= most)
             continue;
-        if (cause->work && of->alarm.rule != SAC_ALARM_TIME && !(busy_of(m, now) >= WORK_MIN))
+        if (cause->work && !is_time(of) && !(busy_of(m, now) >= WORK_MIN))
             continue;
         most = fabs(now - before);
         sac_monitor_format(now, w->unit, now_text, sizeof now_text);
@@ -140,10 +163,10 @@ void sac_monitor_cause(const sac_monitor *m, const struct sac_watched *of, char 
         return;
     }
     const bool behind = of->alarm.rule == SAC_ALARM_BEHIND;
-    const bool timed =
-        behind || of->alarm.rule == SAC_ALARM_TIME || of->alarm.rule == SAC_ALARM_RATE;
+    const bool timed = behind || is_time(of) || of->alarm.rule == SAC_ALARM_RATE;
+    const bool held = timed && is_held_up(m);
     for (size_t i = 0; timed && i < SAC_COUNT(causes); i++)
-        if (tell(m, &causes[i], of, buf, size))
+        if ((held || !causes[i].held) && tell(m, &causes[i], of, buf, size))
             return;
     if (behind) /* from the beginning, it may be */
         tell_shortfall(m, buf, size);

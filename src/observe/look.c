@@ -35,6 +35,8 @@ void sac_monitor_put_machine(sac_monitor *m, const struct sac_machine_load *load
 {
     sac_monitor_put(m, SAC_ALARM_LOAD, "share", load->cpu, "cpu");
     sac_monitor_put(m, SAC_ALARM_FULL, "share", load->memory, "memory");
+    if (!isnan(load->stolen))
+        sac_monitor_put(m, SAC_ALARM_STOLEN, "share", load->stolen, "cpu stolen");
     if (!isnan(load->held))
         sac_monitor_put(m, SAC_ALARM_NOTHING, "share", load->held, "cpu held back");
     if (!isnan(load->disk))

@@ -10,7 +10,7 @@
 /* ---- the machine ---- */
 
 /* user nice system idle iowait irq softirq steal: since the machine started. */
-static bool read_cpu(const char *proc, uint64_t *busy, uint64_t *total)
+static bool read_cpu(const char *proc, uint64_t *busy, uint64_t *total, uint64_t *stolen)
 {
     uint64_t t[8] = {0};
     char     path[256];
@@ -27,6 +27,7 @@ static bool read_cpu(const char *proc, uint64_t *busy, uint64_t *total)
     for (int i = 0; i < n; i++)
         *total += t[i];
     *busy = *total - t[3] - t[4];
+    *stolen = t[7];
     return n >= 4;
 }
 
@@ -103,13 +104,16 @@ void sac_machine_look(struct sac_machine *m, struct sac_machine_load *out)
 {
     const char   *proc = m->proc ? m->proc : "/proc";
     const int64_t now_ns = sac_time_ns(), past_ns = now_ns - m->looked_ns;
-    uint64_t      busy = 0, total = 0, held_us = 0, disk_us = 0;
-    *out = (struct sac_machine_load){.cpu = NAN, .held = NAN, .disk = NAN};
-    if (read_cpu(proc, &busy, &total)) {
+    uint64_t      busy = 0, total = 0, stolen = 0, held_us = 0, disk_us = 0;
+    *out = (struct sac_machine_load){.cpu = NAN, .stolen = NAN, .held = NAN, .disk = NAN};
+    if (read_cpu(proc, &busy, &total, &stolen)) {
         if (m->total && total > m->total && busy >= m->busy)
             out->cpu = (double)(busy - m->busy) / (double)(total - m->total);
+        if (m->total && total > m->total && stolen >= m->stolen)
+            out->stolen = (double)(stolen - m->stolen) / (double)(total - m->total);
         m->busy = busy;
         m->total = total;
+        m->stolen = stolen;
     }
     if (find_held(m, &held_us)) {
         if (m->looked_ns && held_us >= m->held_us && past_ns > 0)

@@ -10,11 +10,12 @@ struct sac_machine {
     const char *proc;     /* NULL: /proc */
     const char *cpu_stat; /* of the control group; NULL: looked for */
     /* of the look before */
-    uint64_t busy, total, held_us, disk_us;
+    uint64_t busy, total, stolen, held_us, disk_us;
     int64_t  looked_ns;
 };
 struct sac_machine_load {
-    double cpu;    /* of all CPUs, 0..1 */
+    double cpu;    /* of all CPUs, 0..1; with what is stolen */
+    double stolen; /* of it: what the machine's host gave to other machines */
     double memory; /* 1 - what is available */
     double held;   /* share of the time that the control group's limit held the CPUs back */
     double disk;   /* share of the time that some program waited for a disk */
@@ -29,6 +30,7 @@ struct sac_thread_group {
     int    threads;
     double cores;   /* CPU time in a second */
     double waiting; /* of the thread that waited most: ready to run, but no CPU was free; 0..1 */
+    double stretch; /* of the thread that it made slowest: time ready to run / time it ran */
 };
 struct sac_thread_times {
     int      tid;

@@ -121,17 +121,34 @@ void sac_monitor_begin(sac_monitor *m)
         m->watched[i]->value = NAN;
 }
 
+static void put(sac_monitor *m, enum sac_alarm_rule rule, const char *unit, double value,
+                double matters, const char *name, va_list args)
+{
+    char full[48];
+    vsnprintf(full, sizeof full, name, args);
+    struct sac_watched *w = watched_of(m, full, unit, rule);
+    if (!w)
+        return;
+    w->value = value;
+    w->alarm.matters = matters;
+}
+
 void sac_monitor_put(sac_monitor *m, enum sac_alarm_rule rule, const char *unit, double value,
                      const char *name, ...)
 {
-    char    full[48];
     va_list args;
     va_start(args, name);
-    vsnprintf(full, sizeof full, name, args);
+    put(m, rule, unit, value, 0, name, args);
     va_end(args);
-    struct sac_watched *w = watched_of(m, full, unit, rule);
-    if (w)
-        w->value = value;
+}
+
+void sac_monitor_put_time(sac_monitor *m, enum sac_alarm_rule rule, double ms, double matters,
+                          const char *name, ...)
+{
+    va_list args;
+    va_start(args, name);
+    put(m, rule, "ms", ms, matters, name, args);
+    va_end(args);
 }
 
 void sac_monitor_restart(sac_monitor *m)
@@ -250,10 +267,11 @@ void sac_monitor_end(sac_monitor *m)
     const double now_s = (double)(sac_time_ns() - m->begun_ns) * 1e-9;
     for (int i = 0; i < m->count; i++)
         sac_series_add(&m->watched[i]->series, m->watched[i]->value);
+    const double slowed = sac_monitor_slowed(m);
     for (int i = 0; i < m->count; i++) {
         struct sac_watched   *w = m->watched[i];
         struct sac_alarm_news news[SAC_ALARM_KINDS];
-        const int             n = sac_alarm_look(&w->alarm, &w->series, &m->setup, news);
+        const int             n = sac_alarm_look(&w->alarm, &w->series, &m->setup, slowed, news);
         for (int j = 0; j < n; j++)
             (news[j].ended ? end_event : begin_event)(m, w, &news[j], now_s);
     }

@@ -63,6 +63,9 @@ void sac_monitor_begin(sac_monitor *monitor);
 /* No figure more than SAC_MONITOR_FIGURES is kept. value: NAN as if it was not put. */
 void sac_monitor_put(sac_monitor *monitor, enum sac_alarm_rule rule, const char *unit, double value,
                      const char *name, ...) SAC_PRINTF(5, 6);
+/* A time in milliseconds, of which changes smaller than `matters` do not matter. */
+void sac_monitor_put_time(sac_monitor *monitor, enum sac_alarm_rule rule, double ms, double matters,
+                          const char *name, ...) SAC_PRINTF(5, 6);
 void sac_monitor_end(sac_monitor *monitor);
 /* The situation is another one: nothing is compared with what was before. Between begin and end. */
 void sac_monitor_restart(sac_monitor *monitor);
@@ -77,6 +80,9 @@ void sac_monitor_put_gpu(sac_monitor *monitor, int index, double busy, double de
  * memory. Any thread. */
 struct sac_monitor_view *sac_monitor_look_at(sac_monitor *monitor, bool history);
 
+/* others.c: how many times as long work on the CPUs takes in this sample as it usually does, since
+ * other programs or machines use them; 1: not longer. Under the lock. */
+double sac_monitor_slowed(const sac_monitor *monitor);
 /* cause.c: why this figure may have changed, as "; because" or nothing. Under the lock. */
 void sac_monitor_cause(const sac_monitor *monitor, const struct sac_watched *watched, char *buf,
                        size_t size);

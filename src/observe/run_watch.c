@@ -55,29 +55,47 @@ static const struct sac_timer_summary *timer_of(const struct sac_timer_summary *
     return &none;
 }
 
+/* A stage's change that takes less than this part of a thread's time does not matter, nor does one
+ * of the latency by less than this part of the time from a stream's frame to its next. */
+static const double STAGE_MATTERS = 0.1, LATENCY_MATTERS = 0.25;
+
+static double matters_of(const struct sac_timer_summary *now,
+                         const struct sac_timer_summary *before, double past_s)
+{
+    const int64_t n = now->count - before->count;
+    return n > 0 ? STAGE_MATTERS * past_s * 1e3 / (double)n : 0;
+}
+
+/* frame_ms: between a stream's frames; 0: unknown. */
+static void put_latencies(sac_monitor *m, const struct sac_pipeline_stats *now,
+                          const struct sac_pipeline_stats *before, double frame_ms)
+{
+    const double matters = LATENCY_MATTERS * frame_ms;
+    sac_monitor_put_time(m, SAC_ALARM_WORK, mean_since(&now->latency, &before->latency), matters,
+                         "latency");
+    if (now->composite_latency.count)
+        sac_monitor_put_time(m, SAC_ALARM_WORK,
+                             mean_since(&now->composite_latency, &before->composite_latency),
+                             matters, "composite latency");
+}
+
 static void put_stages(sac_monitor *m, const struct sac_pipeline_stats *now,
-                       const struct sac_pipeline_stats *before)
+                       const struct sac_pipeline_stats *before, double past_s)
 {
     const int n = before->stage_count;
     for (int i = 0; i < now->stage_count; i++) {
         const struct sac_timer_summary *host = &now->stage[i], *gpu = &now->stage_gpu[i];
-        sac_monitor_put(m, SAC_ALARM_TIME, "ms",
-                        mean_since(host, timer_of(before->stage, n, host->name)), "stage %s",
-                        host->name);
+        const struct sac_timer_summary *was = timer_of(before->stage, n, host->name);
+        const struct sac_timer_summary *gpu_was = timer_of(before->stage_gpu, n, gpu->name);
+        sac_monitor_put_time(m, SAC_ALARM_WORK, mean_since(host, was),
+                             matters_of(host, was, past_s), "stage %s", host->name);
         if (gpu->count)
-            sac_monitor_put(m, SAC_ALARM_TIME, "ms",
-                            mean_since(gpu, timer_of(before->stage_gpu, n, gpu->name)),
-                            "gpu stage %s", gpu->name);
+            sac_monitor_put_time(m, SAC_ALARM_TIME, mean_since(gpu, gpu_was),
+                                 matters_of(gpu, gpu_was, past_s), "gpu stage %s", gpu->name);
         if (now->stage_bytes_peak[i])
             sac_monitor_put(m, SAC_ALARM_NOTHING, "bytes", (double)now->stage_bytes[i], "memory %s",
                             host->name);
     }
-    sac_monitor_put(m, SAC_ALARM_TIME, "ms", mean_since(&now->latency, &before->latency),
-                    "latency");
-    if (now->composite_latency.count)
-        sac_monitor_put(m, SAC_ALARM_TIME, "ms",
-                        mean_since(&now->composite_latency, &before->composite_latency),
-                        "composite latency");
     sac_monitor_put(m, SAC_ALARM_NOTHING, "bytes", (double)now->other_bytes, "memory others");
 }
 
@@ -138,14 +156,19 @@ static void put_gpus(sac_monitor *m, const struct sac_pipeline_stats *now,
             "gpu0 memory beside the pool");
 }
 
-static void put_threads(sac_monitor *m, const struct sac_threads *t, double machine)
+static void put_threads(sac_monitor *m, const struct sac_threads *t,
+                        const struct sac_machine_load *load)
 {
-    double own = 0;
-    for (int i = 0; i < t->group_count; i++)
+    double own = 0, stretch = 1;
+    for (int i = 0; i < t->group_count; i++) {
         own += t->group[i].cores;
+        stretch = SAC_MAX(stretch, t->group[i].stretch);
+    }
     own /= SAC_MAX(sac_machine_cpus(), 1);
-    if (!isnan(machine))
-        sac_monitor_put(m, SAC_ALARM_NOTHING, "share", SAC_MAX(machine - own, 0), "cpu of others");
+    const double others = load->cpu - own - (isnan(load->stolen) ? 0 : load->stolen);
+    if (!isnan(others))
+        sac_monitor_put(m, SAC_ALARM_OTHERS, "share", SAC_MAX(others, 0), "cpu of others");
+    sac_monitor_put(m, SAC_ALARM_STRETCH, "", stretch, "stretch");
     for (int i = 0; i < t->group_count; i++) {
         const struct sac_thread_group *g = &t->group[i];
         sac_monitor_put(m, SAC_ALARM_NOTHING, "cores", g->cores, "thread %s", g->name);
@@ -166,18 +189,22 @@ void sac_run_sampler_take(struct sac_run_sampler *s, sac_monitor *m,
     struct sac_pipeline_stats       *now = &s->stats[s->turn];
     const struct sac_pipeline_stats *before = &s->stats[!s->turn];
     const int64_t                    now_ns = sac_time_ns();
-    const double                     past_s = (double)(now_ns - s->looked_ns) * 1e-9;
+    const double                     past_s = SAC_MAX((double)(now_ns - s->looked_ns) * 1e-9, 1e-3);
     const int                        streams = feed->streams ? feed->streams(feed->user) : 0;
+    const double                     due = feed->due ? feed->due(feed->user) : 0;
     struct sac_machine_load          load;
     feed->get(feed->user, now);
+    const double rate = due > 0 ? due : (double)(now->frames - before->frames) / past_s;
+    const double frame_ms = rate > 0 ? 1e3 * SAC_MAX(streams, 1) / rate : 0;
     sac_machine_look(&m->machine, &load);
     sac_threads_look(&s->threads);
     if (s->taken++ > 0) {
         sac_monitor_begin(m);
         sac_monitor_put_machine(m, &load);
-        put_threads(m, &s->threads, load.cpu);
-        put_flow(m, now, before, SAC_MAX(past_s, 1e-3), feed->due ? feed->due(feed->user) : 0);
-        put_stages(m, now, before);
+        put_threads(m, &s->threads, &load);
+        put_flow(m, now, before, past_s, due);
+        put_stages(m, now, before, past_s);
+        put_latencies(m, now, before, frame_ms);
         put_process(m, now);
         put_gpus(m, now, before);
         if (streams != s->streams)

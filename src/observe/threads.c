@@ -11,6 +11,10 @@
 
 #include "observe/machine.h"
 
+/* A thread that hardly runs is slowed down by a lot for a moment's wait, and delays nobody: it is
+ * taken to run for this share of the time. */
+static const double RAN_MIN = 0.05;
+
 static bool read_text(const char *path, char *buf, size_t size)
 {
     const int     fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -65,6 +69,7 @@ static struct sac_thread_group *group_of(struct sac_threads *t, const char *name
     if (t->group_count == SAC_THREAD_GROUPS_MAX)
         return &t->group[SAC_THREAD_GROUPS_MAX - 1];
     struct sac_thread_group *group = &t->group[t->group_count++];
+    *group = (struct sac_thread_group){.stretch = 1};
     snprintf(group->name, sizeof group->name, "%s", name);
     return group;
 }
@@ -91,9 +96,11 @@ static void add_thread(struct sac_threads *t, const char *task, int tid, double 
     struct sac_thread_group *group = group_of(t, thread->name);
     group->threads++;
     if (past_ns > 0 && ran >= thread->ran_ns && waited >= thread->waited_ns) {
-        const double waiting = (double)(waited - thread->waited_ns) / past_ns;
-        group->cores += (double)(ran - thread->ran_ns) / past_ns;
-        group->waiting = SAC_MAX(group->waiting, SAC_MIN(waiting, 1.0));
+        const double waiting = SAC_MIN((double)(waited - thread->waited_ns) / past_ns, 1.0);
+        const double cores = (double)(ran - thread->ran_ns) / past_ns;
+        group->cores += cores;
+        group->waiting = SAC_MAX(group->waiting, waiting);
+        group->stretch = SAC_MAX(group->stretch, 1 + waiting / SAC_MAX(cores, RAN_MIN));
     }
     thread->ran_ns = ran;
     thread->waited_ns = waited;
@@ -117,8 +124,11 @@ void sac_threads_look(struct sac_threads *t)
     DIR          *folder = opendir(task);
     for (int i = 0; i < t->count; i++)
         t->thread[i].seen = false;
-    for (int i = 0; i < t->group_count; i++)
-        t->group[i].threads = 0, t->group[i].cores = t->group[i].waiting = 0;
+    for (int i = 0; i < t->group_count; i++) {
+        t->group[i].threads = 0;
+        t->group[i].cores = t->group[i].waiting = 0;
+        t->group[i].stretch = 1;
+    }
     for (struct dirent *e; folder && (e = readdir(folder));)
         if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
             add_thread(t, task, atoi(e->d_name), past_ns);

@@ -615,7 +615,7 @@ static double feed_due(void *user)
             continue;
         if (!(pipe->params.realtime || s->info.live) || !(s->info.fps >= 1 && s->info.fps <= 1000))
             return 0;
-        due += s->info.fps / SAC_MAX(s->params.source.every, 1);
+        due += s->info.fps; /* of the frames that are used */
     }
     return due;
 }

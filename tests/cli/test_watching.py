@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 
+import numpy
 import pytest
 
 ORDINARY_S = 28  # at two samples a second; before that nothing is judged
@@ -106,4 +107,23 @@ def test_a_thread_that_gets_no_cpu(program, long_clip, tmp_path):
         for loop in loops:
             loop.kill()
             loop.wait()
+        run.end()
+
+
+def test_an_encoder_that_slows(program, long_clip, tmp_path):
+    """From a picture that stands still to noise, which takes an encoder several times as long."""
+    noise = numpy.random.default_rng(1)
+    for k in range(4):
+        (tmp_path / f'{k}.ppm').write_bytes(b'P6 1280 720 255\n' + noise.bytes(1280 * 720 * 3))
+    (tmp_path / 'img').mkdir()
+    until = ORDINARY_S * 25
+    for frame in range(until + 20 * 25):
+        picture = long_clip / 'one.ppm' if frame < until else tmp_path / f'{frame % 4}.ppm'
+        (tmp_path / 'img' / f'{frame + 1:05d}.ppm').symlink_to(picture)
+    run = Run(program, tmp_path / 'img', *frames(long_clip)[1:], '-o', tmp_path / 'o.mp4')
+    try:
+        time.sleep(ORDINARY_S)
+        assert run.told == []
+        run.wait_for('monitor: (stage encode|frames: .*(stage encode|before writing))', time.monotonic(), TOLD_S)
+    finally:
         run.end()

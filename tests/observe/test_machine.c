@@ -114,6 +114,7 @@ static void threads_of_a_name_are_added_up(void **state)
     sinks = group_of(&t, "sac-sink");
     assert_true(sinks->cores > 0.6 && sinks->cores <= 0.75 + 1e-6);
     assert_true(sinks->waiting > 0.6 && sinks->waiting <= 0.7 + 1e-6);
+    assert_true(fabs(sinks->stretch - (1 + 0.7 / 0.25)) < 1e-6); /* the first one's */
 }
 
 /* Of this process: a thread that works is seen to. */

@@ -134,6 +134,7 @@ struct run {
     double fps, inference_ms, tracking_ms, others, wait, held, load, objects, batch;
     double pool, decode, inference, processes;
     double input, detect, write, disk, due; /* due: 0 unknown */
+    double stolen;
 };
 static const struct run ordinary = {.fps = 100,
                                     .inference_ms = 4,
@@ -154,14 +155,16 @@ static void sample(sac_monitor *m, const struct run *r, int i)
     const double sway = 1 + 0.05 * sin(i * 1.7);
     sac_monitor_begin(m);
     sac_monitor_put(m, SAC_ALARM_NOTHING, "share", r->held, "cpu held back");
-    sac_monitor_put(m, SAC_ALARM_NOTHING, "share", r->others * sway, "cpu of others");
+    sac_monitor_put(m, SAC_ALARM_STOLEN, "share", r->stolen, "cpu stolen");
+    sac_monitor_put(m, SAC_ALARM_OTHERS, "share", r->others * sway, "cpu of others");
+    sac_monitor_put(m, SAC_ALARM_STRETCH, "", 1 + r->wait / r->load, "stretch");
     sac_monitor_put(m, SAC_ALARM_NOTHING, "cores", r->load * sway, "thread sac-infer");
     sac_monitor_put(m, SAC_ALARM_NOTHING, "share", r->wait * sway, "wait sac-infer");
     sac_monitor_put(m, SAC_ALARM_RATE, "frames/s", r->fps * sway, "frames");
     sac_monitor_put(m, SAC_ALARM_NOTHING, "", r->objects, "objects");
     sac_monitor_put(m, SAC_ALARM_NOTHING, "frames", r->batch, "batch");
-    sac_monitor_put(m, SAC_ALARM_TIME, "ms", r->inference_ms * sway, "stage inference");
-    sac_monitor_put(m, SAC_ALARM_TIME, "ms", r->tracking_ms * sway, "stage tracking");
+    sac_monitor_put_time(m, SAC_ALARM_WORK, r->inference_ms * sway, 1, "stage inference");
+    sac_monitor_put_time(m, SAC_ALARM_WORK, r->tracking_ms * sway, 1, "stage tracking");
     sac_monitor_put(m, SAC_ALARM_NOTHING, "bytes", r->decode, "memory decode");
     sac_monitor_put(m, SAC_ALARM_NOTHING, "bytes", r->inference, "memory inference");
     sac_monitor_put(m, SAC_ALARM_BYTES, "bytes", r->pool * sway, "pool");
@@ -194,7 +197,7 @@ static void faults_are_told_with_their_cause(void **state)
     struct fault {
         struct run  run;
         const char *figure, *says;
-    } faults[11];
+    } faults[13];
     for (size_t i = 0; i < SAC_COUNT(faults); i++)
         faults[i].run = ordinary;
     faults[0].run.inference_ms = 13; /* a thread that has no CPU */
@@ -204,7 +207,8 @@ static void faults_are_told_with_their_cause(void **state)
     faults[1].run.inference_ms = 13; /* another program, which also keeps the thread waiting */
     faults[1].run.wait = 0.6;
     faults[1].run.others = 0.9;
-    faults[1].figure = "stage inference";
+    faults[1].run.fps = 30;
+    faults[1].figure = "frames"; /* the stage works as it did */
     faults[1].says = "other programs use 9";
     faults[2].run.fps = 30; /* a container's limit */
     faults[2].run.held = 0.7;
@@ -244,6 +248,16 @@ static void faults_are_told_with_their_cause(void **state)
     faults[10].run.disk = 0.7;
     faults[10].figure = "frames";
     faults[10].says = "programs wait for the disks for 70 % of the time";
+    faults[11].run.fps = 40; /* others compute, but it is the stage that sleeps */
+    faults[11].run.others = 0.5;
+    faults[11].run.tracking_ms = 25;
+    faults[11].figure = "frames";
+    faults[11].says = "stage tracking takes 2";
+    faults[12].run.fps = 50; /* a virtual machine whose host is busy */
+    faults[12].run.inference_ms = 8;
+    faults[12].run.stolen = 0.5;
+    faults[12].figure = "frames";
+    faults[12].says = "the machine's host keeps 50 % of the CPUs' time from it";
     for (size_t i = 0; i < SAC_COUNT(faults); i++) {
         sac_monitor             *m = after(&faults[i].run, 10);
         struct sac_monitor_event e = event_of(m, faults[i].figure);
@@ -253,6 +267,23 @@ static void faults_are_told_with_their_cause(void **state)
         for (int k = 0; k < 10; k++)
             sample(m, &ordinary, k);
         assert_true(event_of(m, faults[i].figure).ended_s >= 0);
+        sac_monitor_destroy(&m);
+    }
+}
+
+/* What others' load explains is not told of the stages, which others then only wait for. */
+static void a_stage_is_not_blamed_for_others(void **state)
+{
+    (void)state;
+    struct run runs[2] = {ordinary, ordinary};
+    runs[0].inference_ms = 8; /* and the run keeps up */
+    runs[0].wait = 0.7;
+    runs[0].others = 0.6;
+    runs[1].inference_ms = 8;
+    runs[1].stolen = 0.5;
+    for (size_t i = 0; i < SAC_COUNT(runs); i++) {
+        sac_monitor *m = after(&runs[i], 25);
+        assert_int_equal(sac_monitor_event_count(m), 0);
         sac_monitor_destroy(&m);
     }
 }
@@ -407,6 +438,7 @@ int main(void)
         cmocka_unit_test(without_a_card_the_machine_is_watched),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(faults_are_told_with_their_cause),
+        cmocka_unit_test(a_stage_is_not_blamed_for_others),
         cmocka_unit_test(less_than_is_due_is_told),
         cmocka_unit_test(a_growing_pool_is_told_with_its_owner),
         cmocka_unit_test(a_run_is_measured_between_samples),
