@@ -221,6 +221,8 @@ static void pause_ms(int ms)
     nanosleep(&t, NULL);
 }
 
+static char output[1 << 20]; /* some thirty watched runs; glibc takes no size without memory */
+
 /* Main would find the buffer empty, and not know why. A reader that has left is no fault. */
 static int flush(struct fault *fault)
 {
@@ -257,6 +259,7 @@ int verb_monitor(struct settings *s, struct fault *fault)
     int          status = term_context(s, &b.ctx, fault);
     if (status != STATUS_OK)
         return status;
+    setvbuf(stdout, output, _IOFBF, sizeof output); /* a failure is then flush's: it knows why */
     sac_result res = sac_monitor_create(b.ctx, &s->monitor, &b.monitor);
     status = res == SAC_OK ? watch(&b, fault) : fault_library(fault, b.ctx, res);
     sac_monitor_destroy(&b.monitor);
