@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA device's own kernels on float16 tensors of the size that YOLOX-S and vision transformers
  * have at batch 32, and of smaller ones that mobile networks, Swin, ConvNeXt and DETR have at 1 and
- * 8: time and the bytes that each must read and write, beside a copy on the same card. Fifty calls
- * are one CUDA graph, as a plan's steps are.
+ * 8: time and the bytes that each must read and write, beside a copy on the same card; of attention
+ * also its arithmetic. Fifty calls are one CUDA graph, as a plan's steps are.
  * usage: bench_ops [DEVICE [OPERATOR]]     default: cuda, all */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "engine/kernel/layout.h"
 #include "engine/ops/util.h"
 
-enum { REPEATS = 9, PER_REPEAT = 50, IN_MAX = 5, RANK_MAX = 5, ATTRS_MAX = 4 };
+enum { REPEATS = 9, PER_REPEAT = 50, IN_MAX = 5, RANK_MAX = 5, ATTRS_MAX = 6 };
 
 /* ---- what is run ---- */
 
@@ -213,6 +213,36 @@ static const struct bench_case cases[] = {
     GATE("[1,960,1,1] by 240", 1, 960, 240),
     GATE("[32,960,1,1] by 240", 32, 960, 240),
     GATE("[32,72,1,1] by 24", 32, 72, 24),
+/* Heads out of one product [B,T,3,H D]; masked: with a mask for each of 64 windows and each head.
+ */
+#define VIEW(attribute, first, b, t, h, d, row)                                         \
+    {                                                                                   \
+        .name = attribute, .kind = SAC_ATTR_INTS, .count = 9, .ints = (const int64_t[]) \
+        {                                                                               \
+            first, b, h, t, d, (int64_t)(t) * (row), d, row, 1                          \
+        }                                                                               \
+    }
+#define ATTENTION(what, b, t, h, d, inputs, ...)                                             \
+    {                                                                                        \
+        "FusedAttention", what, PLAIN, inputs, 4,                                            \
+            {{b, t, 3, (h) * (d)}, {b, t, 3, (h) * (d)}, {b, t, 3, (h) * (d)}, __VA_ARGS__}, \
+            {VIEW("q", 0, b, t, h, d, 3 * (h) * (d)),                                        \
+             VIEW("k", (h) * (d), b, t, h, d, 3 * (h) * (d)),                                \
+             VIEW("v", 2 * (h) * (d), b, t, h, d, 3 * (h) * (d)),                            \
+             VIEW("y", 0, b, t, h, d, (h) * (d)),                                            \
+             {.name = "shape",                                                               \
+              .kind = SAC_ATTR_INTS,                                                         \
+              .count = 3,                                                                    \
+              .ints = (const int64_t[]){b, t, (h) * (d)}},                                   \
+             {.name = "scale", .kind = SAC_ATTR_FLOAT, .count = 1, .f = 0.125f}},            \
+            NULL                                                                             \
+    }
+    ATTENTION("[1,12,197,64]", 1, 197, 12, 64, 3, {0}),
+    ATTENTION("[32,12,197,64]", 32, 197, 12, 64, 3, {0}),
+    ATTENTION("[1,6,257,64]", 1, 257, 6, 64, 3, {0}),
+    ATTENTION("[32,6,257,64]", 32, 257, 6, 64, 3, {0}),
+    ATTENTION("[512,3,49,32] masked", 512, 49, 3, 32, 4, {64, 3, 49, 49}),
+    ATTENTION("[1,8,1050,32]", 1, 1050, 8, 32, 3, {0}),
 };
 
 struct bench {
@@ -367,6 +397,15 @@ static double bytes_of(const struct bench *b)
     return bytes;
 }
 
+/* Of attention, multiplications and additions; of others 0. */
+static double flops_of(const struct bench *b)
+{
+    const int64_t *q, *k;
+    if (!sac_attr_ints(&b->node, "q", &q) || !sac_attr_ints(&b->node, "k", &k))
+        return 0;
+    return 4.0 * (double)(q[1] * q[2] * q[3] * q[4] * k[3]);
+}
+
 static const struct sac_kernel *kernel_of(sac_device *dev, const char *name)
 {
     int                                      count;
@@ -407,8 +446,11 @@ int main(int argc, char **argv)
                     copied = true;
                 }
                 const double s = time_of(&b, run_kernel);
-                printf("%-20s %-22s %8.1f us %6.0f GB/s%s\n", cases[i].op, cases[i].what, s * 1e6,
+                printf("%-20s %-22s %8.1f us %6.0f GB/s%s", cases[i].op, cases[i].what, s * 1e6,
                        bytes / s * 1e-9, cases[i].lie == PLAIN ? "  plain" : "");
+                if (flops_of(&b) > 0)
+                    printf(" %6.0f GFLOP/s", flops_of(&b) / s * 1e-9);
+                printf("\n");
             }
         }
         finish(&b);

@@ -6,7 +6,8 @@
 
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 
-namespace {
+namespace
+{
 
 enum { THREADS_MAX = 1024, STACK_BYTES = 64 << 10, BARRIERS_MAX = 16, TURNS_MAX = 1 << 20 };
 
@@ -25,10 +26,10 @@ struct fiber {
 };
 
 struct {
-    fiber              of[THREADS_MAX];
-    int                threads, current, alive;
-    jmp_buf            scheduler;
-    void             (*fn)(void *);
+    fiber   of[THREADS_MAX];
+    int     threads, current, alive;
+    jmp_buf scheduler;
+    void (*fn)(void *);
     void              *arg;
     barrier            block, lanes[THREADS_MAX / 32][BARRIERS_MAX];
     unsigned long long slot[THREADS_MAX / 32][32];
@@ -53,7 +54,8 @@ void live()
         all.fn(all.arg);
         all.of[all.current].done = true;
         all.alive--;
-        if (all.block.come && all.block.come >= all.alive) /* those that are left wait for each other */
+        if (all.block.come && all.block.come >= all.alive) /* those that are left wait for each
+                                                              other */
             pass(&all.block);
         give_way();
     }
@@ -72,7 +74,7 @@ void go_on(int i)
 {
     fiber *f = &all.of[i];
     all.current = i;
-    threadIdx = dim3(i % blockDim.x, i / blockDim.x, 0);
+    threadIdx = dim3(i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y);
     if (_setjmp(all.scheduler) != 0)
         return;
     if (f->started)
@@ -113,13 +115,14 @@ void run_block()
 
 } // namespace
 
-namespace emulated {
+namespace emulated
+{
 
 void run(dim3 grid, dim3 block, void (*fn)(void *), void *arg)
 {
     gridDim = grid;
     blockDim = block;
-    all.threads = (int)(block.x * block.y);
+    all.threads = (int)(block.x * block.y * block.z);
     all.fn = fn;
     all.arg = arg;
     if (all.threads > THREADS_MAX)

@@ -6,8 +6,11 @@
 
 enum {
     SCORES_MAX = 4 << 20, /* floats of scratch, more than are in flight at once */
-    LENGTH_MAX = 1 << 30
+    LENGTH_MAX = 1 << 30,
+    GRID_MAX = 65535,
+    QUERIES_MAX = GRID_MAX * OPS_ATTENTION_PILE
 };
+static const float SCALE_MIN = 1e-20f; /* a mask is divided by it */
 
 static struct ops_head_view view_of(const struct sac_head_view *v)
 {
@@ -21,6 +24,12 @@ static bool in_pieces(const struct sac_head_view *v, int n)
     for (int d = 0; d < 3; d++)
         fits &= v->dim[d] == 1 || v->step[d] % n == 0;
     return fits;
+}
+
+/* Are the steps from token to token of 31 bits? */
+static bool in_bits(const struct sac_head_view *v)
+{
+    return v->step[2] <= INT32_MAX;
 }
 
 static int piece_of(const struct sac_head_view *v)
@@ -58,12 +67,14 @@ static bool last_view(const struct sac_operand *o, const struct sac_head_view *v
     return true;
 }
 
-/* Are there tiles for its sizes? */
+/* Are there tiles for its sizes? They count heads and tokens in a grid and with 31 bits. */
 static bool can_tile(const struct sac_fused_attention *a)
 {
+    const int64_t mask = a->period ? a->queries * a->mask_step[2] : 0;
     return a->size <= OPS_ATTENTION_SIZE_MAX && a->v_size <= OPS_ATTENTION_SIZE_MAX &&
-           a->keys <= LENGTH_MAX && a->queries <= LENGTH_MAX &&
-           a->batch * a->heads <= INT32_MAX / (a->queries / 16 + 1);
+           a->keys <= LENGTH_MAX && a->queries <= QUERIES_MAX && a->heads <= GRID_MAX &&
+           a->batch <= INT32_MAX && mask <= INT32_MAX && a->scale >= SCALE_MIN && in_bits(&a->q) &&
+           in_bits(&a->k) && in_bits(&a->v) && in_bits(&a->y);
 }
 
 /* Channels last where a view is in larger pieces there: heads that are channels of a map. Where it
@@ -138,6 +149,8 @@ static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
     p->k_piece = tiles ? piece_of(&a.k) : 0;
     p->v_piece = tiles ? piece_of(&a.v) : 0;
     p->y_piece = tiles ? piece_of(&a.y) : 0;
+    if (tiles)
+        ops_attention_shape(p, &p->shape);
     const int64_t scores = OPS_ATTENTION_GROUP * a.keys,
                   groups = a.batch * a.heads *
                            ((a.queries + OPS_ATTENTION_GROUP - 1) / OPS_ATTENTION_GROUP);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/cuda/kernels/fused_attention.h"
+
+#include "base/base.h"
+
+enum {
+    PROCESSORS = 132, /* of a large card, on whose figures the clocks below rest */
+    /* Shared memory that a block can have on every card since sm_80, and that all blocks of a
+     * processor have on a large one. */
+    BLOCK_BYTES = 99 << 10,
+    PROCESSOR_BYTES = 227 << 10,
+    WARPS_MAX = OPS_ATTENTION_THREADS / 32,
+    START = 1800, /* clocks of a block before it multiplies and while it writes */
+    JOIN = 400,   /* and where warps put together what they made */
+    BYTES_A_CLOCK = 48
+};
+
+/* What a warp takes at a time. warps: so many have registers; turn: clocks of one turn of a warp
+ * that is alone; work: clocks of a busy processor for 16 queries by 64 keys of 64 numbers. */
+static const struct kind {
+    int keys, piles, warps, turn, work;
+} kinds[] = {{32, 1, 16, 650, 190}, {64, 1, 16, 950, 170}, {64, 2, 8, 1500, 140}};
+
+static int64_t parts_of(int64_t whole, int64_t part)
+{
+    return (whole + part - 1) / part;
+}
+
+static void set_sizes(const struct ops_fused_attention *p, struct ops_attention_shape *s)
+{
+    static const struct {
+        int key, value;
+    } sizes[] = {{32, 32}, {32, 64}, {64, 64}, {96, 96}, {64, 128}, {128, 128}};
+    size_t i = 0;
+    while (i + 1 < SAC_COUNT(sizes) && (p->size > sizes[i].key || p->v_size > sizes[i].value))
+        i++;
+    s->key_size = sizes[i].key;
+    s->value_size = sizes[i].value;
+}
+
+/* Turns, and the shared memory of stages of them. False: more than there is. */
+static bool set_room(const struct ops_fused_attention *p, struct ops_attention_shape *s)
+{
+    const int64_t whole = (int64_t)s->key_warps * s->keys, tail = p->keys % s->keys,
+                  turns = parts_of(p->keys, whole),
+                  keys = p->keys - tail +
+                         (tail == 0                   ? 0
+                          : tail <= OPS_ATTENTION_FEW ? OPS_ATTENTION_FEW
+                                                      : s->keys),
+                  room = turns <= s->stages ? keys : s->stages * whole;
+    const int64_t queries = (int64_t)s->query_warps * s->piles * OPS_ATTENTION_PILE,
+                  key_pitch = s->key_size + OPS_ATTENTION_PADDING,
+                  value_pitch = s->value_size + OPS_ATTENTION_PADDING,
+                  tiles = 2 * (queries * key_pitch + room * (key_pitch + value_pitch)),
+                  join = s->key_warps == 1 ? 0
+                                           : (int64_t)4 * s->key_warps * s->query_warps * 32 *
+                                                 s->piles * (s->value_size / 2 + 4);
+    s->turns = (int32_t)turns;
+    s->room = (int32_t)room;
+    s->shared = (int32_t)SAC_MAX(tiles, join);
+    return SAC_MAX(tiles, join) <= BLOCK_BYTES;
+}
+
+/* The clocks that this shape takes, about: of the processor with the most blocks the longest of its
+ * multiplications, of its reads, and of one block's turns for as many times as its blocks follow
+ * each other. */
+static int64_t clocks_of(const struct ops_fused_attention *p, const struct ops_attention_shape *s,
+                         const struct kind *k)
+{
+    const int     most = s->value_size > 64 ? WARPS_MAX : k->warps;
+    const int64_t queries = (int64_t)s->query_warps * s->piles * OPS_ATTENTION_PILE,
+                  blocks = p->batch * p->heads * parts_of(p->queries, queries),
+                  each = parts_of(blocks, PROCESSORS),
+                  resident = SAC_CLAMP(SAC_MIN(most / (s->query_warps * s->key_warps),
+                                               PROCESSOR_BYTES / (s->shared + 1024)),
+                                       1, 16),
+                  waves = parts_of(each, resident), numbers = s->key_size + s->value_size,
+                  piles = (int64_t)s->query_warps * s->piles,
+                  work = each * piles * k->work * p->keys * (numbers + 96) / (64 * 224),
+                  reads = each * 2 * (p->keys * (p->size + p->v_size) + queries * p->size) /
+                          BYTES_A_CLOCK,
+                  turns = waves * s->turns * k->turn * (numbers + 128) / 256;
+    return waves * (START + (s->key_warps > 1 ? JOIN : 0)) + SAC_MAX(work, SAC_MAX(reads, turns));
+}
+
+bool ops_attention_shape_of(const struct ops_fused_attention *p, int kind, int query_warps,
+                            int key_warps, struct ops_attention_shape *out)
+{
+    const struct kind *k = &kinds[kind];
+    out->keys = k->keys;
+    out->piles = k->piles;
+    out->query_warps = query_warps;
+    out->key_warps = key_warps;
+    set_sizes(p, out);
+    if (query_warps * key_warps > WARPS_MAX || (kind > 0 && out->value_size > 64))
+        return false;
+    for (out->stages = 3; out->stages >= 2; out->stages--)
+        if (set_room(p, out))
+            return true;
+    return false;
+}
+
+void ops_attention_shape(const struct ops_fused_attention *p, struct ops_attention_shape *out)
+{
+    int64_t least = INT64_MAX;
+    for (int kind = 0; kind < OPS_ATTENTION_KINDS; kind++)
+        for (int key_warps = 1; key_warps <= WARPS_MAX; key_warps *= 2)
+            for (int query_warps = 1; query_warps <= WARPS_MAX; query_warps++) {
+                struct ops_attention_shape s;
+                if (!ops_attention_shape_of(p, kind, query_warps, key_warps, &s))
+                    continue;
+                const int64_t clocks = clocks_of(p, &s, &kinds[kind]);
+                if (clocks < least) {
+                    least = clocks;
+                    *out = s;
+                }
+            }
+}

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention of float16 heads by tiles on the tensor cores, as FlashAttention-2 (Dao, 2023) has it:
+ * a warp holds its queries and their sums in registers, keys and values come through shared memory,
+ * and a row's greatest score so far scales what was summed up when it grows. Here
+ * - the warps of a block are a grid: those in y have queries of their own, those in z the same
+ *   queries and their share of a turn's keys, and what these made is put together at the end;
+ * - a turn's keys and values are fetched while those before are multiplied. Of short sequences,
+ * such as vision transformers have, all are under way at once;
+ * - a row's sums are only scaled when its greatest score has grown by more than GROWTH: shares are
+ *   then up to two to the power of that, which float16 holds as exactly as one. What is divided at
+ *   the end has the same scale;
+ * - a mask is what the scores begin with, divided by their scale, so that the product adds to it;
+ * - vision transformers have a few tokens more than whole tiles (197, 257): a warp without queries
+ *   only fetches, and of a last tile with FEW keys the others are not multiplied.
+ * How many of all these suits a shape is decided when a plan is made (attention_shape.c). */
+#pragma once
+
+#include <math.h>
+
+#include "engine/cuda/kernels/attention_unit.cuh"
+#include "engine/cuda/kernels/fused_attention.h"
+
+namespace ops
+{
+
+struct tile_params {
+    struct ops_fused_attention p;
+    const uint16_t            *q, *k, *v;
+    const void                *mask;
+    uint16_t                  *y;
+};
+
+enum { FEW = OPS_ATTENTION_FEW, PILE = OPS_ATTENTION_PILE, PADDING = OPS_ATTENTION_PADDING };
+constexpr float GROWTH = 8; /* of a score, as a power of two */
+
+/* KEY, VALUE: numbers of a key and of a value, rounded up; KEYS: of a warp in a turn; PILES: of
+ * queries of a warp. */
+template <int KEY_, int VALUE_, int KEYS_, int PILES_, bool MASKED_> struct tile_shape {
+    static constexpr bool MASKED = MASKED_;
+    static constexpr int  KEY = KEY_, VALUE = VALUE_, KEYS = KEYS_, PILES = PILES_;
+    static constexpr int  QUERIES = PILES * PILE, EIGHTS = KEYS / 8;
+    /* eight rows of 16 bytes begin in different banks */
+    static constexpr int KEY_PITCH = KEY + PADDING, VALUE_PITCH = VALUE + PADDING;
+    static constexpr int STATE = PILES * (VALUE / 2 + 4); /* a lane's part of what a warp made */
+    /* blocks of most threads that have registers */
+    static constexpr int RESIDENT = PILES == 1 && VALUE <= 64 && !(MASKED && KEYS > 32) ? 2 : 1;
+};
+
+/* What a warp keeps of its queries, of rows g and g + 8 of each pile (g the lane's group of four):
+ * the queries, sums of values, greatest scores and sums of shares. */
+template <class S> struct tile_state {
+    uint32_t q[S::PILES][S::KEY / 16][4];
+    float    out[S::PILES][S::VALUE / 8][4];
+    float    max[S::PILES][2], sum[S::PILES][2];
+};
+/* Scores: rows g, g + 8 of a pile by keys 8 j + 2 t, + 1. */
+template <class S> struct tile_part {
+    float of[S::PILES][S::EIGHTS][4];
+};
+
+/* ---- fetching ---- */
+
+/* One number at a time, in the order in which they probably lie. */
+template <int WIDTH>
+__device__ __forceinline__ void fetch_numbers(uint16_t *to, const uint16_t *head,
+                                              const ops_head_view &view, int first, int rows,
+                                              int count, int size, int thread, int threads)
+{
+    const bool dense = view.step[3] == 1;
+#pragma unroll 8
+    for (int i = thread; i < rows * WIDTH; i += threads) {
+        const int  row = dense ? i / WIDTH : i % rows, d = dense ? i % WIDTH : i / rows;
+        const bool real = first + row < count && d < size;
+        to[row * (WIDTH + PADDING) + d] =
+            real ? head[(first + row) * view.step[2] + d * view.step[3]] : (uint16_t)0;
+    }
+}
+
+template <int WIDTH, int PIECE>
+__device__ __forceinline__ void fetch_pieces(uint16_t *to, const uint16_t *head, int step,
+                                             int first, int rows, int count, int size, int thread,
+                                             int threads)
+{
+    constexpr int UNITS = WIDTH / 8, ABREAST = UNITS > 8 ? 16 : UNITS;
+    const int     at = thread % ABREAST * 8;
+    if (at >= WIDTH)
+        return;
+    to += at;
+#pragma unroll 4
+    for (int row = thread / ABREAST; row < rows; row += threads / ABREAST) {
+        const bool      real = first + row < count;
+        const uint16_t *from = head + (real ? (int64_t)(first + row) * step : 0);
+#pragma unroll
+        for (int k = 0; k < 8; k += PIECE) {
+            const bool in = real && at + k < size;
+            fetch<2 * PIECE>(to + row * (WIDTH + PADDING) + k, from + (in ? at + k : 0), in);
+        }
+    }
+}
+
+/* Rows first.. of a head to shared memory, zeros where there are none. */
+template <int WIDTH>
+__device__ __forceinline__ void fetch_rows(uint16_t *to, const uint16_t *head,
+                                           const ops_head_view &view, int piece, int first,
+                                           int rows, int count, int size)
+{
+    const int thread = threadIdx.x + 32 * (threadIdx.y + blockDim.y * threadIdx.z),
+              threads = 32 * blockDim.y * blockDim.z, step = (int)view.step[2];
+    if (piece == 8)
+        fetch_pieces<WIDTH, 8>(to, head, step, first, rows, count, size, thread, threads);
+    else if (piece == 4)
+        fetch_pieces<WIDTH, 4>(to, head, step, first, rows, count, size, thread, threads);
+    else
+        fetch_numbers<WIDTH>(to, head, view, first, rows, count, size, thread, threads);
+}
+
+/* Turn number `turn`, when there is one, into its stage. */
+template <class S>
+__device__ __forceinline__ void fetch_turn(const tile_params &a, const uint16_t *k,
+                                           const uint16_t *v, uint16_t *keys, uint16_t *values,
+                                           int turn, int stage)
+{
+    const ops_fused_attention &p = a.p;
+    const int count = (int)p.keys, whole = blockDim.z * S::KEYS, first = turn * whole,
+              left = count - first;
+    if (left > 0) {
+        const int tail = left % S::KEYS, rows = left >= whole ? whole
+                                                              : left - tail +
+                                                                    (tail == 0     ? 0
+                                                                     : tail <= FEW ? (int)FEW
+                                                                                   : S::KEYS);
+        fetch_rows<S::KEY>(keys + stage * whole * S::KEY_PITCH, k, p.k, p.k_piece, first, rows,
+                           count, (int)p.size);
+        fetch_rows<S::VALUE>(values + stage * whole * S::VALUE_PITCH, v, p.v, p.v_piece, first,
+                             rows, count, (int)p.v_size);
+    }
+    fetch_commit();
+}
+
+/* All but what was fetched for later turns than the next one. */
+__device__ __forceinline__ void wait_turn(int stages)
+{
+    if (stages > 2)
+        fetch_wait<1>();
+    else
+        fetch_wait<0>();
+}
+
+/* ---- a turn ---- */
+
+/* The mask's numbers over the scale; beyond the last key zeros. All loads are under way at once. */
+template <class S, class T>
+__device__ __forceinline__ void begin_masked(const ops_fused_attention &p, const T *mask, int first,
+                                             int query, tile_part<S> &c)
+{
+    constexpr float LEAST = -3.402823466e38f;
+    const int       end = (int)p.queries - 1, row = (int)p.mask_step[2], left = (int)p.keys - first;
+    const float     inverse = 1 / p.scale;
+    mask += first; /* it has each key */
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const T *from = mask + min(query + m * PILE + r * 8, end) * row;
+#pragma unroll
+            for (int j = 0; j < S::EIGHTS; j++)
+#pragma unroll
+                for (int i = 0; i < 2; i++)
+                    c.of[m][j][2 * r + i] = j * 8 + i < left ? number_at(from, j * 8 + i) : 0;
+        }
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+        for (int j = 0; j < S::EIGHTS; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) { /* masks hold float32's least number too */
+                const float x = c.of[m][j][i] * inverse;
+                c.of[m][j][i] = x < LEAST && c.of[m][j][i] != -INFINITY ? LEAST : x;
+            }
+}
+
+/* What the scores begin with. query: the lane's first. */
+template <class S>
+__device__ __forceinline__ void begin_turn(const tile_params &a, int64_t mask, int first, int query,
+                                           tile_part<S> &c)
+{
+    first += 2 * (threadIdx.x & 3);
+    if (S::MASKED && a.p.mask_type == SAC_F16)
+        begin_masked<S>(a.p, (const uint16_t *)a.mask + mask, first, query, c);
+    else if (S::MASKED)
+        begin_masked<S>(a.p, (const float *)a.mask + mask, first, query, c);
+    else
+#pragma unroll
+        for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+            for (int j = 0; j < S::EIGHTS; j++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    c.of[m][j][i] = 0;
+}
+
+/* The scores of a warp's first EIGHTS times eight keys of a turn. */
+template <int EIGHTS, class S>
+__device__ __forceinline__ void tile_scores(const tile_state<S> &s, const uint16_t *keys,
+                                            tile_part<S> &c)
+{
+    const int lane = threadIdx.x;
+    keys += ((lane & 7) + (lane >> 4) * 8) * S::KEY_PITCH + (lane >> 3 & 1) * 8;
+#pragma unroll
+    for (int k = 0; k < S::KEY / 16; k++)
+#pragma unroll
+        for (int j = 0; j < EIGHTS; j += 2) {
+            uint32_t b[4];
+            load(b, keys + j * 8 * S::KEY_PITCH + k * 16);
+#pragma unroll
+            for (int m = 0; m < S::PILES; m++) {
+                multiply_halves(c.of[m][j], s.q[m][k], b[0], b[1]);
+                multiply_halves(c.of[m][j + 1], s.q[m][k], b[2], b[3]);
+            }
+        }
+}
+
+/* Keys that there are not get no share: of these, `left` are there. */
+template <int EIGHTS, class S> __device__ __forceinline__ void tile_end(tile_part<S> &c, int left)
+{
+    const int t = threadIdx.x & 3;
+#pragma unroll
+    for (int j = 0; j < EIGHTS; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (j * 8 + 2 * t + i % 2 >= left)
+#pragma unroll
+                for (int m = 0; m < S::PILES; m++)
+                    c.of[m][j][i] = -INFINITY;
+}
+
+/* Has a row's greatest score grown? Then what was summed up before is scaled. scale: to powers of
+ * two. */
+template <int EIGHTS, class S>
+__device__ __forceinline__ void tile_grow(tile_state<S> &s, const tile_part<S> &c, float scale)
+{
+    float max[S::PILES][2];
+    bool  grows = false;
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            float x = fmaxf(c.of[m][0][2 * r], c.of[m][0][2 * r + 1]);
+#pragma unroll
+            for (int j = 1; j < EIGHTS; j++)
+                x = fmaxf(x, fmaxf(c.of[m][j][2 * r], c.of[m][j][2 * r + 1]));
+            x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
+            max[m][r] = x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+            grows |= (x - s.max[m][r]) * scale > GROWTH;
+        }
+    if (!__any_sync(0xffffffff, grows))
+        return;
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float top = fmaxf(s.max[m][r], max[m][r]),
+                        past = top == -INFINITY ? 0 : power_of_two((s.max[m][r] - top) * scale);
+            s.max[m][r] = top;
+            s.sum[m][r] *= past;
+#pragma unroll
+            for (int d = 0; d < S::VALUE / 8; d++) {
+                s.out[m][d][2 * r] *= past;
+                s.out[m][d][2 * r + 1] *= past;
+            }
+        }
+}
+
+/* Scores become shares, before they are divided by their sum. Without a mask they are small enough
+ * for one multiply-add each. */
+template <int EIGHTS, class S>
+__device__ __forceinline__ void tile_shares(tile_state<S> &s, tile_part<S> &c, float scale)
+{
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float top = s.max[m][r] == -INFINITY ? 0 : s.max[m][r], less = -top * scale;
+            float       sum = 0;
+            if (S::MASKED)
+#pragma unroll
+                for (int j = 0; j < EIGHTS; j++)
+#pragma unroll
+                    for (int i = 2 * r; i < 2 * r + 2; i++)
+                        c.of[m][j][i] = (c.of[m][j][i] - top) * scale;
+            else
+#pragma unroll
+                for (int j = 0; j < EIGHTS; j++)
+#pragma unroll
+                    for (int i = 2 * r; i < 2 * r + 2; i++)
+                        c.of[m][j][i] = fmaf(c.of[m][j][i], scale, less);
+#pragma unroll
+            for (int j = 0; j < EIGHTS; j++)
+#pragma unroll
+                for (int i = 2 * r; i < 2 * r + 2; i++)
+                    sum += c.of[m][j][i] = power_of_two(c.of[m][j][i]);
+            s.sum[m][r] += sum;
+        }
+}
+
+/* Values, each by its share. */
+template <int EIGHTS, class S>
+__device__ __forceinline__ void tile_mix(tile_state<S> &s, const uint16_t *values,
+                                         const tile_part<S> &c)
+{
+    const int lane = threadIdx.x;
+    values += (lane & 15) * S::VALUE_PITCH + (lane >> 4) * 8;
+#pragma unroll
+    for (int k = 0; k < EIGHTS / 2; k++) {
+        uint32_t share[S::PILES][4];
+#pragma unroll
+        for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                share[m][i] = pair_of(c.of[m][2 * k + i / 2][i % 2 * 2],
+                                      c.of[m][2 * k + i / 2][i % 2 * 2 + 1]);
+#pragma unroll
+        for (int d = 0; d < S::VALUE / 8; d += 2) {
+            uint32_t b[4];
+            load_turned(b, values + k * 16 * S::VALUE_PITCH + d * 8);
+#pragma unroll
+            for (int m = 0; m < S::PILES; m++) {
+                multiply_halves(s.out[m][d], share[m], b[0], b[1]);
+                multiply_halves(s.out[m][d + 1], share[m], b[2], b[3]);
+            }
+        }
+    }
+}
+
+template <int EIGHTS, class S>
+__device__ __forceinline__ void tile_turn(tile_state<S> &s, tile_part<S> &c, const uint16_t *keys,
+                                          const uint16_t *values, int left, float scale)
+{
+    tile_scores<EIGHTS>(s, keys, c);
+    if (left < EIGHTS * 8)
+        tile_end<EIGHTS>(c, left);
+    tile_grow<EIGHTS>(s, c, scale);
+    tile_shares<EIGHTS>(s, c, scale);
+    tile_mix<EIGHTS>(s, values, c);
+}
+
+/* ---- the result ---- */
+
+/* Numbers 2 t and 2 t + 1 of eight of a query's. */
+__device__ __forceinline__ void put_pair(const tile_params &a, uint16_t *head, int query, int eight,
+                                         float low, float high)
+{
+    const int      at = eight * 8 + 2 * (threadIdx.x & 3), size = (int)a.p.v_size;
+    const uint32_t pair = pair_of(low, high);
+    const int64_t  number = a.p.y.step[3];
+    if (query >= (int)a.p.queries || at >= size)
+        return;
+    uint16_t *to = head + (int64_t)query * (int)a.p.y.step[2];
+    if (a.p.y_piece > 1) {
+        *reinterpret_cast<uint32_t *>(to + at) = pair;
+        return;
+    }
+    to[at * number] = (uint16_t)pair;
+    if (at + 1 < size)
+        to[(at + 1) * number] = (uint16_t)(pair >> 16);
+}
+
+/* The sums of a row's shares, of which each of four lanes has a part. */
+template <class S> __device__ __forceinline__ void sum_rows(tile_state<S> &s)
+{
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            s.sum[m][r] += __shfl_xor_sync(0xffffffff, s.sum[m][r], 1);
+            s.sum[m][r] += __shfl_xor_sync(0xffffffff, s.sum[m][r], 2);
+        }
+}
+
+template <class S>
+__device__ __forceinline__ void tile_store(const tile_params &a, const tile_state<S> &s,
+                                           uint16_t *head, int query)
+{
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float share = s.sum[m][r] != 0 ? 1 / s.sum[m][r] : 0;
+#pragma unroll
+            for (int d = 0; d < S::VALUE / 8; d++)
+                put_pair(a, head, query + m * PILE + r * 8, d, s.out[m][d][2 * r] * share,
+                         s.out[m][d][2 * r + 1] * share);
+        }
+}
+
+/* Each of the warps that shared keys puts some eights of the result together of what all of them
+ * made. room: of each warp its numbers one after the other, the lanes side by side. */
+template <class S>
+__device__ __forceinline__ void tile_join(const tile_params &a, const tile_state<S> &s, float *room,
+                                          uint16_t *head, int query, float scale)
+{
+    const int parts = blockDim.z, far = blockDim.y * S::STATE * 32;
+    room += threadIdx.y * S::STATE * 32 + threadIdx.x;
+    float *to = room + threadIdx.z * far;
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++) {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            to[(4 * m + r) * 32] = s.max[m][r];
+            to[(4 * m + 2 + r) * 32] = s.sum[m][r];
+        }
+#pragma unroll
+        for (int d = 0; d < S::VALUE / 8; d++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                to[(4 * S::PILES + (m * (S::VALUE / 8) + d) * 4 + i) * 32] = s.out[m][d][i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float *from = room + (4 * m + r) * 32;
+            float        top = -INFINITY, sum = 0;
+            for (int part = 0; part < parts; part++)
+                top = fmaxf(top, from[part * far]);
+            top = top == -INFINITY ? 0 : top;
+            for (int part = 0; part < parts; part++)
+                sum += from[part * far + 2 * 32] * power_of_two((from[part * far] - top) * scale);
+            const float share = sum != 0 ? 1 / sum : 0;
+            for (int d = threadIdx.z; d < S::VALUE / 8; d += parts) {
+                const float *out =
+                    room + (4 * S::PILES + (m * (S::VALUE / 8) + d) * 4 + 2 * r) * 32;
+                float low = 0, high = 0;
+                for (int part = 0; part < parts; part++) {
+                    const float by = power_of_two((from[part * far] - top) * scale);
+                    low += out[part * far] * by;
+                    high += out[part * far + 32] * by;
+                }
+                put_pair(a, head, query + m * PILE + r * 8, d, low * share, high * share);
+            }
+        }
+}
+
+/* ---- a block: blockIdx is batch, head and a part of the queries ---- */
+
+template <class S>
+__global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
+    tile_kernel(const __grid_constant__ tile_params a)
+{
+    constexpr float            LOG2_E = 1.44269504f;
+    const ops_fused_attention &p = a.p;
+    const int                  lane = threadIdx.x, batch = blockIdx.x, head = blockIdx.y;
+    const int                  count = (int)p.keys, stages = p.shape.stages, turns = p.shape.turns,
+              whole = blockDim.z * S::KEYS, own_key = threadIdx.z * S::KEYS,
+              own_query = threadIdx.y * S::QUERIES, first = blockIdx.z * (blockDim.y * S::QUERIES),
+              query = first + own_query + (lane >> 2);
+    const bool             any = first + own_query < (int)p.queries;
+    const float            scale = p.scale * LOG2_E;
+    uint16_t *const        queries = attention_memory(),
+                    *const keys = queries + blockDim.y * S::QUERIES * S::KEY_PITCH,
+                    *const values = keys + p.shape.room * S::KEY_PITCH;
+    const uint16_t        *q = a.q + p.q.offset + batch * p.q.step[0] + head * p.q.step[1],
+                   *k = a.k + p.k.offset + batch * p.k.step[0] + head * p.k.step[1],
+                   *v = a.v + p.v.offset + batch * p.v.step[0] + head * p.v.step[1];
+    uint16_t     *y = a.y + p.y.offset + batch * p.y.step[0] + head * p.y.step[1];
+    const int64_t mask =
+        S::MASKED ? (unsigned)batch % (unsigned)p.period * p.mask_step[0] + head * p.mask_step[1]
+                  : 0;
+
+    fetch_rows<S::KEY>(queries, q, p.q, p.q_piece, first, blockDim.y * S::QUERIES, (int)p.queries,
+                       (int)p.size);
+    for (int turn = 0; turn < stages - 1; turn++)
+        fetch_turn<S>(a, k, v, keys, values, turn, turn);
+    tile_state<S> s = {};
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+        s.max[m][0] = s.max[m][1] = -INFINITY;
+
+    for (int turn = 0, stage = 0; turn < turns; turn++) {
+        const int    key = turn * whole + own_key, left = any ? count - key : 0;
+        tile_part<S> c;
+        begin_turn<S>(a, mask, key, query, c);
+        wait_turn(stages);
+        /* this turn's tile is there, and all have read the one before it */
+        __syncthreads();
+        if (turn == 0)
+#pragma unroll
+            for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+                for (int i = 0; i < S::KEY / 16; i++)
+                    load(s.q[m][i], queries + (own_query + m * PILE + (lane & 15)) * S::KEY_PITCH +
+                                        i * 16 + (lane >> 4) * 8);
+        fetch_turn<S>(a, k, v, keys, values, turn + stages - 1, stage ? stage - 1 : stages - 1);
+        const uint16_t *own_keys = keys + (stage * whole + own_key) * S::KEY_PITCH,
+                       *own_values = values + (stage * whole + own_key) * S::VALUE_PITCH;
+        if (left > FEW)
+            tile_turn<S::EIGHTS>(s, c, own_keys, own_values, left, scale);
+        else if (left > 0)
+            tile_turn<FEW / 8>(s, c, own_keys, own_values, left, scale);
+        stage = stage + 1 < stages ? stage + 1 : 0;
+    }
+    sum_rows(s);
+    if (blockDim.z == 1) {
+        tile_store(a, s, y, query);
+        return;
+    }
+    fetch_wait<0>();
+    __syncthreads(); /* all have read the last tile */
+    tile_join(a, s, reinterpret_cast<float *>(attention_memory()), y, query, scale);
+}
+
+/* ---- launching ---- */
+
+template <class S> int run_tiles(const tile_params &a, void *stream)
+{
+    const struct ops_attention_shape &shape = a.p.shape;
+    const int                         queries = shape.query_warps * S::QUERIES;
+    const int64_t                     blocks = (a.p.queries + queries - 1) / queries;
+    if (a.p.batch * a.p.heads * blocks <= 0)
+        return 0;
+    return attention_launch(
+        tile_kernel<S>, dim3((unsigned)a.p.batch, (unsigned)a.p.heads, (unsigned)blocks),
+        dim3(32, (unsigned)shape.query_warps, (unsigned)shape.key_warps), shape.shared, stream, a);
+}
+
+template <int KEY, int VALUE, bool MASKED> int run_size(const tile_params &a, void *stream)
+{
+    if constexpr (VALUE <= 64)
+        if (a.p.shape.keys == 64)
+            return a.p.shape.piles == 1
+                       ? run_tiles<tile_shape<KEY, VALUE, 64, 1, MASKED>>(a, stream)
+                       : run_tiles<tile_shape<KEY, VALUE, 64, 2, MASKED>>(a, stream);
+    return run_tiles<tile_shape<KEY, VALUE, 32, 1, MASKED>>(a, stream);
+}
+
+template <bool MASKED> int run_sizes(const tile_params &a, void *stream)
+{
+    const int key = a.p.shape.key_size, value = a.p.shape.value_size;
+    return value == 32   ? run_size<32, 32, MASKED>(a, stream)
+           : value == 96 ? run_size<96, 96, MASKED>(a, stream)
+           : value == 64 ? key == 32 ? run_size<32, 64, MASKED>(a, stream)
+                                     : run_size<64, 64, MASKED>(a, stream)
+           : key == 64 ? run_size<64, 128, MASKED>(a, stream)
+                         : run_size<128, 128, MASKED>(a, stream);
+}
+
+/* What can be read by tiles (ops_fused_attention.q_piece). */
+inline int by_tiles(const struct ops_fused_attention &p, const struct ops_ports *ports,
+                    void *stream)
+{
+    const tile_params a = {p,
+                           (const uint16_t *)ports->in[0],
+                           (const uint16_t *)ports->in[1],
+                           (const uint16_t *)ports->in[2],
+                           ports->in[3],
+                           (uint16_t *)ports->out[0]};
+    return p.period ? run_sizes<true>(a, stream) : run_sizes<false>(a, stream);
+}
+
+} // namespace ops

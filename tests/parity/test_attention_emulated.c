@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention by tiles with the GPU's threads emulated, on all of FusedAttention's parity cases: in
+ * the shape that its rule takes, then in others, so that each shape meets some of the cases. A case
+ * is launched at least eight times, for its layouts, of which one in EACH is emulated: that is
+ * slow. usage: test_parity_attention_emulated [ROUNDS]     of other shapes, default 1 */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/parity/bodies.h"
+#include "tests/parity/emulated/attention.h"
+#include "tests/parity/trial.h"
+#include "tests/test.h"
+
+enum {
+    EACH = 7,
+    STRIDE = 11 /* divides no count of shapes */,
+    WARPS = 8,
+    SHARERS = 4,
+    SHAPES = OPS_ATTENTION_KINDS * SHARERS * WARPS
+};
+static bool others;
+static int  launches, next_shape, met[OPS_ATTENTION_KINDS][SHARERS];
+
+/* Shape number i of all: a kind, warps with queries, and warps that share keys. */
+static bool shape_of(struct ops_fused_attention *p, int i)
+{
+    return ops_attention_shape_of(p, i / (SHARERS * WARPS), i % WARPS + 1, 1 << i / WARPS % SHARERS,
+                                  &p->shape);
+}
+
+static bool fits16(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
+
+static int launch(const void *params, const struct ops_ports *ports, void *stream)
+{
+    struct ops_fused_attention p = *(const struct ops_fused_attention *)params;
+    if (!p.q_piece || !fits16(ports->in[0]) || !fits16(ports->in[1]) || !fits16(ports->in[2]) ||
+        !fits16(ports->out[0]) || launches++ % EACH)
+        return ops_launch_fused_attention(params, ports, stream);
+    while (others && !shape_of(&p, next_shape))
+        next_shape = (next_shape + STRIDE) % SHAPES;
+    if (others)
+        met[next_shape / (SHARERS * WARPS)][next_shape / WARPS % SHARERS]++;
+    next_shape = (next_shape + STRIDE) % SHAPES;
+    return emulated_attention(&p, ports);
+}
+
+static int missed(void)
+{
+    int count = 0;
+    for (int kind = 0; kind < OPS_ATTENTION_KINDS; kind++)
+        for (int i = 0; i < SHARERS; i++)
+            if (!met[kind][i]) {
+                printf("FAIL no case met kind %d with keys shared by %d\n", kind, 1 << i);
+                count++;
+            }
+    return count;
+}
+
+int main(int argc, char **argv)
+{
+    const int    rounds = 1 + (argc > 1 ? atoi(argv[1]) : 1);
+    struct trial t = {.provider = &bodies, .only = "FusedAttention", .small = true};
+    if (sac_device_open(test_context(), "cpu", NULL, &t.dev) != SAC_OK)
+        return 1;
+    bodies_instead = launch;
+    for (int round = 0; round < rounds; round++) {
+        others = round > 0;
+        trial_all(&t);
+    }
+    sac_device_unref(&t.dev);
+    return t.failed || missed() ? 1 : 0;
+}
