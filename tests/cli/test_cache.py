@@ -2,6 +2,7 @@
 """Runs that take boxes and embeddings from the disk cache, and saccade cache."""
 import json
 import math
+import shutil
 import signal
 import subprocess
 
@@ -12,9 +13,21 @@ from test_formats import NAMES, detector
 
 # No person is in the pictures: with low thresholds there are boxes all the same, and they are tracked.
 FAINT = ['--device', 'cpu', '--detector', 'person_det_fast', '--score-min', 0.001, '--score-low', 0.001,
-         '--score-high', 0.004, '--score-new', 0.004]
+         '--score-high', 0.004, '--score-new', 0.004, '--boxes-max', 40]
 TRACKERS = [['--tracker', 'bytetrack'], ['--tracker', 'ocsort', '--lost-max', 1], ['--tracker', 'botsort'],
             ['--no-camera-motion'], ['--reid', 'none'], ['--score-high', 0.002]]
+
+
+@pytest.fixture(scope='module')
+def video(saccade, clip, tmp_path_factory):
+    """The clip's first second: it is tracked a hundred times here."""
+    folder = tmp_path_factory.mktemp('short')
+    (folder / 'img').mkdir()
+    for picture in sorted((clip / 'img').iterdir())[:20]:
+        shutil.copy(picture, folder / 'img')
+    run = saccade('track', folder / 'img', '--fps', 20, '--detections', clip / 'det.txt', '-o', folder / 'clip.mp4')
+    assert run.returncode == 0, run.stderr
+    return folder / 'clip.mp4'
 
 
 @pytest.fixture
