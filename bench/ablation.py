@@ -20,7 +20,8 @@ there are has plans of its own, made in it. Precisions are the next one up, and 
 network as `saccade build` quantises it with random input, "loss" of its numbers; then that with float's kernels in place
 of those of 8 bits. "batching": as many runs of one frame as the batch has.
 "buffer-pool": no buffer is kept; "page-locked": what crosses lies in ordinary host memory. Runs of a network use the same buffers again
-and again, and nothing crosses: what these two are worth is seen with --track.
+and again, and nothing crosses: what these two are worth is seen with --track. "early-launch": a kernel is launched when the
+one before it is done.
 """
 import argparse
 import json
@@ -37,8 +38,8 @@ import host  # noqa: E402
 from loop import loop  # noqa: E402
 
 SHOWN = ("attention",)                       # passes that have a row without --passes
-ON_GPU = {"cuda-graph", "kernel-trials", "page-locked"}     # what the CPU does not have
-DEVICE = ("buffer-pool", "page-locked")             # what a device leaves out, behind the names of the passes
+ON_GPU = {"cuda-graph", "kernel-trials", "page-locked", "early-launch"}     # what the CPU does not have
+DEVICE = ("buffer-pool", "page-locked", "early-launch")     # what a device leaves out, behind the names of the passes
 PRECISIONS = {"cuda": {"fp16": "tf32", "fp16 and tf32": "fp32"}, "cpu": {}}
 IN_8_BITS = {"cuda": ("fp16", ("int8", "fp8")), "cpu": ("fp32", ("int8",))}    # what is left out, what is there instead
 TRACK = {"batching": ["--max-batch", "1"], "frames that stay on the GPU": ["--zero-copy", "off"]}

@@ -29,6 +29,15 @@ static inline sac_device *gpu_open(const struct sac_device_params *params)
 }
 #endif
 
+/* One whose pool may have all of the card: by default it has a share, and says SAC_ERR_LIMIT there.
+ */
+static inline sac_device *gpu_open_whole(void)
+{
+    struct sac_device_params params = sac_device_params_default();
+    params.memory_share_max = 0;
+    return gpu_open(&params);
+}
+
 /* How often a test of random cases goes round: n times, with SACCADE_TEST_SHORT a tenth of that
  * (under a tool that watches every access of a kernel). */
 static inline int gpu_rounds(int n)

@@ -244,7 +244,8 @@ enum sac_memory_use {
 enum sac_device_without {
     SAC_WITHOUT_POOL = 1, /* no buffer is kept: what came back is freed before one is taken */
     SAC_WITHOUT_PAGE_LOCKED = 2, /* what crosses to the device and back lies in any host memory */
-    SAC_WITHOUT_GATHERING = 4    /* what could be one launch is queued one by one */
+    SAC_WITHOUT_GATHERING = 4,   /* what could be one launch is queued one by one */
+    SAC_WITHOUT_EARLY_LAUNCH = 8 /* a kernel is launched when the one before it is done */
 };
 
 struct sac_device {

@@ -11,6 +11,7 @@ static const struct {
     {"buffer-pool", SAC_WITHOUT_POOL},
     {"page-locked", SAC_WITHOUT_PAGE_LOCKED},
     {"one-launch", SAC_WITHOUT_GATHERING},
+    {"early-launch", SAC_WITHOUT_EARLY_LAUNCH},
 };
 
 const char *sac_device_without_name(int i)

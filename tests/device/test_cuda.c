@@ -139,16 +139,20 @@ static void a_fragmented_pool_gives_a_large_block(void **state)
     sac_device_unref(&dev);
 }
 
+/* By the card, or by the pool, which has a share of it. */
 static void what_cannot_be_is_refused(void **state)
 {
     (void)state;
-    sac_device        *dev = gpu_open(NULL);
-    struct sac_buffer *huge = NULL, *small = NULL;
-    assert_sac_error(sac_buffer_create(dev, (size_t)1 << 46, "huge", &huge), SAC_ERR_MEMORY);
-    assert_null(huge);
-    assert_sac_ok(sac_buffer_create(dev, 1000, "small", &small)); /* and the device is well */
-    sac_buffer_unref(&small);
-    sac_device_unref(&dev);
+    for (int whole = 0; whole < 2; whole++) {
+        sac_device        *dev = whole ? gpu_open_whole() : gpu_open(NULL);
+        struct sac_buffer *huge = NULL, *small = NULL;
+        assert_sac_error(sac_buffer_create(dev, (size_t)1 << 46, "huge", &huge),
+                         whole ? SAC_ERR_MEMORY : SAC_ERR_LIMIT);
+        assert_null(huge);
+        assert_sac_ok(sac_buffer_create(dev, 1000, "small", &small)); /* and the device is well */
+        sac_buffer_unref(&small);
+        sac_device_unref(&dev);
+    }
 }
 
 static void page_locked_memory_is_pooled_and_bounded(void **state)

@@ -44,11 +44,11 @@ static void run_graph(const struct CUgraph_st *g)
     strcat(cuda.ran, " )");
 }
 
-cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **params,
-                             size_t shared, cudaStream_t stream)
+cudaError_t cuda_launch_kernel(const void *kernel, dim3 grid, dim3 block, size_t shared,
+                               const void *const *params, cudaStream_t stream)
 {
     (void)grid, (void)block, (void)shared, (void)stream;
-    write_node(*(const char *)kernel, *(int *)params[0]);
+    write_node(*(const char *)kernel, *(const int *)params[0]);
     return cudaSuccess;
 }
 

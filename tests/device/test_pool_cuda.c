@@ -49,7 +49,7 @@ static void a_full_card_refuses_and_goes_on(void **state)
     struct sac_buffer        *small[ROOM], *large = NULL;
     char                      why[512];
     gpu_alone();
-    sac_device *dev = gpu_open(NULL);
+    sac_device *dev = gpu_open_whole();
     int         n = fill_card(dev, 2 * GIB, held, ROOM), count = 0;
     while (count < ROOM &&
            sac_buffer_create(dev, (size_t)SMALL * MIB, "small", &small[count]) == SAC_OK)

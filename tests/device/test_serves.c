@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which drivers and cards serve which builds of the CUDA plug-in. */
+/* Which drivers and cards serve which builds of the CUDA plug-in, and where kernels are launched
+ * early. */
 #include <string.h>
 
 #include "base/base.h"
@@ -7,11 +8,12 @@
 #include "tests/test.h"
 
 static const int all[] = {80, 86, 89, 90, 100}, known[] = {80, 86, 89, 90}, hopper[] = {90},
-                 two[] = {90, 80};
+                 two[] = {90, 80}, old[] = {80, 86, 89};
 static const struct cuda_build of_13 = {13000, all, SAC_COUNT(all)},
                                of_12 = {12040, known, SAC_COUNT(known)},
                                of_one = {13000, hopper, SAC_COUNT(hopper)},
-                               of_two = {12040, two, SAC_COUNT(two)};
+                               of_two = {12040, two, SAC_COUNT(two)},
+                               of_old = {12040, old, SAC_COUNT(old)};
 
 static void drivers(void **state)
 {
@@ -77,8 +79,26 @@ static void cards(void **state)
     }
 }
 
+static void early_launches(void **state)
+{
+    static const struct {
+        const struct cuda_build *build;
+        int                      driver, major;
+        bool                     early;
+    } rows[] = {
+        {&of_13, 13000, 9, true},  {&of_13, 13000, 10, true},   {&of_13, 13000, 12, true},
+        {&of_13, 13000, 8, false}, {&of_12, 12030, 9, true},    {&of_12, 12020, 9, false},
+        {&of_two, 12040, 9, true}, {&of_old, 13000, 10, false}, /* its code would not wait */
+    };
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(rows); i++)
+        assert_int_equal(cuda_card_launches_early(rows[i].build, rows[i].driver, rows[i].major),
+                         rows[i].early);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(drivers), cmocka_unit_test(cards)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(drivers), cmocka_unit_test(cards),
+                                       cmocka_unit_test(early_launches)};
     return cmocka_run_group_tests_name("device/serves", tests, NULL, NULL);
 }

@@ -211,8 +211,10 @@ static void a_full_card_is_a_sentence_and_idle_memory_makes_way(void **state)
     gpu_alone();
     enum { MOST = 4096 };
     static struct sac_buffer *taken[MOST];
+    sac_device               *usual = gpu;
     sac_source               *src = NULL;
     int                       n = 0;
+    gpu = gpu_open_whole();
     for (size_t bytes = (size_t)4 << 30; bytes >= 1 << 20; bytes /= 2)
         while (n < MOST && sac_buffer_create(gpu, bytes, "a neighbour", &taken[n]) == SAC_OK)
             n++;
@@ -224,7 +226,8 @@ static void a_full_card_is_a_sentence_and_idle_memory_makes_way(void **state)
         sac_buffer_unref(&taken[i]); /* to the pool, which keeps them */
     assert_true(free_vram() < 64 << 20);
     read_some(clip_path("people_h264.mp4"), NULL, 30);
-    sac_device_pool_trim(gpu);
+    sac_device_unref(&gpu);
+    gpu = usual;
 }
 
 /* ---- frames that are held ---- */

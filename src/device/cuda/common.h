@@ -61,7 +61,8 @@ struct cuda_state {
     pthread_cond_t            given;   /* a thread has returned a block of commands */
     struct sac_device_stream *video;   /* the decoders'; NULL: none has come yet */
     struct cuda_command_block commands[CUDA_COMMAND_BLOCKS];
-    bool                      commands_open; /* they have their first memory */
+    bool                      commands_open;  /* they have their first memory */
+    bool                      launches_early; /* card, driver and code do */
 };
 
 /* context.c */
@@ -71,6 +72,10 @@ cudaError_t cuda_context_retain(int index, CUcontext *out);
 /* Every entry works between these two, so that a thread's own context stays what it was. */
 sac_result cuda_enter(struct sac_device *dev);
 void       cuda_leave(void);
+
+/* early.c: what cuda_enter and cuda_leave tell it. */
+void cuda_early_enter(bool early);
+void cuda_early_leave(void);
 
 /* SAC_OK, or the sentence "cuda:0: DOING: what CUDA says". */
 sac_result cuda_check(struct sac_device *dev, cudaError_t res, const char *doing);

@@ -73,8 +73,10 @@ sac_result cuda_check(struct sac_device *dev, cudaError_t res, const char *doing
 sac_result cuda_enter(struct sac_device *dev)
 {
     const struct cuda_state *state = dev->state;
-    if (driver.ctx_push(state->context) == CUDA_SUCCESS)
+    if (driver.ctx_push(state->context) == CUDA_SUCCESS) {
+        cuda_early_enter(state->launches_early && !(dev->without & SAC_WITHOUT_EARLY_LAUNCH));
         return SAC_OK;
+    }
     return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "%s: its context is gone; did the process fork?",
                     dev->name);
 }
@@ -83,4 +85,5 @@ void cuda_leave(void)
 {
     CUcontext ours;
     driver.ctx_pop(&ours);
+    cuda_early_leave();
 }

@@ -37,7 +37,7 @@ static sac_result check_driver(struct sac_device *dev)
     return missing(dev, why);
 }
 
-static sac_result describe(struct sac_device *dev)
+static sac_result describe(struct sac_device *dev, bool *early)
 {
     struct cudaDeviceProp gpu;
     int                   version = 0;
@@ -56,6 +56,7 @@ static sac_result describe(struct sac_device *dev)
              "%.60s, %.1f GiB, compute %d.%d, driver for CUDA %d.%d", gpu.name,
              (double)gpu.totalGlobalMem / (1 << 30), gpu.major, gpu.minor, version / 1000,
              version % 1000 / 10);
+    *early = cuda_card_launches_early(&cuda_build, version, gpu.major);
     return SAC_OK;
 }
 
@@ -89,9 +90,10 @@ void cuda_close(struct sac_device *dev)
 sac_result cuda_open(struct sac_device *dev, int index)
 {
     struct cuda_state *state = NULL;
+    bool               early = false;
     sac_result         res = check_driver(dev);
     if (res == SAC_OK)
-        res = describe(dev);
+        res = describe(dev, &early);
     if (res != SAC_OK)
         return res;
     state = sac_new(struct cuda_state);
@@ -104,6 +106,7 @@ sac_result cuda_open(struct sac_device *dev, int index)
     }
     pthread_mutex_init(&state->lock, NULL);
     pthread_cond_init(&state->given, NULL);
+    state->launches_early = early;
     dev->state = state;
     res = CUDA_CALL(dev, cuda_stream_init(&state->stream, dev, false), "its first stream");
     if (res != SAC_OK)

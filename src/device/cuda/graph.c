@@ -44,12 +44,15 @@ static void drop_parts(struct sac_device_stream *stream)
 static cudaError_t get_last_nodes(cudaStream_t stream, const cudaGraphNode_t **nodes, size_t *count)
 {
     enum cudaStreamCaptureStatus status;
+    const cudaGraphEdgeData     *edges; /* asked for: else edges that are not the common ones, such
+                                           as those of early.c, are a fault */
 #if CUDART_VERSION >= 13000
-    const cudaGraphEdgeData *edges; /* asked for: else edges that are not the common ones are a
-                                       fault */
     return cudaStreamGetCaptureInfo(stream, &status, NULL, NULL, nodes, &edges, count);
 #else
-    return cudaStreamGetCaptureInfo_v2(stream, &status, NULL, NULL, nodes, count);
+    const cudaError_t res = cudaStreamGetCaptureInfo_v2(stream, &status, NULL, NULL, nodes, count);
+    if (res != cudaErrorLossyQuery) /* drivers before 12.3 have no such edges, nor the other call */
+        return res;
+    return cudaStreamGetCaptureInfo_v3(stream, &status, NULL, NULL, nodes, &edges, count);
 #endif
 }
 

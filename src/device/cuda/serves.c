@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum { OLDEST_TOOLKIT = 12 };
+enum { OLDEST_TOOLKIT = 12, EARLY_MIN = 90, EARLY_DRIVER = 12030 };
 
 /* A driver serves all builds of its own major version of CUDA and of those before. */
 bool cuda_driver_serves(const struct cuda_build *build, int driver, char *why, size_t size)
@@ -61,4 +61,10 @@ bool cuda_card_serves(const struct cuda_build *build, int driver, const char *na
     else
         return true;
     return false;
+}
+
+/* Newer cards than all code was made for run what their driver compiles of the newest. */
+bool cuda_card_launches_early(const struct cuda_build *build, int driver, int major)
+{
+    return major * 10 >= EARLY_MIN && newest_code(build) >= EARLY_MIN && driver >= EARLY_DRIVER;
 }

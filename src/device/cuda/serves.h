@@ -22,5 +22,8 @@ bool cuda_driver_serves(const struct cuda_build *build, int driver, char *why, s
 /* major, minor   compute capability; the driver does. */
 bool cuda_card_serves(const struct cuda_build *build, int driver, const char *name, int major,
                       int minor, char *why, size_t size);
+/* Of a card that is served: may kernels be launched early (early.c)? Compute capability 9.0 has it;
+ * CUDA graphs since 12.3; and the card's code must wait, as only code for 9.0 and later does. */
+bool cuda_card_launches_early(const struct cuda_build *build, int driver, int major);
 
 #endif

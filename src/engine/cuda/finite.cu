@@ -23,6 +23,7 @@ __global__ void __launch_bounds__(THREADS)
     find_odd(const void *numbers, int64_t count, int64_t whole, struct odd_bits odd_bits,
              uint32_t *odd)
 {
+    early_begin();
     const int64_t step = (int64_t)gridDim.x * THREADS,
                   first = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     uint32_t found = 0;

@@ -3,6 +3,7 @@
  * transposed matrix for each sample, between float32 and float16, or both in one pass. */
 #include <cuda_fp16.h>
 
+#include "device/cuda/launch.h"
 #include "engine/cuda/relayout.h"
 
 namespace
@@ -32,6 +33,7 @@ template <typename To, typename From>
 __global__ void __launch_bounds__(THREADS)
     straight(To *dst, const From *src, int64_t count, int64_t fours)
 {
+    early_begin();
     const int64_t step = (int64_t)gridDim.x * THREADS,
                   first = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     for (int64_t i = first; i < fours; i += step) {
@@ -52,6 +54,7 @@ __global__ void __launch_bounds__(THREADS)
     turned(To *dst, const From *src, int64_t rows, int64_t columns, int64_t tiles_across,
            int64_t samples)
 {
+    early_begin();
     __shared__ To tile[TILE][TILE + 1];
     const int     x = threadIdx.x % TILE, y = threadIdx.x / TILE;
     const int64_t row = blockIdx.x / tiles_across * TILE, column = blockIdx.x % tiles_across * TILE;
@@ -77,6 +80,7 @@ __global__ void __launch_bounds__(THREADS)
     turned_tiles(To *dst, const From *src, int64_t rows, int64_t columns, int high, int wide,
                  int64_t tiles_across, int64_t samples, bool fours_down)
 {
+    early_begin();
     __shared__ To tile[TILE_ROOM];
     const int64_t row = blockIdx.x / tiles_across * high, column = blockIdx.x % tiles_across * wide;
     const unsigned h = (unsigned)(rows - row < high ? rows - row : high),
@@ -139,9 +143,9 @@ void launch_tiles(To *dst, const From *src, const struct cuda_relayout_params *p
     const int     high = flat ? side : other, wide = flat ? other : side;
     const int64_t across = (p->columns + wide - 1) / wide,
                   tiles = across * ((p->rows + high - 1) / high);
-    turned_tiles<To, From><<<dim3((unsigned)tiles, samples), THREADS, 0, stream>>>(
-        dst, src, p->rows, p->columns, high, wide, across, p->samples,
-        p->rows % 4 == 0 && (uintptr_t)dst % sizeof(four<To>) == 0);
+    CUDA_LAUNCH_ALONE((turned_tiles<To, From>), dim3((unsigned)tiles, samples), THREADS, 0, stream,
+                      dst, src, p->rows, p->columns, high, wide, across, p->samples,
+                      p->rows % 4 == 0 && (uintptr_t)dst % sizeof(four<To>) == 0);
 }
 
 /* The same of few rows or few columns (an image's channels): a thread takes one of the many. */
@@ -149,6 +153,7 @@ template <typename To, typename From>
 __global__ void __launch_bounds__(THREADS)
     turned_few(To *dst, const From *src, int64_t rows, int64_t columns, int64_t samples)
 {
+    early_begin();
     const int64_t many = rows > columns ? rows : columns, few = rows > columns ? columns : rows;
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= many)
@@ -171,6 +176,7 @@ template <typename To, typename From, int ROWS>
 __global__ void __launch_bounds__(THREADS)
     turned_fours(To *dst, const From *src, int64_t columns, int64_t samples)
 {
+    early_begin();
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= columns / 4)
         return;
@@ -202,33 +208,33 @@ cudaError_t launch(const struct cuda_relayout_params *p, cudaStream_t stream)
     if (!p->turn) {
         const int64_t fours = fit ? count / 4 : 0, work = fit ? fours + 3 : count;
         const int64_t blocks = (work + THREADS - 1) / THREADS;
-        straight<To, From><<<(unsigned)(blocks < 8192 ? blocks : 8192), THREADS, 0, stream>>>(
-            dst, src, count, fours);
+        CUDA_LAUNCH_ALONE((straight<To, From>), (unsigned)(blocks < 8192 ? blocks : 8192), THREADS,
+                          0, stream, dst, src, count, fours);
     } else if ((p->rows == 3 || p->rows == 4) && p->columns % 4 == 0 && fit) {
         const dim3 grid((unsigned)((p->columns / 4 + THREADS - 1) / THREADS), samples);
         if (p->rows == 3)
-            turned_fours<To, From, 3>
-                <<<grid, THREADS, 0, stream>>>(dst, src, p->columns, p->samples);
+            CUDA_LAUNCH_ALONE((turned_fours<To, From, 3>), grid, THREADS, 0, stream, dst, src,
+                              p->columns, p->samples);
         else
-            turned_fours<To, From, 4>
-                <<<grid, THREADS, 0, stream>>>(dst, src, p->columns, p->samples);
+            CUDA_LAUNCH_ALONE((turned_fours<To, From, 4>), grid, THREADS, 0, stream, dst, src,
+                              p->columns, p->samples);
     } else if (p->rows <= FEW || p->columns <= FEW) {
         const int64_t many = p->rows > p->columns ? p->rows : p->columns;
         const dim3    grid((unsigned)((many + THREADS - 1) / THREADS), samples);
-        turned_few<To, From>
-            <<<grid, THREADS, 0, stream>>>(dst, src, p->rows, p->columns, p->samples);
+        CUDA_LAUNCH_ALONE((turned_few<To, From>), grid, THREADS, 0, stream, dst, src, p->rows,
+                          p->columns, p->samples);
     } else if (sizeof(From) + sizeof(To) <= 8 && p->columns % 4 == 0 &&
                (uintptr_t)src % sizeof(four<From>) == 0) {
         if constexpr (sizeof(From) + sizeof(To) <= 8)
             launch_tiles(dst, src, p, samples, stream);
     } else if (sizeof(From) + sizeof(To) <= 8 && p->rows > 32 && p->columns > 32) {
         const int64_t across = (p->columns + 63) / 64, tiles = across * ((p->rows + 63) / 64);
-        turned<To, From, 64><<<dim3((unsigned)tiles, samples), THREADS, 0, stream>>>(
-            dst, src, p->rows, p->columns, across, p->samples);
+        CUDA_LAUNCH_ALONE((turned<To, From, 64>), dim3((unsigned)tiles, samples), THREADS, 0,
+                          stream, dst, src, p->rows, p->columns, across, p->samples);
     } else {
         const int64_t across = (p->columns + 31) / 32, tiles = across * ((p->rows + 31) / 32);
-        turned<To, From, 32><<<dim3((unsigned)tiles, samples), THREADS, 0, stream>>>(
-            dst, src, p->rows, p->columns, across, p->samples);
+        CUDA_LAUNCH_ALONE((turned<To, From, 32>), dim3((unsigned)tiles, samples), THREADS, 0,
+                          stream, dst, src, p->rows, p->columns, across, p->samples);
     }
     return cudaGetLastError();
 }

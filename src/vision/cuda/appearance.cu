@@ -63,6 +63,7 @@ __device__ void blend(group g, float *view, const float *row, int dim, float kee
 
 __global__ void __launch_bounds__(THREADS) update(const cuda_appearance_params p)
 {
+    early_begin();
     const int   at = blockIdx.x * GROUPS + threadIdx.x / LANES;
     const group g = own_group();
     if (at >= p.update_count)
@@ -90,6 +91,7 @@ __global__ void __launch_bounds__(THREADS) update(const cuda_appearance_params p
 
 __global__ void __launch_bounds__(THREADS) compare(const cuda_appearance_params p)
 {
+    early_begin();
     const cuda_appearance_ask ask = p.asks[blockIdx.y];
     const int                 pair = blockIdx.x * GROUPS + threadIdx.x / LANES;
     const group               g = own_group();

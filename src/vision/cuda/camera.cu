@@ -61,6 +61,7 @@ __device__ void halve_tile(const sac_camera_plane &to, int left, int top, int si
 template <bool TURNED>
 __global__ void __launch_bounds__(TILE_THREADS) fill_pyramids(const cuda_camera_params p)
 {
+    early_begin();
     __shared__ uint8_t       tile[2][TILE][TILE + 1];
     const cuda_camera_job    job = p.jobs[blockIdx.y];
     const sac_camera_pyramid now = pyramid_of(job, job.now);
@@ -208,6 +209,7 @@ __device__ bool follow_corner(room &r, const cuda_camera_job &job, int lane, sac
 
 __global__ void __launch_bounds__(LANES *CORNERS) follow_corners(const cuda_camera_params p)
 {
+    early_begin();
     __shared__ room          rooms[CORNERS];
     const cuda_camera_job    job = p.jobs[blockIdx.y];
     const sac_camera_pyramid before = pyramid_of(job, job.before);
@@ -368,6 +370,7 @@ __device__ bool fit(table &t, int n)
 
 __global__ void __launch_bounds__(AGREE_THREADS) agree(const cuda_camera_params p)
 {
+    early_begin();
     __shared__ table         t;
     const cuda_camera_job    job = p.jobs[blockIdx.x];
     const sac_camera_pyramid now = pyramid_of(job, job.now);

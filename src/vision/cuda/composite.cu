@@ -415,6 +415,7 @@ template <enum sac_pixel_format FORMAT, bool TURNED>
 __global__ void __launch_bounds__(THREADS)
     composite(const __grid_constant__ struct cuda_composite_params p)
 {
+    early_begin();
     __shared__ struct inside inside;
     const int                tile_x = blockIdx.x * TILE_X, tile_y = blockIdx.y * TILE_Y;
     const int                x = tile_x + threadIdx.x * RUN, y = tile_y + threadIdx.y * ROWS;

@@ -44,6 +44,7 @@ template <typename AXES, bool TURNED>
 __global__ void __launch_bounds__(THREADS)
     convert(const __grid_constant__ struct cuda_convert_params p)
 {
+    early_begin();
     __shared__ AXES axes;
     const int       tile_x = blockIdx.x * TILE_X, tile_y = blockIdx.y * TILE_Y;
     look_up(&axes, p.x, p.y, tile_x, tile_y, threadIdx.y * THREADS_X + threadIdx.x);

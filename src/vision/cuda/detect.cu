@@ -17,6 +17,7 @@ struct map_list {
 __global__ void __launch_bounds__(VALUE_THREADS)
     begin(const __grid_constant__ struct cuda_detect_params p)
 {
+    early_begin();
     __shared__ double all[VALUE_THREADS];
     const int         thread = threadIdx.x;
     const int64_t     values = sac_detect_values(&p.spec);
@@ -40,6 +41,7 @@ __global__ void __launch_bounds__(CELL_THREADS)
     decode(const __grid_constant__ struct cuda_detect_params p,
            const __grid_constant__ struct map_list           maps)
 {
+    early_begin();
     const int                 image = blockIdx.y, cell = blockIdx.x * CELL_THREADS + threadIdx.x;
     struct cuda_detect_state *state = &p.state[image];
     struct sac_detection      box;
@@ -145,6 +147,7 @@ __device__ int suppress(const struct cuda_detect_params &p, const struct sac_det
 __global__ void __launch_bounds__(NMS_THREADS)
     nms(const __grid_constant__ struct cuda_detect_params p)
 {
+    early_begin();
     __shared__ uint64_t        keys_shared[KEYS_SHARED];
     extern __shared__ uint32_t dead[]; /* a bit per cell */
     const int                  image = blockIdx.x;
@@ -178,6 +181,7 @@ __global__ void __launch_bounds__(NMS_THREADS)
 __global__ void pack(const struct cuda_detect_state *state, const struct sac_detection *kept,
                      const int32_t *origins, int keep, struct cuda_detect_out out)
 {
+    early_begin();
     __shared__ int before;
     const int      image = blockIdx.x, n = state[image].kept;
     if (threadIdx.x == 0) {
@@ -207,15 +211,16 @@ extern "C" cudaError_t cuda_launch_detect(const struct cuda_detect_params *p,
     struct map_list list;
     for (int i = 0; i < n; i++)
         list.map[i] = maps[i];
-    begin<<<n, VALUE_THREADS, 0, stream>>>(*p);
+    CUDA_LAUNCH_ALONE(begin, n, VALUE_THREADS, 0, stream, *p);
     cudaError_t res = cudaGetLastError();
     if (p->spec.cells > 0 && res == cudaSuccess) {
         const dim3 grid((p->spec.cells + CELL_THREADS - 1) / CELL_THREADS, n);
-        decode<<<grid, CELL_THREADS, 0, stream>>>(*p, list);
+        CUDA_LAUNCH_ALONE(decode, grid, CELL_THREADS, 0, stream, *p, list);
         res = cudaGetLastError();
     }
     if (res == cudaSuccess) {
-        nms<<<n, NMS_THREADS, (size_t)((p->spec.cells + 31) / 32) * sizeof(uint32_t), stream>>>(*p);
+        const size_t bits = (size_t)((p->spec.cells + 31) / 32) * sizeof(uint32_t);
+        CUDA_LAUNCH_ALONE(nms, n, NMS_THREADS, bits, stream, *p);
         res = cudaGetLastError();
     }
     return res;
@@ -227,6 +232,6 @@ extern "C" cudaError_t cuda_launch_detect_pack(const struct cuda_detect_state *s
                                                const struct cuda_detect_out *out,
                                                cudaStream_t                  stream)
 {
-    pack<<<n, 128, 0, stream>>>(state, kept, origins, keep, *out);
+    CUDA_LAUNCH_ALONE(pack, n, 128, 0, stream, state, kept, origins, keep, *out);
     return cudaGetLastError();
 }

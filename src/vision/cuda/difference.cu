@@ -17,6 +17,7 @@ __device__ uint32_t fold(uint32_t sum)
 __global__ void __launch_bounds__(THREADS)
     difference(const cuda_difference_job *jobs, uint32_t *sums)
 {
+    early_begin();
     __shared__ uint32_t        parts[WARPS];
     const cuda_difference_job &job = jobs[blockIdx.x];
     uint32_t                   sum = 0;

@@ -104,6 +104,7 @@ __device__ void mix_chroma(const struct cuda_draw_params &p, const struct sac_co
 __global__ void __launch_bounds__(THREADS)
     draw(const __grid_constant__ struct cuda_draw_params p, int left, int top)
 {
+    early_begin();
     __shared__ struct hits hits;
     const int              tile_x = left + blockIdx.x * TILE_X, tile_y = top + blockIdx.y * TILE_Y;
     const int              x = tile_x + 2 * threadIdx.x, y = tile_y + 2 * threadIdx.y;
@@ -132,6 +133,6 @@ extern "C" cudaError_t cuda_launch_draw(const struct cuda_draw_params *p, cudaSt
     const int  left = p->bounds.x0 & ~1, top = p->bounds.y0 & ~1;
     const dim3 grid((p->bounds.x1 - left + TILE_X - 1) / TILE_X,
                     (p->bounds.y1 - top + TILE_Y - 1) / TILE_Y);
-    draw<<<grid, dim3(THREADS_X, THREADS_Y), 0, stream>>>(*p, left, top);
+    CUDA_LAUNCH_ALONE(draw, grid, dim3(THREADS_X, THREADS_Y), 0, stream, *p, left, top);
     return cudaGetLastError();
 }

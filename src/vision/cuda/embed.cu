@@ -23,6 +23,7 @@ __device__ float number(const void *in, enum sac_dtype dtype, size_t at)
 __global__ void __launch_bounds__(LANES *WARPS)
     normalise(const void *in, enum sac_dtype dtype, int rows, int dim, float *out)
 {
+    early_begin();
     const int row = blockIdx.x * WARPS + threadIdx.y;
     if (row >= rows)
         return;
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(LANES *WARPS)
 extern "C" cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows,
                                              int dim, float *out, cudaStream_t stream)
 {
-    normalise<<<(rows + WARPS - 1) / WARPS, dim3(LANES, WARPS), 0, stream>>>(in, dtype, rows, dim,
-                                                                             out);
+    CUDA_LAUNCH_ALONE(normalise, (rows + WARPS - 1) / WARPS, dim3(LANES, WARPS), 0, stream, in,
+                      dtype, rows, dim, out);
     return cudaGetLastError();
 }

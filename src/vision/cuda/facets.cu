@@ -12,6 +12,7 @@ enum { ACROSS = 32, DOWN = 8, THREADS = ACROSS * DOWN };
 __global__ void __launch_bounds__(THREADS)
     facets(const __grid_constant__ struct cuda_facets_params p)
 {
+    early_begin();
     const struct cuda_facet &f = p.facet[blockIdx.z];
     const int                x = blockIdx.x * ACROSS + threadIdx.x % ACROSS,
               y = blockIdx.y * DOWN + threadIdx.x / ACROSS;
@@ -35,6 +36,7 @@ __global__ void __launch_bounds__(THREADS)
 __global__ void __launch_bounds__(THREADS)
     facet_shares(const __grid_constant__ struct cuda_facet_shares_params p)
 {
+    early_begin();
     const int cells = p.spec.width * p.spec.height, cell = blockIdx.x * THREADS + threadIdx.x;
     const void *const tensors[1] = {p.numbers};
     if (cell < cells)
@@ -45,6 +47,7 @@ __global__ void __launch_bounds__(THREADS)
 __global__ void __launch_bounds__(THREADS)
     facet_maps(const __grid_constant__ struct cuda_facet_maps_params p)
 {
+    early_begin();
     const int cells = p.width * p.height, cell = blockIdx.x * THREADS + threadIdx.x;
     if (cell >= cells)
         return;

@@ -85,6 +85,7 @@ template <int NUMBERS>
 __global__ void __launch_bounds__(THREADS, 3)
     instances(const __grid_constant__ struct cuda_instances_params p)
 {
+    early_begin();
     __shared__ struct group        g;
     const struct sac_detect_field *f = &p.spec.prototype;
     const void *const              tensors[1] = {p.prototypes};
@@ -149,6 +150,7 @@ __device__ int64_t cells_of(const struct cuda_instances_params &p,
 __global__ void __launch_bounds__(THREADS)
     instance_sums(const __grid_constant__ struct cuda_instances_params p)
 {
+    early_begin();
     __shared__ float               coefficient[SAC_INSTANCES_NUMBERS_MAX];
     const struct sac_detect_field *c = &p.spec.coefficient, *f = &p.spec.prototype;
     const void *const coefficients[1] = {p.coefficients}, *const tensors[1] = {p.prototypes};

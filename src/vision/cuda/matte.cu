@@ -18,6 +18,7 @@ static_assert(sizeof(cuda_matte_params) <= 4096, "a launch's parameters");
 
 __global__ void clear_summaries(const __grid_constant__ cuda_matte_params p)
 {
+    early_begin();
     const cuda_matte_job &job = p.jobs[threadIdx.x];
     if (!job.summary)
         return;
@@ -30,6 +31,7 @@ __global__ void clear_summaries(const __grid_constant__ cuda_matte_params p)
 /* Planes that were made elsewhere because their place was still read. */
 __global__ void __launch_bounds__(THREADS) keep_planes(const __grid_constant__ cuda_matte_params p)
 {
+    early_begin();
     const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells;
     if (!job.share_kept)

@@ -594,6 +594,7 @@ template <typename T, reading READING>
 __global__ void __launch_bounds__(THREADS, 4)
     fill_cells(const __grid_constant__ cuda_matte_params p)
 {
+    early_begin();
     __shared__ tile_cells cells;
     const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells, thread = thread_of_block();

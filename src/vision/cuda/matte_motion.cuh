@@ -165,6 +165,7 @@ __device__ int blocks_along(int cells)
 __global__ void __launch_bounds__(THREADS)
     search_blocks(const __grid_constant__ cuda_matte_params p)
 {
+    early_begin();
     __shared__ search_room rooms[WARPS];
     const cuda_matte_job  &job = p.jobs[blockIdx.z];
     const int              lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
@@ -246,6 +247,7 @@ __device__ bool same_move(sac_matte_move a, sac_matte_move b)
  * four cells of one. */
 __global__ void __launch_bounds__(THREADS) find_cells(const __grid_constant__ cuda_matte_params p)
 {
+    early_begin();
     const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells, pitch = p.luma_pitch;
     if (!job.moves)
@@ -417,6 +419,7 @@ __device__ void trace_shares(const cuda_matte_params &p, int number, traced_cell
 template <int CHAIN>
 __global__ void __launch_bounds__(THREADS) take_over(const __grid_constant__ cuda_matte_params p)
 {
+    early_begin();
     const cuda_matte_job &head = p.jobs[blockIdx.z];
     const int             width = head.x.cells, height = head.y.cells;
     const tile            t = tile_of(QUAD_TILE, QUADS);

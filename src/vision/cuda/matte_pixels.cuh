@@ -306,6 +306,7 @@ template <typename CELLS, reading READING>
 __global__ void __launch_bounds__(ACROSS *DOWN, 8)
     fill_pixels(const __grid_constant__ cuda_matte_params p)
 {
+    early_begin();
     __shared__ area_taps<between_cells, CUDA_MATTE_AREA_Y> taps;
     enum { NUMBERS = CELLS::NUMBERS };
     const bool            guided = NUMBERS > 1;
@@ -486,6 +487,7 @@ template <typename T>
 __global__ void __launch_bounds__(THREADS, 3)
     fill_classes(const __grid_constant__ cuda_matte_params p)
 {
+    early_begin();
     __shared__ class_taps tables;
     class_area<T>         a;
     if (!find_class_area(p, &tables, &a))
@@ -536,6 +538,7 @@ __global__ void __launch_bounds__(THREADS, 3)
 template <typename T>
 __global__ void __launch_bounds__(THREADS) fill_labels(const __grid_constant__ cuda_matte_params p)
 {
+    early_begin();
     __shared__ class_taps tables;
     class_area<T>         a;
     if (!find_class_area(p, &tables, &a))

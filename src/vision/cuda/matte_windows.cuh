@@ -62,6 +62,7 @@ __device__ uint32_t best_across(const uint32_t (*row)[LANES], int before, int af
  * what lies outside the grid is none of them. */
 __global__ void __launch_bounds__(THREADS) close_holes(const __grid_constant__ cuda_matte_params p)
 {
+    early_begin();
     __shared__ uint32_t   a[CLOSE_Y][LANES], b[CLOSE_Y][LANES];
     const cuda_matte_job &job = p.jobs[blockIdx.z];
     const int             width = job.x.cells, height = job.y.cells, hole = p.hole;
@@ -277,6 +278,7 @@ template <typename RULE>
 __global__ void __launch_bounds__(WALKS *LANES)
     walk_windows(const __grid_constant__ cuda_matte_params p)
 {
+    early_begin();
     typedef typename RULE::value value;
     typedef typename RULE::raw   raw;
     typedef typename RULE::sums  sums;

@@ -11,6 +11,7 @@ enum { THREADS_X = 32, THREADS_Y = 8, PIXELS = 4 };
 __global__ void __launch_bounds__(THREADS_X *THREADS_Y)
     picture(const __grid_constant__ struct sac_picture_job job, bool words)
 {
+    early_begin();
     const int x = (blockIdx.x * THREADS_X + threadIdx.x) * PIXELS;
     const int y = blockIdx.y * THREADS_Y + threadIdx.y;
     if (x >= job.width || y >= job.height)

@@ -121,6 +121,7 @@ __global__ void __launch_bounds__(THREADS)
     preprocess(const __grid_constant__ struct cuda_preprocess_params p,
                const __grid_constant__ struct crop_list<N> list, T *dst)
 {
+    early_begin();
     __shared__ AXES axes;
     make_tile<TURNED>(p, list.crop[blockIdx.z], axes,
                       dst + (size_t)blockIdx.z * 3 * p.width * p.height);

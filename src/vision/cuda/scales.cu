@@ -10,6 +10,7 @@ enum { ACROSS = 32, DOWN = 8, THREADS = ACROSS * DOWN };
 __global__ void __launch_bounds__(THREADS)
     scale_maps(const __grid_constant__ struct cuda_scale_maps_params p)
 {
+    early_begin();
     const int x = blockIdx.x * ACROSS + threadIdx.x % ACROSS,
               y = blockIdx.y * DOWN + threadIdx.x / ACROSS;
     const size_t seen = (size_t)p.looks * p.net_width * p.net_height;

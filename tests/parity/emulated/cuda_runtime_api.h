@@ -34,6 +34,8 @@ typedef struct emulated_event  *cudaEvent_t;
 #define __fdividef(x, y)   ((x) / (y))
 #define CUDA_LAUNCH(kernel, grid, block, stream, ...) \
     ((void)(stream), emulated::launch(grid, block, [&] { kernel(__VA_ARGS__); }))
+#define CUDA_LAUNCH_ALONE(kernel, grid, block, shared, stream, ...) \
+    ((void)(shared), CUDA_LAUNCH(kernel, grid, block, stream, __VA_ARGS__))
 
 struct dim3 {
     unsigned x, y, z;

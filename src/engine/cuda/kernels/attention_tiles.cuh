@@ -17,6 +17,7 @@
 
 #include <math.h>
 
+#include "device/cuda/launch.h"
 #include "engine/cuda/kernels/attention_unit.cuh"
 #include "engine/cuda/kernels/fused_attention.h"
 
@@ -448,6 +449,7 @@ template <class S>
 __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
     tile_kernel(const __grid_constant__ tile_params a)
 {
+    early_begin();
     constexpr float            LOG2_E = 1.44269504f;
     const ops_fused_attention &p = a.p;
     const int                  lane = threadIdx.x, batch = blockIdx.x, head = blockIdx.y;

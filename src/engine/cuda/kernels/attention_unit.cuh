@@ -6,6 +6,8 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
+#include "device/cuda/launch.h"
+
 namespace ops
 {
 
@@ -104,7 +106,7 @@ int attention_launch(void (*kernel)(P), dim3 blocks, dim3 threads, int shared, v
     if (shared > 48 << 10)
         res = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (res == cudaSuccess) {
-        kernel<<<blocks, threads, (size_t)shared, (cudaStream_t)stream>>>(params);
+        CUDA_LAUNCH_ALONE(kernel, blocks, threads, (size_t)shared, (cudaStream_t)stream, params);
         res = cudaGetLastError();
     }
     return (int)res;

@@ -38,6 +38,7 @@ __global__ void __launch_bounds__(TILE *TILE_ROWS)
     turn_kernel(const __grid_constant__ struct ops_view rest, UNIT *to, const UNIT *from, int width,
                 int height, int64_t to_step, int64_t from_step)
 {
+    early_begin();
     __shared__ UNIT tile[TILE][TILE + 1];
     const int       x0 = blockIdx.x * TILE, y0 = blockIdx.y * TILE;
     for (int64_t i = blockIdx.z; i < rest.count; i += gridDim.z) {
@@ -97,9 +98,9 @@ int turn(const struct ops_view &v, int d, void *to, const void *from, void *stre
                     (unsigned)(rest.count < 65535 ? rest.count : 65535));
     if (grid.y > 65535 || v.count == 0)
         return copy<UNIT>(v, to, from, stream);
-    turn_kernel<UNIT><<<grid, dim3(TILE, TILE_ROWS), 0, (cudaStream_t)stream>>>(
-        rest, (UNIT *)to, (const UNIT *)from, (int)v.size[d], (int)v.size[inner], v.step[0][d],
-        v.step[1][inner]);
+    CUDA_LAUNCH_ALONE(turn_kernel<UNIT>, grid, dim3(TILE, TILE_ROWS), 0, (cudaStream_t)stream, rest,
+                      (UNIT *)to, (const UNIT *)from, (int)v.size[d], (int)v.size[inner],
+                      v.step[0][d], v.step[1][inner]);
     return (int)cudaGetLastError();
 }
 #endif

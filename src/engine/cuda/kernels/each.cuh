@@ -10,6 +10,8 @@
 
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
+
+#include "device/cuda/launch.h"
 #define OPS_BODY        __device__ __forceinline__
 #define OPS_APART       static __device__ __noinline__ /* code that is there once */
 #define OPS_UNROLL      _Pragma("unroll")
@@ -31,6 +33,7 @@ constexpr int64_t BLOCKS_MAX = 1 << 20;
 template <class BODY>
 __global__ void __launch_bounds__(THREADS) each_kernel(const __grid_constant__ BODY body, int64_t n)
 {
+    early_begin();
     const int64_t stride = (int64_t)gridDim.x * THREADS;
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += stride)
         body(i);
@@ -42,8 +45,8 @@ template <class BODY> int each(const BODY &body, int64_t n, void *stream)
     const int64_t blocks = (n + THREADS - 1) / THREADS;
     if (n <= 0)
         return 0;
-    each_kernel<<<(unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX), THREADS, 0,
-                  (cudaStream_t)stream>>>(body, n);
+    CUDA_LAUNCH_ALONE(each_kernel<BODY>, (unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX),
+                      THREADS, 0, (cudaStream_t)stream, body, n);
     return (int)cudaGetLastError();
 }
 #else

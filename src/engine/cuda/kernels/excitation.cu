@@ -102,6 +102,7 @@ __host__ __device__ inline int64_t up4(int64_t n)
 __global__ void __launch_bounds__(MANY)
     excitation_kernel(const __grid_constant__ excitation_body body, int layers)
 {
+    early_begin();
     extern __shared__ __align__(16) float room[];
     const int64_t                         sample = blockIdx.x, channels = body.p.layer[0].length,
                   hidden = body.p.layer[0].rows;
@@ -126,8 +127,8 @@ int queue(const excitation_body &body, int parts, int layers, cudaStream_t strea
 {
     const struct ops_layer &l = body.p.layer[0];
     const int64_t numbers = (layers & FIRST ? up4(l.length) : 0) + (layers & SECOND ? l.rows : 0);
-    excitation_kernel<<<dim3((unsigned)body.p.n, parts), MANY, numbers * sizeof(float), stream>>>(
-        body, layers);
+    CUDA_LAUNCH_ALONE(excitation_kernel, dim3((unsigned)body.p.n, parts), MANY,
+                      numbers * sizeof(float), stream, body, layers);
     return (int)cudaGetLastError();
 }
 

@@ -136,6 +136,7 @@ template <class BODY>
 __global__ void __launch_bounds__(HELD_THREADS)
     group_kernel(const __grid_constant__ BODY body, int64_t rows, int width)
 {
+    early_begin();
     const int     groups = (int)blockDim.x / width;
     const int64_t own = threadIdx.x / (unsigned)width;
     for (int64_t i = blockIdx.x; i * groups < rows; i += gridDim.x)
@@ -150,8 +151,8 @@ template <class BODY> int held_launch(const BODY &body, int width, int64_t rows,
     if (width > WARP)
         return lines<BLOCKS>(body, OPS_TEAM_BLOCK, rows, 1, stream);
     if (rows > 0)
-        group_kernel<<<blocks_of(rows, threads / width), threads, 0, (cudaStream_t)stream>>>(
-            body, rows, width);
+        CUDA_LAUNCH_ALONE(group_kernel<BODY>, blocks_of(rows, threads / width), threads, 0,
+                          (cudaStream_t)stream, body, rows, width);
     return (int)cudaGetLastError();
 }
 

@@ -257,6 +257,7 @@ constexpr int TOPK_THREADS = 1024;
 __global__ void __launch_bounds__(TOPK_THREADS)
     topk_kernel(const __grid_constant__ topk_body<float> b)
 {
+    early_begin();
     __shared__ topk_room   room;
     const struct ops_topk &p = b.p;
     for (int64_t line = blockIdx.x; line < p.outer.count; line += gridDim.x) {
@@ -281,7 +282,8 @@ int topk_select(const topk_body<float> &body, void *stream)
     const int64_t n = body.p.length;
     const int     threads = n <= 512 ? 128 : n <= 2048 ? 256 : TOPK_THREADS;
     if (body.p.outer.count > 0)
-        topk_kernel<<<blocks_of(body.p.outer.count, 1), threads, 0, (cudaStream_t)stream>>>(body);
+        CUDA_LAUNCH_ALONE(topk_kernel, blocks_of(body.p.outer.count, 1), threads, 0,
+                          (cudaStream_t)stream, body);
     return (int)cudaGetLastError();
 }
 #endif

@@ -182,6 +182,7 @@ template <class BODY>
 __global__ void __launch_bounds__(THREADS)
     solo_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
+    early_begin();
     const int64_t stride = (int64_t)gridDim.x * THREADS;
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < rows * parts; i += stride)
         body(i % rows, (int)(i / rows), solo()); /* neighbours work on neighbouring lines */
@@ -191,6 +192,7 @@ template <class BODY>
 __global__ void __launch_bounds__(THREADS)
     warp_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
+    early_begin();
     const int64_t stride = (int64_t)gridDim.x * (THREADS / WARP);
     for (int64_t i = (int64_t)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP; i < rows * parts;
          i += stride)
@@ -201,6 +203,7 @@ template <class BODY>
 __global__ void __launch_bounds__(THREADS)
     block_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
+    early_begin();
     __shared__ double room[3 * THREADS / WARP]; /* of each warp, what block.all folds */
     for (int64_t i = blockIdx.x; i < rows * parts; i += gridDim.x)
         body(i / parts, (int)(i % parts), block{room});
@@ -212,6 +215,7 @@ template <class BODY>
 __global__ void __launch_bounds__(THREADS, 2)
     column_kernel(const __grid_constant__ BODY body, int64_t rows, int parts, int width)
 {
+    early_begin();
     __shared__ double room[column::ROOM_BYTES / sizeof(double)];
     const int64_t     groups = (rows + width - 1) / width;
     for (int64_t i = blockIdx.x; i < groups * parts; i += gridDim.x) {
@@ -233,8 +237,8 @@ int columns(const BODY &body, int width, int64_t rows, int parts, void *stream)
 {
     if (rows <= 0)
         return 0;
-    column_kernel<<<blocks_of((rows + width - 1) / width * parts, 1), THREADS, 0,
-                    (cudaStream_t)stream>>>(body, rows, parts, width);
+    CUDA_LAUNCH_ALONE(column_kernel<BODY>, blocks_of((rows + width - 1) / width * parts, 1),
+                      THREADS, 0, (cudaStream_t)stream, body, rows, parts, width);
     return (int)cudaGetLastError();
 }
 
@@ -248,15 +252,16 @@ int lines(const BODY &body, int team, int64_t rows, int parts, void *stream)
         return 0;
     if constexpr ((TEAMS & SOLO) != 0)
         if (team == OPS_TEAM_SOLO)
-            solo_kernel<<<blocks_of(n, THREADS), THREADS, 0, (cudaStream_t)stream>>>(body, rows,
-                                                                                     parts);
+            CUDA_LAUNCH_ALONE(solo_kernel<BODY>, blocks_of(n, THREADS), THREADS, 0,
+                              (cudaStream_t)stream, body, rows, parts);
     if constexpr ((TEAMS & WARPS) != 0)
         if (team == OPS_TEAM_WARP)
-            warp_kernel<<<blocks_of(n, THREADS / WARP), THREADS, 0, (cudaStream_t)stream>>>(
-                body, rows, parts);
+            CUDA_LAUNCH_ALONE(warp_kernel<BODY>, blocks_of(n, THREADS / WARP), THREADS, 0,
+                              (cudaStream_t)stream, body, rows, parts);
     if constexpr ((TEAMS & BLOCKS) != 0)
         if (team == OPS_TEAM_BLOCK)
-            block_kernel<<<blocks_of(n, 1), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+            CUDA_LAUNCH_ALONE(block_kernel<BODY>, blocks_of(n, 1), THREADS, 0, (cudaStream_t)stream,
+                              body, rows, parts);
     return (int)cudaGetLastError();
 }
 #else

@@ -299,6 +299,7 @@ template <class S>
 __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     bytes_kernel(const __grid_constant__ conv_bytes_params b)
 {
+    early_begin();
 #ifndef BYTES_HOPPER
     if constexpr (S::HOPPER)
         return; // its launcher asks the GPU before
@@ -383,6 +384,7 @@ template <int KIND>
 __global__ void __launch_bounds__(PLAIN_THREADS)
     bytes_plain_kernel(const __grid_constant__ conv_bytes_params b)
 {
+    early_begin();
     const conv_tile_params &p = b.at;
     const int64_t           i = (int64_t)blockIdx.x * PLAIN_THREADS + threadIdx.x;
     const int     runs = (p.out_c + PLAIN_RUN - 1) / PLAIN_RUN, k = (int)(i % runs) * PLAIN_RUN;
@@ -407,6 +409,7 @@ __global__ void __launch_bounds__(PLAIN_THREADS)
 __global__ void __launch_bounds__(PLAIN_THREADS)
     bytes_fill_kernel(uint8_t *p, int kind, int64_t count)
 {
+    early_begin();
     const int64_t step = (int64_t)gridDim.x * PLAIN_THREADS;
     for (int64_t i = (int64_t)blockIdx.x * PLAIN_THREADS + threadIdx.x; i < count; i += step) {
         uint32_t h = (uint32_t)i * 2654435761u;
@@ -421,6 +424,7 @@ __global__ void __launch_bounds__(PLAIN_THREADS)
 __global__ void __launch_bounds__(PLAIN_THREADS)
     bytes_lay_kernel(const __grid_constant__ conv_bytes_lay_params p)
 {
+    early_begin();
     const int     chunks = p.depth / 16;
     const int64_t i = (int64_t)blockIdx.x * PLAIN_THREADS + threadIdx.x, m = i / chunks,
                   n = m / p.pixels;

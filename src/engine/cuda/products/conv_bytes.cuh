@@ -6,6 +6,7 @@
 #include <cuda_fp8.h>
 #include <stdint.h>
 
+#include "device/cuda/launch.h"
 #include "engine/cuda/products/conv_bytes.h"
 
 namespace conv
@@ -205,7 +206,7 @@ static cudaError_t bytes_launch(void (*kernel)(P), unsigned blocks, unsigned thr
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (res != cudaSuccess)
         return res;
-    kernel<<<blocks, threads, shared, stream>>>(params);
+    CUDA_LAUNCH_ALONE(kernel, blocks, threads, shared, stream, params);
     return cudaGetLastError();
 }
 

@@ -169,6 +169,7 @@ __global__ void __launch_bounds__(THREADS, KERNEL == 7                 ? 2
                                                                        : 3)
     down_kernel(const __grid_constant__ depthwise p)
 {
+    early_begin();
     constexpr int COLUMNS = (PIXELS - 1) * STRIDE + KERNEL, SLOTS = (KERNEL + STRIDE - 1) / STRIDE;
     strip         s;
     if (!place<WIDTH>(p, PIXELS, &s))
@@ -220,6 +221,7 @@ __global__ void __launch_bounds__(THREADS, KERNEL == 7                 ? 2
 template <class T, int WIDTH, int KERNEL, int PIXELS>
 __global__ void __launch_bounds__(THREADS) across_kernel(const __grid_constant__ depthwise p)
 {
+    early_begin();
     constexpr int COLUMNS = PIXELS - 1 + KERNEL;
     strip         s;
     if (!place<WIDTH>(p, PIXELS, &s))
@@ -261,6 +263,7 @@ __global__ void __launch_bounds__(THREADS) across_kernel(const __grid_constant__
 template <class T, int WIDTH, int PIXELS>
 __global__ void __launch_bounds__(THREADS) any_kernel(const __grid_constant__ depthwise p)
 {
+    early_begin();
     strip s;
     if (!place<WIDTH>(p, PIXELS, &s))
         return;

@@ -42,6 +42,7 @@ template <class T>
 __global__ void __launch_bounds__(DIRECT_THREADS)
     direct_kernel(const __grid_constant__ conv_direct_params p)
 {
+    early_begin();
     const int64_t i = (int64_t)blockIdx.x * DIRECT_THREADS + threadIdx.x;
     if (i >= p.n * p.out[0] * p.out[1] * p.out[2] * p.out_c)
         return;
@@ -78,8 +79,8 @@ extern "C" cudaError_t conv_launch_direct(const conv_direct_params *p, cudaStrea
     const int64_t  count = p->n * p->out[0] * p->out[1] * p->out[2] * p->out_c;
     const unsigned blocks = (unsigned)((count + conv::DIRECT_THREADS - 1) / conv::DIRECT_THREADS);
     if (p->half)
-        conv::direct_kernel<__half><<<blocks, conv::DIRECT_THREADS, 0, stream>>>(*p);
+        CUDA_LAUNCH_ALONE(conv::direct_kernel<__half>, blocks, conv::DIRECT_THREADS, 0, stream, *p);
     else
-        conv::direct_kernel<float><<<blocks, conv::DIRECT_THREADS, 0, stream>>>(*p);
+        CUDA_LAUNCH_ALONE(conv::direct_kernel<float>, blocks, conv::DIRECT_THREADS, 0, stream, *p);
     return cudaGetLastError();
 }

@@ -9,6 +9,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "device/cuda/launch.h"
 #include "engine/cuda/products/conv_bytes.h"
 #include "engine/cuda/products/conv_stem.h"
 
@@ -34,13 +35,6 @@ struct conv_pass_params {
     int64_t            n, pixels, c, y_pixel, y_sample;
 };
 cudaError_t conv_launch_pass(const struct conv_pass_params *p, cudaStream_t stream);
-
-/* A launch without shared memory of a size that is known only then. Tests without a GPU have their
- * own. */
-#ifndef CUDA_LAUNCH
-#define CUDA_LAUNCH(kernel, grid, block, stream, ...) \
-    kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
-#endif
 
 /* Depthwise: weights [taps][channels], taps = kernel_h * kernel_w; rows: of the output that a
  * thread computes, where it goes down them. */

@@ -12,6 +12,7 @@ enum { THREADS = 256 };
 template <class T, int WIDTH>
 __global__ void __launch_bounds__(THREADS) pass_kernel(const __grid_constant__ conv_pass_params p)
 {
+    early_begin();
     const int64_t packs = p.c / WIDTH, count = p.n * p.pixels * packs;
     const int64_t step = (int64_t)gridDim.x * THREADS;
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
@@ -42,6 +43,7 @@ __global__ void __launch_bounds__(THREADS) pass_kernel(const __grid_constant__ c
 
 template <class T> __global__ void __launch_bounds__(THREADS) fill_kernel(T *p, int64_t count)
 {
+    early_begin();
     const int64_t step = (int64_t)gridDim.x * THREADS;
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
         uint32_t h = (uint32_t)i * 2654435761u;
@@ -77,6 +79,7 @@ template <class T>
 __global__ void __launch_bounds__(THREADS)
     compare_kernel(const __grid_constant__ conv_compare_params p)
 {
+    early_begin();
     const int64_t count = p.pixels * p.pixel - (p.pixel - p.c), step = (int64_t)gridDim.x * THREADS;
     float         most[2] = {0, 0};
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
@@ -103,6 +106,7 @@ __device__ __forceinline__ float byte_number(int kind, uint8_t v)
 __global__ void __launch_bounds__(THREADS)
     compare_bytes_kernel(const __grid_constant__ conv_compare_params p)
 {
+    early_begin();
     const int64_t count = p.pixels * p.pixel - (p.pixel - p.c), step = (int64_t)gridDim.x * THREADS;
     float         most[2] = {0, 0};
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
@@ -140,9 +144,10 @@ template <class T> static cudaError_t launch_pass(const conv_pass_params &p, cud
         (!f.bias || aligned(f.bias, 0, 0, width));
     const int64_t count = p.n * p.pixels * p.c;
     if (wide)
-        pass_kernel<T, pack<T>::width><<<blocks_for(count / width), THREADS, 0, stream>>>(p);
+        CUDA_LAUNCH_ALONE((pass_kernel<T, pack<T>::width>), blocks_for(count / width), THREADS, 0,
+                          stream, p);
     else
-        pass_kernel<T, 1><<<blocks_for(count), THREADS, 0, stream>>>(p);
+        CUDA_LAUNCH_ALONE((pass_kernel<T, 1>), blocks_for(count), THREADS, 0, stream, p);
     return cudaGetLastError();
 }
 
@@ -157,20 +162,21 @@ extern "C" cudaError_t conv_launch_compare(const conv_compare_params *p, cudaStr
 {
     const unsigned blocks = conv::blocks_for(p->pixels * p->pixel);
     if (p->bytes)
-        conv::compare_bytes_kernel<<<blocks, conv::THREADS, 0, stream>>>(*p);
+        CUDA_LAUNCH_ALONE(conv::compare_bytes_kernel, blocks, conv::THREADS, 0, stream, *p);
     else if (p->half)
-        conv::compare_kernel<__half><<<blocks, conv::THREADS, 0, stream>>>(*p);
+        CUDA_LAUNCH_ALONE(conv::compare_kernel<__half>, blocks, conv::THREADS, 0, stream, *p);
     else
-        conv::compare_kernel<float><<<blocks, conv::THREADS, 0, stream>>>(*p);
+        CUDA_LAUNCH_ALONE(conv::compare_kernel<float>, blocks, conv::THREADS, 0, stream, *p);
     return cudaGetLastError();
 }
 
 extern "C" cudaError_t conv_launch_fill(void *p, bool half, int64_t count, cudaStream_t stream)
 {
     if (half)
-        conv::fill_kernel<<<conv::blocks_for(count), conv::THREADS, 0, stream>>>((__half *)p,
-                                                                                 count);
+        CUDA_LAUNCH_ALONE(conv::fill_kernel<__half>, conv::blocks_for(count), conv::THREADS, 0,
+                          stream, (__half *)p, count);
     else
-        conv::fill_kernel<<<conv::blocks_for(count), conv::THREADS, 0, stream>>>((float *)p, count);
+        CUDA_LAUNCH_ALONE(conv::fill_kernel<float>, conv::blocks_for(count), conv::THREADS, 0,
+                          stream, (float *)p, count);
     return cudaGetLastError();
 }

@@ -14,6 +14,7 @@ template <class UNIT>
 __global__ void __launch_bounds__(PATCH_THREADS)
     patches_kernel(const __grid_constant__ conv_patches_params p)
 {
+    early_begin();
     constexpr int HALVES = sizeof(UNIT) / 2;
     const int     units = p.row / HALVES, line = p.line / HALVES,
               i = blockIdx.x * PATCH_THREADS + threadIdx.x;

@@ -184,6 +184,7 @@ template <int TILES>
 __global__ void __launch_bounds__(STEM_THREADS)
     stem_kernel(const __grid_constant__ conv_stem_params p)
 {
+    early_begin();
     const stem_memory m = stem_shared(p);
     const int blocks = p.out_c / 8 / TILES, block = blockIdx.z % blocks, n = blockIdx.z / blocks;
     const int ox = blockIdx.x * CONV_STEM_SIDE, oy = blockIdx.y * CONV_STEM_SIDE;
@@ -219,7 +220,7 @@ template <int TILES> static cudaError_t run_stem(const conv_stem_params &p, cuda
                                    bytes);
     if (res != cudaSuccess)
         return res;
-    stem_kernel<TILES><<<grid, STEM_THREADS, bytes, stream>>>(p);
+    CUDA_LAUNCH_ALONE(stem_kernel<TILES>, grid, STEM_THREADS, bytes, stream, p);
     return cudaGetLastError();
 }
 

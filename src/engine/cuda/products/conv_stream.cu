@@ -253,6 +253,7 @@ template <class S>
 __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     stream_kernel(const __grid_constant__ conv_stream_params s)
 {
+    early_begin();
 #ifdef BYTES_HOPPER
     const int              n_tiles = (s.b.at.out_c + S::NS - 1) / S::NS;
     const int              first = blockIdx.x % n_tiles * S::NS;

@@ -237,6 +237,7 @@ template <class S>
 __global__ void __launch_bounds__(S::THREADS)
     tile_kernel(const __grid_constant__ conv_tile_params p)
 {
+    early_begin();
     extern __shared__ uint4 shared[];
     __half                 *stages = reinterpret_cast<__half *>(shared);
     const int     n_tiles = (p.out_c + S::NS - 1) / S::NS, first_k = blockIdx.x % n_tiles * S::NS;
@@ -294,7 +295,7 @@ template <class S> static cudaError_t run_tile(const conv_tile_params &p, cudaSt
                                    S::SHARED);
     if (res != cudaSuccess)
         return res;
-    tile_kernel<S><<<(unsigned)blocks, S::THREADS, S::SHARED, stream>>>(p);
+    CUDA_LAUNCH_ALONE(tile_kernel<S>, (unsigned)blocks, S::THREADS, S::SHARED, stream, p);
     return cudaGetLastError();
 }
 

@@ -13,6 +13,7 @@ constexpr int64_t BLOCKS_MAX = 132 * 32;
 template <class T, int WIDTH>
 __global__ void __launch_bounds__(THREADS) pass_kernel(const __grid_constant__ matmul_pass_params p)
 {
+    early_begin();
     const int64_t count = p.count / WIDTH, step = (int64_t)gridDim.x * THREADS;
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
         T    *y = (T *)p.y + i * WIDTH;
@@ -63,9 +64,9 @@ template <class T> cudaError_t launch(const matmul_pass_params &p, cudaStream_t 
     const int64_t  blocks = (packs + THREADS - 1) / THREADS;
     const unsigned grid = (unsigned)(blocks > BLOCKS_MAX ? BLOCKS_MAX : blocks < 1 ? 1 : blocks);
     if (wide)
-        pass_kernel<T, conv::pack<T>::width><<<grid, THREADS, 0, stream>>>(p);
+        CUDA_LAUNCH_ALONE((pass_kernel<T, conv::pack<T>::width>), grid, THREADS, 0, stream, p);
     else
-        pass_kernel<T, 1><<<grid, THREADS, 0, stream>>>(p);
+        CUDA_LAUNCH_ALONE((pass_kernel<T, 1>), grid, THREADS, 0, stream, p);
     return cudaGetLastError();
 }
 

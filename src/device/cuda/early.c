@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels launched early (programmatic dependent launch): the GPU prepares the next kernel of a
+ * stream while the one before it ends, and the next one waits at its beginning until that is done
+ * (early_begin in launch.h). A chain of small kernels in a CUDA graph takes 0.82 us each in place
+ * of 1.07 with 16 blocks, 0.97 in place of 1.26 with 132 (H100, 2026-11-26). Behind what is no
+ * kernel it is a launch like any other; captures keep it as an edge of the graph. */
+#include "device/cuda/common.h"
+#include "device/cuda/launch.h"
+
+/* A bit for each cuda_enter that this thread is in, the latest the lowest: does its device do it?
+ */
+static _Thread_local uint64_t entered;
+
+void cuda_early_enter(bool early)
+{
+    entered = entered << 1 | early;
+}
+
+void cuda_early_leave(void)
+{
+    entered >>= 1;
+}
+
+cudaError_t cuda_launch_kernel(const void *kernel, dim3 grid, dim3 block, size_t shared,
+                               const void *const *params, cudaStream_t stream)
+{
+    cudaLaunchAttribute early = {
+        .id = cudaLaunchAttributeProgrammaticStreamSerialization,
+        .val.programmaticStreamSerializationAllowed = 1,
+    };
+    const cudaLaunchConfig_t config = {
+        .gridDim = grid,
+        .blockDim = block,
+        .dynamicSmemBytes = shared,
+        .stream = stream,
+        .attrs = &early,
+        .numAttrs = entered & 1,
+    };
+    return cudaLaunchKernelExC(&config, kernel, (void **)(uintptr_t)params);
+}
