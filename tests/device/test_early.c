@@ -8,6 +8,7 @@
 
 static struct {
     int         early; /* -1: it is not said */
+    unsigned    cluster;
     size_t      shared;
     const void *kernel;
     void      **params;
@@ -16,12 +17,19 @@ static struct {
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel, void **params)
 {
     asked.early = -1;
+    asked.cluster = 1;
     asked.shared = config->dynamicSmemBytes;
     asked.kernel = kernel;
     asked.params = params;
     for (unsigned i = 0; i < config->numAttrs; i++) {
-        assert_int_equal(config->attrs[i].id, cudaLaunchAttributeProgrammaticStreamSerialization);
-        asked.early = config->attrs[i].val.programmaticStreamSerializationAllowed;
+        const cudaLaunchAttribute *attr = &config->attrs[i];
+        if (attr->id == cudaLaunchAttributeClusterDimension) {
+            asked.cluster = attr->val.clusterDim.x;
+            assert_int_equal(attr->val.clusterDim.y * attr->val.clusterDim.z, 1);
+            continue;
+        }
+        assert_int_equal(attr->id, cudaLaunchAttributeProgrammaticStreamSerialization);
+        asked.early = attr->val.programmaticStreamSerializationAllowed;
     }
     assert_int_equal(config->gridDim.y * 10 + config->blockDim.z, 23);
     assert_ptr_equal(config->stream, &asked);
@@ -32,13 +40,16 @@ static void expect_early(int early)
 {
     const void *const params[] = {&early};
     const dim3        grid = {1, 2, 1}, block = {1, 1, 3};
-    assert_int_equal(
-        cuda_launch_kernel("kernel", grid, block, 4096, params, (cudaStream_t)(void *)&asked),
-        cudaErrorInvalidValue);
-    assert_int_equal(asked.early, early);
-    assert_int_equal(asked.shared, 4096);
-    assert_string_equal(asked.kernel, "kernel");
-    assert_ptr_equal(asked.params[0], &early);
+    for (unsigned cluster = 1; cluster <= 8; cluster += 7) {
+        assert_int_equal(cuda_launch_kernel("kernel", grid, block, 4096, cluster, params,
+                                            (cudaStream_t)(void *)&asked),
+                         cudaErrorInvalidValue);
+        assert_int_equal(asked.early, early);
+        assert_int_equal(asked.cluster, cluster);
+        assert_int_equal(asked.shared, 4096);
+        assert_string_equal(asked.kernel, "kernel");
+        assert_ptr_equal(asked.params[0], &early);
+    }
 }
 
 /* As the device does that was entered last and not left. */

@@ -45,9 +45,9 @@ static void run_graph(const struct CUgraph_st *g)
 }
 
 cudaError_t cuda_launch_kernel(const void *kernel, dim3 grid, dim3 block, size_t shared,
-                               const void *const *params, cudaStream_t stream)
+                               unsigned cluster, const void *const *params, cudaStream_t stream)
 {
-    (void)grid, (void)block, (void)shared, (void)stream;
+    (void)grid, (void)block, (void)shared, (void)cluster, (void)stream;
     write_node(*(const char *)kernel, *(const int *)params[0]);
     return cudaSuccess;
 }

@@ -854,19 +854,22 @@ static void a_part_left_out_takes_its_place(void **state)
     proto_free(&kept);
 }
 
-/* GlobalAveragePool, Conv, Relu, Conv, Sigmoid, Mul, as mobile networks have them. `read`: what is
- * between the layers is an output too. */
-static sac_model *squeezed(struct proto *kept, bool read)
+/* GlobalAveragePool or ReduceMean, Conv, Relu, Conv, Sigmoid, Mul, as mobile networks have them.
+ * `read`: the value of this name is an output too. */
+static sac_model *squeezed(struct proto *kept, bool reduce, const char *read)
 {
     static const float w1[6] = {1, 2, 3, -1, -1, -1}, w2[6] = {1, 0, -1, 1, 2, 1};
     static const float b1[2] = {0.5f, -1};
-    struct proto       graph = {0};
+    struct proto       graph = {0}, attrs = {0};
     sac_model         *m = NULL;
     proto_initializer(&graph, "w1", 1, "2 3 1 1", w1, sizeof w1);
     proto_initializer(&graph, "b1", 1, "2", b1, sizeof b1);
     proto_initializer(&graph, "w2", 1, "3 2 1 1", w2, sizeof w2);
     proto_input(&graph, "x", 1, "2 3 2 1");
-    proto_node(&graph, "GlobalAveragePool", "x", "mean", NULL);
+    if (reduce)
+        proto_attr_ints(&attrs, "axes", "-1 2");
+    proto_node(&graph, reduce ? "ReduceMean" : "GlobalAveragePool", "x", "mean",
+               reduce ? &attrs : NULL);
     proto_node(&graph, "Conv", "mean w1 b1", "c", NULL);
     proto_node(&graph, "Relu", "c", "h", NULL);
     proto_node(&graph, "Conv", "h w2", "d", NULL);
@@ -874,7 +877,7 @@ static sac_model *squeezed(struct proto *kept, bool read)
     proto_node(&graph, "Mul", "x gate", "y", NULL);
     proto_output(&graph, "y", 1, "2 3 2 1");
     if (read)
-        proto_output(&graph, "h", 1, "2 2 1 1");
+        proto_output(&graph, read, 1, *read == 'h' ? "2 2 1 1" : "2 3 1 1");
     assert_sac_ok(load(&graph, NULL, kept, &m));
     return m;
 }
@@ -884,6 +887,7 @@ static void count_layers(void *user, const char *line)
     int *count = user;
     count[0] += strstr(line, "Excitation ") != NULL;
     count[1] += strstr(line, "Conv ") != NULL;
+    count[2] += strstr(line, "GlobalAveragePool ") != NULL || strstr(line, "ReduceMean ") != NULL;
 }
 
 /* The one tap of a convolution with strides lies on its pads. */
@@ -912,28 +916,30 @@ static void a_layer_of_pads_is_none(void **state)
     proto_free(&kept);
 }
 
-static void two_layers_of_gates_are_one_step(void **state)
+static void gates_and_their_means_are_one_step(void **state)
 {
     (void)state;
-    static const float x[12] = {1, 3, 0, 2, -1, 1, 0, 0, 5, 5, -2, -4};
-    for (int read = 0; read < 2; read++) {
+    static const float       x[12] = {1, 3, 0, 2, -1, 1, 0, 0, 5, 5, -2, -4};
+    static const char *const also[] = {NULL, "h", "mean"};
+    for (int i = 0; i < 6; i++) {
         struct proto kept = {0};
-        sac_model   *m = squeezed(&kept, read);
+        const bool   h = i % 3 == 1, mean = i % 3 == 2;
+        sac_model   *m = squeezed(&kept, i >= 3, also[i % 3]);
         sac_tensor  *in = tensor(SAC_F32, 4, (int64_t[]){2, 3, 2, 1}, x), *out[2] = {NULL};
-        int          count[2] = {0};
+        int          count[3] = {0};
         assert_sac_ok(sac_model_run(m, &in, out));
         sac_model_dump_steps(m, count_layers, count);
-        assert_true(count[0] == !read && count[1] == 2 * read);
+        assert_true(count[0] == !h && count[1] == 2 * h && count[2] == (h || mean));
         for (int n = 0; n < 2; n++) {
-            float mean[3];
+            float s[3];
             for (int c = 0; c < 3; c++)
-                mean[c] = (x[6 * n + 2 * c] + x[6 * n + 2 * c + 1]) / 2;
-            const float h[2] = {fmaxf(mean[0] + 2 * mean[1] + 3 * mean[2] + 0.5f, 0),
-                                fmaxf(-mean[0] - mean[1] - mean[2] - 1, 0)};
-            const float d[3] = {h[0], h[1] - h[0], 2 * h[0] + h[1]};
-            for (int i = 0; i < 6; i++)
-                assert_float_equal(((const float *)sac_tensor_data(out[0]))[6 * n + i],
-                                   x[6 * n + i] / (1 + expf(-d[i / 2])), 1e-5);
+                s[c] = (x[6 * n + 2 * c] + x[6 * n + 2 * c + 1]) / 2;
+            const float a[2] = {fmaxf(s[0] + 2 * s[1] + 3 * s[2] + 0.5f, 0),
+                                fmaxf(-s[0] - s[1] - s[2] - 1, 0)};
+            const float d[3] = {a[0], a[1] - a[0], 2 * a[0] + a[1]};
+            for (int k = 0; k < 6; k++)
+                assert_float_equal(((const float *)sac_tensor_data(out[0]))[6 * n + k],
+                                   x[6 * n + k] / (1 + expf(-d[k / 2])), 1e-5);
         }
         sac_tensor_unref(&in);
         sac_tensor_unref(&out[0]);
@@ -1703,7 +1709,7 @@ int main(void)
         cmocka_unit_test(what_is_masked_has_no_share),
         cmocka_unit_test(the_size_of_minus_zero_is_zero),
         cmocka_unit_test(a_part_left_out_takes_its_place),
-        cmocka_unit_test(two_layers_of_gates_are_one_step),
+        cmocka_unit_test(gates_and_their_means_are_one_step),
         cmocka_unit_test(a_layer_of_pads_is_none),
         cmocka_unit_test(a_frozen_norm_is_folded),
         cmocka_unit_test(a_spelled_gelu_is_one_step),

@@ -853,6 +853,15 @@ const struct parity_case parity_cases[] = {
     {"Pad", "u8[2,13,5,6] i64(0,1,1,0,0,2,0,0)! u8=7!", ""},
     {"Pad", "[3,5,16] i64(0,1,3,0,0,5)! f32=2!", ""},
     {"Pad", "[2,20,6,5] i64(0,-3,0,0,0,-1,1,0)! f32=-1", ""},
+    /* gates from maps: by eights and not, more channels than threads, fewer pixels than blocks */
+    {"Excitation", "[2,64,9,7] [16,64]! [16]! [64,16]! [64]!", "inner=1 activation=4"},
+    {"Excitation", "[1,32,40,40] [8,32]! [8]! [32,8]! [32]!", "inner=6 activation=4"},
+    {"Excitation", "[3,37,5,3] [9,37]! [9]! [21,9]! [21]!", "inner=1 activation=5"},
+    {"Excitation", "[1,1152,7,7] [48,1152]! [48]! [1152,48]! [1152]!", "inner=6 activation=4"},
+    {"Excitation", "[1,5000,2,1] [12,5000]! [12]! [30,12]! [30]!", "activation=4"},
+    {"Excitation", "[70,24,6,5] [8,24]! [8]! [24,8]! [24]!", "inner=1 activation=4"},
+    {"Excitation", "[1,600,3] [13,600] [13] [7,13] [7]", "inner=2 inner_alpha=0.1"},
+    {"Excitation", "[0,8,4,4] [4,8]! [4]! [8,4]! [8]!", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

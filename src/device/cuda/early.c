@@ -22,19 +22,27 @@ void cuda_early_leave(void)
 }
 
 cudaError_t cuda_launch_kernel(const void *kernel, dim3 grid, dim3 block, size_t shared,
-                               const void *const *params, cudaStream_t stream)
+                               unsigned cluster, const void *const *params, cudaStream_t stream)
 {
-    cudaLaunchAttribute early = {
-        .id = cudaLaunchAttributeProgrammaticStreamSerialization,
-        .val.programmaticStreamSerializationAllowed = 1,
-    };
+    cudaLaunchAttribute attrs[2];
+    unsigned            count = 0;
+    if (cluster > 1)
+        attrs[count++] = (cudaLaunchAttribute){
+            .id = cudaLaunchAttributeClusterDimension,
+            .val.clusterDim = {.x = cluster, .y = 1, .z = 1},
+        };
+    if (entered & 1)
+        attrs[count++] = (cudaLaunchAttribute){
+            .id = cudaLaunchAttributeProgrammaticStreamSerialization,
+            .val.programmaticStreamSerializationAllowed = 1,
+        };
     const cudaLaunchConfig_t config = {
         .gridDim = grid,
         .blockDim = block,
         .dynamicSmemBytes = shared,
         .stream = stream,
-        .attrs = &early,
-        .numAttrs = entered & 1,
+        .attrs = attrs,
+        .numAttrs = count,
     };
     return cudaLaunchKernelExC(&config, kernel, (void **)(uintptr_t)params);
 }

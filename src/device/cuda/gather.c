@@ -134,7 +134,7 @@ static cudaError_t queue_piece(const struct cuda_pieces *p, const struct piece *
     void *places[PARAMS_MAX];
     switch (piece->kind) {
     case PIECE_KERNEL:
-        return cuda_launch_kernel(piece->kernel, piece->grid, piece->block, 0,
+        return cuda_launch_kernel(piece->kernel, piece->grid, piece->block, 0, 1,
                                   (const void *const *)params_of(p, piece, places), stream);
     case PIECE_GRAPH: return cudaGraphLaunch(piece->graph->exec, stream);
     case PIECE_EVENT: break;
@@ -218,7 +218,7 @@ void cuda_queue_kernel(const void *kernel, dim3 grid, dim3 block, const void *co
         return;
     if (g)
         queue_apart(g);
-    cuda_launch_kernel(kernel, grid, block, 0, params, stream);
+    cuda_launch_kernel(kernel, grid, block, 0, 1, params, stream);
 }
 
 bool cuda_gather_graph(const struct sac_device_stream *stream, struct sac_device_graph *graph)

@@ -19,10 +19,10 @@ extern "C" {
 /* As cudaLaunchKernel; bytes: of each parameter. What goes wrong is the thread's last error. */
 void cuda_queue_kernel(const void *kernel, dim3 grid, dim3 block, const void *const *params,
                        const size_t *bytes, int count, cudaStream_t stream);
-/* The same at once. shared: bytes of shared memory beside the kernel's own. Between cuda_enter and
- * cuda_leave. */
+/* The same at once. shared: bytes of shared memory beside the kernel's own; cluster: so many blocks
+ * that stand side by side see each other's, 1: none. Between cuda_enter and cuda_leave. */
 cudaError_t cuda_launch_kernel(const void *kernel, dim3 grid, dim3 block, size_t shared,
-                               const void *const *params, cudaStream_t stream);
+                               unsigned cluster, const void *const *params, cudaStream_t stream);
 
 #ifdef __cplusplus
 }
@@ -42,11 +42,11 @@ void cuda_launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t strea
 }
 
 template <typename... P>
-void cuda_launch_alone(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
+void cuda_launch_alone(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, unsigned cluster,
                        cudaStream_t stream, const typename cuda_param<P>::type &...args)
 {
     const void *params[] = {&args...};
-    cuda_launch_kernel((const void *)kernel, grid, block, shared, params, stream);
+    cuda_launch_kernel((const void *)kernel, grid, block, shared, cluster, params, stream);
 }
 
 /* A launch of a kernel without shared memory of a size that is known only then. */
@@ -54,7 +54,10 @@ void cuda_launch_alone(void (*kernel)(P...), dim3 grid, dim3 block, size_t share
     cuda_launch(kernel, grid, block, stream, __VA_ARGS__)
 /* One that is never gathered: on a stream of cuda_stream_of. */
 #define CUDA_LAUNCH_ALONE(kernel, grid, block, shared, stream, ...) \
-    cuda_launch_alone(kernel, grid, block, shared, stream, __VA_ARGS__)
+    cuda_launch_alone(kernel, grid, block, shared, 1, stream, __VA_ARGS__)
+/* The same in clusters of so many blocks: from compute capability 9.0 on. */
+#define CUDA_LAUNCH_CLUSTER(kernel, grid, block, shared, cluster, stream, ...) \
+    cuda_launch_alone(kernel, grid, block, shared, cluster, stream, __VA_ARGS__)
 #endif
 
 #endif

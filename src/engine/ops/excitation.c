@@ -14,8 +14,12 @@ static struct sac_activation inner_of(const struct sac_node *n)
 
 struct sac_excitation sac_excitation_read(const struct sac_op_call *c)
 {
+    int64_t pixels = 1;
+    for (int d = 2; d < c->in[0].rank; d++)
+        pixels *= c->in[0].dims[d];
     return (struct sac_excitation){.n = c->in[0].dims[0],
                                    .channels = c->in[0].dims[1],
+                                   .pixels = pixels,
                                    .hidden = c->in[1].dims[0],
                                    .gates = c->in[3].dims[0],
                                    .inner = inner_of(c->node),
@@ -45,7 +49,7 @@ static sac_result excitation_shape(struct sac_op_call *c)
               "an activation that does not exist");
     SAC_CHECK(c, s->rank >= 2, "an input of %d dimensions; at least 2 are needed", s->rank);
     for (int d = 2; d < s->rank; d++)
-        SAC_CHECK(c, s->dims[d] == 1, "dimension %d of the input is %lld, not 1", d,
+        SAC_CHECK(c, s->dims[d] > 0, "dimension %d of the input is %lld: no means of nothing", d,
                   (long long)s->dims[d]);
     SAC_CHECK(c,
               is_matrix(&c->in[1], s->dims[1]) && is_vector(&c->in[2], c->in[1].dims[0]) &&
@@ -59,6 +63,8 @@ static sac_result excitation_shape(struct sac_op_call *c)
               SAC_EXCITATION_HIDDEN_MAX);
     SAC_TRY(sac_shape_out_like(c, 0, 0));
     c->out[0].dims[1] = c->in[3].dims[0];
+    for (int d = 2; d < s->rank; d++)
+        c->out[0].dims[d] = 1;
     return SAC_OK;
 }
 
@@ -74,13 +80,23 @@ static void layer(const float *x, int64_t length, const struct sac_operand *w,
     }
 }
 
+static void means(const float *x, int64_t channels, int64_t pixels, float *mean)
+{
+    for (int64_t i = 0; i < channels; i++, x += pixels) {
+        double sum = 0;
+        for (int64_t k = 0; k < pixels; k++)
+            sum += x[k];
+        mean[i] = (float)(sum / (double)pixels);
+    }
+}
+
 static sac_result excitation_ref(struct sac_op_call *c)
 {
     const struct sac_excitation e = sac_excitation_read(c);
-    float                       hidden[SAC_EXCITATION_HIDDEN_MAX];
+    float mean[SAC_EXCITATION_CHANNELS_MAX], hidden[SAC_EXCITATION_HIDDEN_MAX];
     for (int64_t i = 0; i < e.n; i++) {
-        layer((const float *)c->in[0].data + i * e.channels, e.channels, &c->in[1], &c->in[2],
-              &e.inner, hidden);
+        means((const float *)c->in[0].data + i * e.channels * e.pixels, e.channels, e.pixels, mean);
+        layer(mean, e.channels, &c->in[1], &c->in[2], &e.inner, hidden);
         layer(hidden, e.hidden, &c->in[3], &c->in[4], &e.act,
               (float *)c->out[0].data + i * e.gates);
     }
@@ -90,7 +106,8 @@ static sac_result excitation_ref(struct sac_op_call *c)
 static int64_t excitation_flops(const struct sac_op_call *c)
 {
     const struct sac_excitation e = sac_excitation_read(c);
-    return 2 * e.n * e.hidden * (e.channels + e.gates);
+    return e.n *
+           (e.channels * (e.pixels > 1 ? e.pixels : 0) + 2 * e.hidden * (e.channels + e.gates));
 }
 
 extern const struct sac_op sac_row_Excitation;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two convolutions of maps that are one pixel (behind a GlobalAveragePool: the gates of mobile
- * networks) are one Excitation: two layers of a few thousand products, which as convolutions cost
- * what two large ones cost to begin. */
+/* Two convolutions of maps that are one pixel (the gates of mobile networks) are one Excitation:
+ * two layers of a few thousand products, which as convolutions cost what two large ones cost to
+ * begin. The means before them, which nothing else reads, are its own. */
 #include "engine/ops/excitation.h"
 #include "engine/passes/pass.h"
 
@@ -55,8 +55,38 @@ static sac_result set_inner(struct sac_graph *g, struct sac_node *n, const struc
     return res == SAC_OK ? sac_node_set_float(g, n, "inner_beta", act.beta) : res;
 }
 
+/* Is it the mean over all of each channel's map, [N,C,1,...]? */
+static bool is_means(const struct sac_node *n)
+{
+    bool reduced[SAC_RANK_MAX] = {false};
+    if (!n || n->outputs[0]->uses != 1 || !n->inputs[0] || n->inputs[0]->dtype != SAC_F32 ||
+        n->inputs[0]->rank != n->outputs[0]->rank)
+        return false;
+    const struct sac_value *x = n->inputs[0];
+    bool                    means = sac_is(n, "GlobalAveragePool");
+    if (sac_is(n, "ReduceMean") && sac_reduce_axes(n, x->rank, reduced)) {
+        means = true;
+        for (int d = 0; d < x->rank; d++)
+            means = means && reduced[d] == (d >= 2);
+    }
+    for (int d = 2; d < x->rank; d++)
+        means = means && x->dims[d] != 0;
+    return means;
+}
+
+static sac_result take_means(struct sac_node *n, bool *changed)
+{
+    if (is_pixel(n->inputs[0]) && is_means(n->inputs[0]->producer)) {
+        n->inputs[0] = n->inputs[0]->producer->inputs[0];
+        *changed = true;
+    }
+    return SAC_OK;
+}
+
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
+    if (sac_is_fused(n, "Excitation"))
+        return take_means(n, changed);
     if (!is_layer(n))
         return SAC_OK;
     struct sac_node *first = n->inputs[0]->producer;
