@@ -171,44 +171,61 @@ __device__ __forceinline__ bool tile_reduce(float *shared, int wk, float (&sum)[
     return true;
 }
 
-// Finishes and stores the sums of a pixel's channels: two neighbouring ones of each tile from k on.
+// Numbers of two neighbouring channels of each tile from k on; beyond the last channel 0.
 template <int N>
-__device__ __forceinline__ void tile_finish(const conv_tile_params &p, const __half *residual,
-                                            int k, float (&v)[N])
+__device__ __forceinline__ void tile_read(const __half *from, bool words, int k, int out_c,
+                                          float (&v)[N])
 {
-    const conv_finish &f = p.finish;
-    float              other[N];
 #pragma unroll
-    for (int i = 0; i < N; i++) {
-        const int  at = k + i / 2 * 8 + i % 2;
-        const bool real = at < p.out_c;
-        v[i] += real && f.bias ? (float)__ldg((const __half *)f.bias + at) : 0.0f;
-        other[i] = real && residual ? (float)__ldg(residual + at) : 0.0f;
-        v[i] += f.residual_kind == SAC_RESIDUAL_BEFORE ? other[i] : 0.0f;
+    for (int i = 0; i < N; i += 2) {
+        const int at = k + i * 4;
+        if (words) {
+            const uint32_t word =
+                at < out_c ? __ldg(reinterpret_cast<const uint32_t *>(from + at)) : 0;
+            const float2 pair = __half22float2(reinterpret_cast<const __half2 &>(word));
+            v[i] = pair.x, v[i + 1] = pair.y;
+            continue;
+        }
+        v[i] = at < out_c ? (float)__ldg(from + at) : 0.0f;
+        v[i + 1] = at + 1 < out_c ? (float)__ldg(from + at + 1) : 0.0f;
     }
-    activate_all(f.act, f.alpha, f.beta, v);
-#pragma unroll
-    for (int i = 0; i < N; i++)
-        v[i] += f.residual_kind == SAC_RESIDUAL_AFTER ? other[i] : 0.0f;
 }
 
-// One pixel of the four threads that share it: NT tiles of 8 channels from k on.
+__device__ __forceinline__ bool tile_by_words(const void *p)
+{
+    return ((uintptr_t)p & 3) == 0;
+}
+
+// Finishes and stores the sums of a pixel: of the four threads that share it, NT tiles of 8
+// channels from k on.
 template <class S>
 __device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m, int k,
+                                           const float (&bias)[2 * S::NT],
                                            const float (&sum)[S::NT][4], int half)
 {
-    const int     t = threadIdx.x & 3;
-    const bool    inside = m < p.m;
-    const int64_t n = inside ? m / p.pixels : 0, pixel = inside ? m - n * p.pixels : 0;
-    __half       *y = (__half *)p.y + n * p.y_sample + pixel * p.y_pixel;
-    const __half *residual = (const __half *)p.finish.residual;
-    if (residual)
-        residual += n * p.finish.residual_sample + pixel * p.finish.residual_pixel;
-    float numbers[2 * S::NT];
+    const conv_finish &f = p.finish;
+    const int          t = threadIdx.x & 3;
+    const bool         inside = m < p.m;
+    const int64_t      n = inside ? m / p.pixels : 0, pixel = inside ? m - n * p.pixels : 0;
+    __half            *y = (__half *)p.y + n * p.y_sample + pixel * p.y_pixel;
+    float              numbers[2 * S::NT], other[2 * S::NT];
+    if (f.residual) {
+        const __half *from =
+            (const __half *)f.residual + n * f.residual_sample + pixel * f.residual_pixel;
+        tile_read(from, p.wide && tile_by_words(from), k + 2 * t, p.out_c, other);
+    }
 #pragma unroll
     for (int i = 0; i < 2 * S::NT; i++)
-        numbers[i] = sum[i / 2][2 * half + i % 2];
-    tile_finish(p, residual, k + 2 * t, numbers);
+        numbers[i] = sum[i / 2][2 * half + i % 2] + bias[i];
+    if (f.residual_kind == SAC_RESIDUAL_BEFORE)
+#pragma unroll
+        for (int i = 0; i < 2 * S::NT; i++)
+            numbers[i] += other[i];
+    activate_all(f.act, f.alpha, f.beta, numbers);
+    if (f.residual_kind == SAC_RESIDUAL_AFTER)
+#pragma unroll
+        for (int i = 0; i < 2 * S::NT; i++)
+            numbers[i] += other[i];
 #pragma unroll
     for (int j = 0; j < S::NT; j += 4) {
         uint32_t v[4];
@@ -275,13 +292,17 @@ __global__ void __launch_bounds__(S::THREADS)
     asm volatile("cp.async.wait_group 0;");
     if (!tile_reduce<S>(reinterpret_cast<float *>(shared), wk, sum))
         return;
-    const int lane = threadIdx.x & 31;
+    const int     lane = threadIdx.x & 31, k = first_k + wn * S::NT * 8;
+    const __half *from = (const __half *)p.finish.bias;
+    float         bias[2 * S::NT] = {};
+    if (from)
+        tile_read(from, p.wide && tile_by_words(from), k + 2 * (lane & 3), p.out_c, bias);
 #pragma unroll
     for (int i = 0; i < S::MT; i++)
 #pragma unroll
         for (int half = 0; half < 2; half++)
-            tile_store<S>(p, first_m + (wm * S::MT + i) * 16 + (lane >> 2) + 8 * half,
-                          first_k + wn * S::NT * 8, sum[i], half);
+            tile_store<S>(p, first_m + (wm * S::MT + i) * 16 + (lane >> 2) + 8 * half, k, bias,
+                          sum[i], half);
 }
 
 template <class S> static cudaError_t run_tile(const conv_tile_params &p, cudaStream_t stream)

@@ -15,7 +15,10 @@ __global__ void __launch_bounds__(THREADS) pass_kernel(const __grid_constant__ m
 {
     early_begin();
     const int64_t count = p.count / WIDTH, step = (int64_t)gridDim.x * THREADS;
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
+    int64_t       i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    const int64_t columns = p.bias ? p.columns : 1, further = step * WIDTH % columns;
+    int64_t       column = i * WIDTH % columns; /* a division per turn took longer than its loads */
+    for (; i < count; i += step) {
         T    *y = (T *)p.y + i * WIDTH;
         float v[WIDTH], other[WIDTH];
         // Not through the read-only path, because this kernel also writes it.
@@ -27,7 +30,7 @@ __global__ void __launch_bounds__(THREADS) pass_kernel(const __grid_constant__ m
             k.get(v);
         }
         if (p.bias) {
-            conv::load<T, WIDTH>((const T *)p.bias + i * WIDTH % p.columns, other);
+            conv::load<T, WIDTH>((const T *)p.bias + column, other);
 #pragma unroll
             for (int j = 0; j < WIDTH; j++)
                 v[j] += other[j];
@@ -47,6 +50,8 @@ __global__ void __launch_bounds__(THREADS) pass_kernel(const __grid_constant__ m
                 v[j] += other[j];
         }
         conv::store<T, WIDTH>(y, v);
+        column += further;
+        column -= column < columns ? 0 : columns;
     }
 }
 
