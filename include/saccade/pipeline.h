@@ -270,6 +270,10 @@ SAC_API void sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stat
 /* Of one input; 0 <= stream < the number of inputs. Any thread, also during a run. */
 SAC_API void sac_pipeline_get_stream_stats(sac_pipeline *pipe, int stream,
                                            struct sac_stream_stats *out);
+/* As sac_device_get_allocations, of all devices of the run, each with its stage. Any thread, also
+ * during a run. */
+SAC_API int sac_pipeline_get_allocations(const sac_pipeline *pipe, struct sac_allocation *out,
+                                         int max);
 /* The name of a class, or NULL where the model has none. Any thread. */
 SAC_API const char *sac_pipeline_class_name(const sac_pipeline *pipe, int class_id);
 /* Call fn with one line per live buffer of the device (owner, bytes, shape, age). Any thread, also

@@ -33,7 +33,7 @@ static const char *const goals[] = {"none", "latency", "throughput", NULL};
 static const char *const optimize_goals[] = {"fps", "latency", "vram", "watts", NULL};
 static const char *const scale_words[] = {"0.5,1,2", "0.5,1,1.75", NULL};
 static const char *const background_words[] = {"blur", NULL};
-static const char *const sorts[] = {"time", "bytes", "flops", NULL};
+static const char *const sorts[] = {"time", "bytes", "flops", "memory", NULL};
 static const char *const tasks[] = {"track", "segment", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
@@ -106,10 +106,12 @@ const struct option options[] = {
     {"task", 0, VERB_PROFILE | VERB_OPTIMIZE, SECTION_RUN, OPTION_CHOICE, AT(profile_segments),
      "profile.task", "TASK", "what the measured run does", .choices = tasks},
     {"rows", 0, VERB_PROFILE, SECTION_OUT, OPTION_INT, AT(profile_rows), "profile.rows", "N",
-     "so many of the network's steps are shown", 1, 10000},
+     "so many of the network's steps are shown, and of the largest allocations", 1, 10000},
     {"sort", 0, VERB_PROFILE, SECTION_OUT, OPTION_CHOICE, AT(profile_sort), "profile.sort", "KEY",
-     "which of them come first: those that take the most time, move the most bytes, or compute "
-     "the most",
+     "which of the steps come first: those that take the most time, move the most bytes, compute "
+     "the most, or whose results take the most memory; with memory the page begins with the "
+     "largest "
+     "allocations",
      .choices = sorts},
     {"shapes", 0, VERB_PROFILE, SECTION_OUT, OPTION_FLAG, AT(profile_shapes), "profile.shapes",
      NULL, "show what comes out of each step, its type and shape"},

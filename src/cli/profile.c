@@ -30,6 +30,8 @@ void profile_take(struct profile *p, sac_pipeline *pipe, const struct sac_pipeli
 {
     p->stats = *stats;
     take_figures(p, sac_pipeline_monitor(pipe));
+    p->allocation_count =
+        sac_pipeline_get_allocations(pipe, p->allocation, (int)SAC_ALLOCATIONS_MAX);
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -44,11 +46,23 @@ static int by_flops(const void *a, const void *b)
     return (x->flops < y->flops) - (x->flops > y->flops);
 }
 
+static int by_memory(const void *a, const void *b)
+{
+    const struct layer *x = a, *y = b;
+    return (x->made < y->made) - (x->made > y->made);
+}
+
 /* The network that took the time, at the batch that it mostly had. */
 static void take_layers(struct settings *s, struct profile *p)
 {
     const char  *model = p->stats.segmenter[0] ? p->stats.segmenter : p->stats.detector;
     struct fault fault = {0};
+    int (*const orders[])(const void *a, const void *b) = {
+        [PROFILE_BY_TIME] = NULL, /* as they are */
+        [PROFILE_BY_BYTES] = by_bytes,
+        [PROFILE_BY_FLOPS] = by_flops,
+        [PROFILE_BY_MEMORY] = by_memory,
+    };
     if (!model[0]) {
         snprintf(p->layers_why, sizeof p->layers_why, "the run had no network");
         return;
@@ -56,9 +70,8 @@ static void take_layers(struct settings *s, struct profile *p)
     p->layers_batch = p->stats.batch.mean >= 1 ? (int)(p->stats.batch.mean + 0.5) : 1;
     if (bench_model_layers(s, model, p->layers_batch, &p->layers, &fault) != STATUS_OK)
         snprintf(p->layers_why, sizeof p->layers_why, "%.290s", fault.sentence);
-    if (p->layers.count && s->profile_sort != PROFILE_BY_TIME)
-        qsort(p->layers.items, p->layers.count, sizeof *p->layers.items,
-              s->profile_sort == PROFILE_BY_BYTES ? by_bytes : by_flops);
+    if (p->layers.count && orders[s->profile_sort])
+        qsort(p->layers.items, p->layers.count, sizeof *p->layers.items, orders[s->profile_sort]);
 }
 
 /* ---- the verb ---- */
@@ -97,6 +110,7 @@ static int name_files(struct settings *s, struct profile *p, struct fault *fault
     p->against = s->against;
     p->rows = s->profile_rows;
     p->shapes = s->profile_shapes;
+    p->by_memory = s->profile_sort == PROFILE_BY_MEMORY;
     if (!p->stats_path || !p->trace_path)
         return fault_failure(fault, "out of memory");
     int status = check_against(p, fault);

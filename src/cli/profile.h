@@ -15,7 +15,7 @@ enum {
     PROFILE_OLD_MAX = 64
 };
 
-enum profile_sort { PROFILE_BY_TIME, PROFILE_BY_BYTES, PROFILE_BY_FLOPS };
+enum profile_sort { PROFILE_BY_TIME, PROFILE_BY_BYTES, PROFILE_BY_FLOPS, PROFILE_BY_MEMORY };
 
 /* A stage's work on a batch or a frame, from the trace. */
 struct profile_span {
@@ -48,11 +48,14 @@ struct profile {
     struct sac_monitor_event  *events;
     int                        event_count;
     double                     monitor_cost;
+    struct sac_allocation      allocation[SAC_ALLOCATIONS_MAX];
+    int                        allocation_count;
 
     struct profile_trace trace;
     struct layers        layers;
-    int                  layers_batch, rows; /* rows: shown of them */
+    int                  layers_batch, rows; /* rows: shown of them, and of the allocations */
     bool                 shapes;             /* of their outputs */
+    bool                 by_memory;          /* the allocations come before the stages */
     char                 layers_why[300];    /* why there are none; empty: there are */
     struct profile_old   old[PROFILE_OLD_MAX];
     int                  old_count; /* 0: nothing to compare with */

@@ -315,6 +315,38 @@ static void put_owners(FILE *out, const struct sac_pipeline_stats *s)
     fputs("</table></div>\n", out);
 }
 
+/* Of allocations, many of which are small. */
+static void put_megabytes(FILE *out, uint64_t bytes)
+{
+    fprintf(out, "<td class=n>%.3f MB</td>", (double)bytes * 1e-6);
+}
+
+static void put_allocations(FILE *out, const struct profile *p)
+{
+    put_head(out, "Largest allocations",
+             "what for|stage|where|of one|at most at once|these take|at the end|asked for|first "
+             "after|last after|shape");
+    for (int i = 0; i < p->allocation_count && i < p->rows; i++) {
+        const struct sac_allocation *a = &p->allocation[i];
+        fputs("<tr>", out);
+        put_cell(out, a->owner);
+        put_cell(out, a->stage[0] ? a->stage : "-");
+        put_cell(out, a->place);
+        put_megabytes(out, a->bytes);
+        fprintf(out, "<td class=n>%" PRIu64 "</td>", a->count_peak);
+        put_megabytes(out, a->bytes_peak);
+        put_megabytes(out, a->bytes_live);
+        fprintf(out, "<td class=n>%" PRIu64 "</td><td class=n>%.1f s</td><td class=n>%.1f s</td>",
+                a->requests, a->first_s, a->last_s);
+        put_cell(out, a->shape[0] ? a->shape : "-");
+        fputs("</tr>\n", out);
+    }
+    fputs("</table></div>\n<p>Buffers of one owner and size are one row. What does not come from "
+          "the pools is not among them: a network's weights on the CPU, a decoder's frames in host "
+          "memory.</p>\n",
+          out);
+}
+
 static void put_copies(FILE *out, const struct sac_pipeline_stats *s)
 {
     int rows = 0;
@@ -511,6 +543,8 @@ static void put_page(const void *user, FILE *out)
     put_facts(out, p);
     put_verdict(out, p);
     put_comparison(out, p);
+    if (p->by_memory)
+        put_allocations(out, p);
     put_stages(out, &p->stats);
     put_timeline(out, p);
     put_charts(out, p);
@@ -518,6 +552,8 @@ static void put_page(const void *user, FILE *out)
     put_queues(out, &p->stats);
     put_layers(out, p);
     put_owners(out, &p->stats);
+    if (!p->by_memory)
+        put_allocations(out, p);
     put_copies(out, &p->stats);
     fputs("</body></html>\n", out);
 }

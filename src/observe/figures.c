@@ -429,6 +429,35 @@ static const struct sac_figure judgement_rows[] = {
 const struct sac_figures sac_figures_judgement = {FIGURES("judgement", judgement_rows)};
 #undef STATS
 
+#define STATS struct sac_allocation
+static const struct sac_figure allocation_rows[] = {
+    FIGURE(NAME, "owner", owner, MEANS("what they are for")),
+    FIGURE(TEXT, "stage", stage, MEANS("that asked for the first; null: none of a run's stages")),
+    FIGURE(NAME, "place", place, MEANS("a device, or page-locked host memory")),
+    FIGURE(TEXT, "shape", shape, MEANS("of the last one; null where it is no tensor")),
+    FIGURE(COUNT, "bytes", bytes, UNIT("bytes"), MEANS("of one, the most that was asked for")),
+    FIGURE(COUNT, "count", count, MEANS("in use when the statistics were written")),
+    FIGURE(COUNT, "count_peak", count_peak, MEANS("the most at once")),
+    FIGURE(COUNT, "bytes_live", bytes_live, UNIT("bytes"),
+           MEANS("this and the next: what they take, rounded up")),
+    FIGURE(COUNT, "bytes_peak", bytes_peak, UNIT("bytes")),
+    FIGURE(COUNT, "requests", requests, MEANS("how often one was asked for")),
+    FIGURE(AMOUNT, "first_s", first_s, UNIT("s"),
+           MEANS("when one was first asked for, since the device was opened")),
+    FIGURE(AMOUNT, "last_s", last_s, UNIT("s"), MEANS("and last")),
+};
+static const struct sac_figures allocation = {FIGURES("allocation", allocation_rows)};
+#undef STATS
+
+#define STATS struct sac_held
+static const struct sac_figure held_rows[] = {
+    FIGURE(LIST, "allocations", item, OF(allocation), LONG(count), EACH(item),
+           MEANS("buffers from the pools, alike ones as one: those that had the most bytes at "
+                 "once, the largest first")),
+};
+const struct sac_figures sac_figures_held = {FIGURES("held", held_rows)};
+#undef STATS
+
 #define STATS struct sac_monitor_figure
 static const struct sac_figure watched_rows[] = {
     FIGURE(NAME, "name", name),

@@ -72,6 +72,13 @@ struct sac_figures {
 extern const struct sac_figures sac_figures_run, sac_figures_stream, sac_figures_judgement;
 extern const struct sac_figures sac_figures_source, sac_figures_queue;
 
+/* What was held at most: sac_device_get_allocations. */
+struct sac_held {
+    int                   count;
+    struct sac_allocation item[SAC_ALLOCATIONS_MAX];
+};
+extern const struct sac_figures sac_figures_held; /* "allocations": the items */
+
 /* What a monitor knows at one time. */
 struct sac_monitor_view {
     bool                      known;

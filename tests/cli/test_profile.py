@@ -2,6 +2,7 @@
 """saccade profile: the page, the statistics and the trace beside it."""
 import html.parser
 import json
+import math
 import pathlib
 import re
 import signal
@@ -77,6 +78,7 @@ def test_a_run_is_profiled_and_compared(saccade, clip, tmp_path):
     assert run.returncode == 0, run.stderr
     assert run.stdout.split() == [str(tmp_path / name) for name in ('a.html', 'a.json', 'a.trace.json')]
     text, parsed, stats = check(tmp_path, 'a.html')
+    assert 'Largest allocations' in text
     for words in 'Bottleneck', 'Stages', 'What each thread did', 'Over time', 'Queues', 'Copies by reason', 'p95':
         assert words in text or words == 'Bottleneck' and stats['bottleneck'] is None
     assert 'Not measured: the run had no network' in text and 'Against the earlier run' not in text
@@ -104,6 +106,33 @@ def test_a_network_has_steps_and_batches(saccade, clip, tmp_path):
     bars = re.findall(r'<title>(\d+) runs with (\d+)</title>', text)
     assert sum(int(runs) * int(frames) for runs, frames in bars) == FRAMES
     assert 'The network is mostly bound by' in text and stats['detector'].endswith('person_det_fast.onnx')
+
+
+def test_the_largest_allocations(saccade, clip, tmp_path):
+    """By default the page has them behind the network's steps; --sort memory begins with them, and sorts the steps."""
+    arguments = ['profile', clip / 'img', '--detector', 'person_det_fast', '--reid', 'none', '--device', 'cpu']
+    for sort in 'time', 'memory':
+        run = saccade(*arguments, '-o', tmp_path / 'a.html', '--sort', sort, '--rows', 3, '--shapes')
+        assert run.returncode == 0, run.stderr
+        text, _, stats = check(tmp_path, 'a.html')
+        assert (text.index('Largest allocations') < text.index('<h2>Stages')) == (sort == 'memory')
+        table = text.split('<h2>Largest allocations')[1].split('</table>')[0]
+        listed = stats['allocations']
+        assert table.count('<tr>') == 4 and len(listed) > 3
+        rows = [re.findall(r'<td[^>]*>(.*?)</td>', row) for row in table.split('<tr>')[2:]]
+        assert [row[0] for row in rows] == [a['owner'] for a in listed[:3]]
+        assert [row[5] for row in rows] == [f"{a['bytes_peak'] / 1e6:.3f} MB" for a in listed[:3]]
+        taken = [a['bytes_peak'] for a in listed]
+        assert taken == sorted(taken, reverse=True) and taken[0] <= stats['pool']['bytes_peak'] <= sum(taken)
+        for a in listed:
+            assert a['bytes'] * a['count_peak'] <= a['bytes_peak'] and a['count'] <= a['count_peak'] <= a['requests']
+            assert a['place'] == 'cpu' and a['first_s'] <= a['last_s']
+        inputs = [a for a in listed if a['owner'] == 'detector input']
+        assert inputs and inputs[0]['stage'] == 'preprocess' and re.fullmatch(r'float32 \[[0-9,]+\]', inputs[0]['shape'])
+        steps = text.split('Costliest steps of the network')[1].split('</table>')[0]
+        shapes = [[int(n) for n in shape.split(',')] for shape in re.findall(r'<td>float32 \[([0-9,]+)\]</td>', steps)]
+        counts = [math.prod(shape) for shape in shapes]
+        assert len(counts) == 3 and (sort == 'time' or counts == sorted(counts, reverse=True))
 
 
 def test_an_interrupted_run_has_a_page_too(program, long_clip, tmp_path):

@@ -198,6 +198,7 @@ static void add_all_required(struct sac_json *json)
     add_required(json, &sac_figures_run);
     sac_json_string(json, NULL, "streams");
     add_required(json, &sac_figures_judgement);
+    add_required(json, &sac_figures_held);
     add_required(json, &sac_figures_watched);
     sac_json_close(json, ']');
 }
@@ -222,6 +223,7 @@ static void add_schema(struct sac_json *json)
     add_properties(json, &sac_figures_run, 2);
     add_streams(json);
     add_properties(json, &sac_figures_judgement, 2);
+    add_properties(json, &sac_figures_held, 2);
     add_properties(json, &sac_figures_watched, 2);
     open_line(json, 1, NULL);
     sac_json_close(json, '}');

@@ -110,6 +110,10 @@ static void devices(void **state)
     sac_device_ledger(dev, NULL);
     sac_device_dump_live(NULL, NULL, NULL);
     sac_device_dump_live(dev, NULL, NULL);
+    struct sac_allocation held;
+    assert_int_equal(sac_device_get_allocations(NULL, &held, 1), 0);
+    assert_int_equal(sac_device_get_allocations(dev, NULL, 1), 0);
+    assert_int_equal(sac_device_get_allocations(dev, &held, 0), 0);
     REFUSED_SILENTLY(sac_device_get_memory(NULL, &memory));
     REFUSED(sac_device_get_memory(dev, NULL));
     sac_device_trim(NULL);
@@ -786,6 +790,8 @@ static void pipelines(void **state)
     sac_pipeline_get_stream_stats(NULL, 0, &stream);
     assert_null(sac_pipeline_class_name(NULL, 0));
     sac_pipeline_dump_live(NULL, NULL, NULL);
+    struct sac_allocation held;
+    assert_int_equal(sac_pipeline_get_allocations(NULL, &held, 1), 0);
     sac_pipeline_destroy(NULL);
     assert_null(pipe);
 }
