@@ -67,6 +67,10 @@ const struct option options[] = {
     {"threads", 't', VERB_MODEL, SECTION_RUN, OPTION_INT, AT(run.job.device_params.threads),
      "threads", "N", "CPU threads for models and image work; 0: half of the machine's", 0,
      THREADS_MAX},
+    {"processes", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(processes), "processes", "N",
+     "on the CPU: run each input as a process of its own, N of them at once; --threads 0 is then "
+     "each one's share of the CPUs. 1: one process has all inputs together",
+     1, 256},
     {"log-level", 'l', VERB_WORK, SECTION_RUN, OPTION_TEXT, AT(log_level), "log_level", "LEVEL",
      "how much is logged; SACCADE_LOG sets it too, and DEBUG=1 means debug", .choices = log_levels},
     {"quiet", 'q', VERB_WORK, SECTION_RUN, OPTION_FLAG, AT(quiet), NULL, NULL,
