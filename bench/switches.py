@@ -12,7 +12,8 @@
 --budget    no round begins after so many seconds; a table says how many it had (default: no end)
 --json      a file to which a line of JSON per setting is added, for bench/results
 
-Frames/s are frames over the seconds between the run's start and end, without what opening took. A setting's ratio is
+Frames/s are frames over the seconds between the run's start and end, without what opening took; those of "processes"
+are over all the seconds of the program, opening included, and of the clip as four inputs unless --streams says more. A setting's ratio is
 the median over the rounds of its frames/s over the first setting's in the same round, beside the least and the most.
 There is no table for mmap: a model's file is always mapped, nothing reads it otherwise.
 "simd" is of saccade's own loops: oneDNN, where it is found, chooses its own. What else can be left out is in
@@ -43,6 +44,8 @@ SWITCHES = {
                    'plain C': ([], {'SACCADE_CPU': 'ref'})}),
     'batching': (ANY, {f'up to {n}': (['--max-batch', n], {}) for n in (1, 4, 16)}),
     'threads': (ANY, {f'{n} thread{"s" * (n > 1)}': (['--threads', n], {}) for n in (1, 2, 4)}),
+    'processes': (CPU, {'1, of 2 threads': (['--threads', 2], {}),
+                        **{f'{n}, of 1 thread': (['--threads', 1, '--processes', n], {}) for n in (1, 2, 4)}}),
     'queue': (ANY, {f'{n} frames': (['--queue-length', n], {}) for n in (4, 1, 16)}),
     'graph': (GPU, {'captured': ([], {}), 'step by step': ([], {WITHOUT: 'cuda-graph'})}),
     'pool': (ANY, {'pool': ([], {}), 'none': ([], {WITHOUT: 'buffer-pool'})}),
@@ -62,7 +65,22 @@ def run(args, folder, options, changes):
     return read['frames'] / read['elapsed_s']
 
 
-def measure(args, folder, settings, ends):
+def run_whole(args, folder, options, changes):
+    """The same, over the time of the whole program: several processes have no statistics in common."""
+    streams = max(args.streams, 4)
+    command = [host.SACCADE, 'track', *[args.clip] * streams, '--device', args.device, '--quiet', '--jsonl',
+               folder / '{index}.jsonl', '--duration', args.duration, *options]
+    env = host.environment() | {'SACCADE_CACHE': str(folder / 'cache')} | changes
+    begun = time.monotonic()
+    done = subprocess.run(list(map(str, command)), env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    took = time.monotonic() - begun
+    if done.returncode:
+        sys.exit(f'bench/switches.py: {" ".join(map(str, command))}: {done.stderr.strip()}')
+    frames = sum((folder / f'{i + 1}.jsonl').read_bytes().count(b'\n') - 1 for i in range(streams))
+    return frames / took
+
+
+def measure(args, folder, settings, ends, run):
     """{setting: [frames a second of each round]}; the first round makes plans, and is not counted."""
     rates = {name: [] for name in settings}
     for turn in range(args.rounds + 1):
@@ -119,7 +137,8 @@ def main():
             if time.monotonic() > ends:
                 print(f'{switch}: left out, the budget is spent')
                 continue
-            rows = list(rows_of(switch, measure(args, pathlib.Path(name), settings, ends)))
+            rows = list(rows_of(switch, measure(args, pathlib.Path(name), settings, ends,
+                                                run_whole if switch == 'processes' else run)))
             show(switch, rows)
             if args.json:
                 with open(args.json, 'a') as file:

@@ -106,6 +106,31 @@ SAC_API void sac_device_pool_stats(const sac_device *dev, struct sac_pool_stats 
 /* The same for page-locked host memory; all 0 on a device that needs none. */
 SAC_API void sac_device_host_pool_stats(const sac_device *dev, struct sac_pool_stats *out);
 
+/* Buffers of one owner and one size (a quarter of a power of two), as one kind: what a network's
+ * layers share, a batch's inputs, the frames of a stream. */
+struct sac_allocation {
+    char     owner[48];         /* what they are for: "outputs", or the end of a model's path */
+    char     stage[16];         /* that asked for the first, where a run has stages; or empty */
+    char     place[32];         /* "cpu", "cuda:0", "page-locked host memory" */
+    char     shape[96];         /* "float32 [1,3,416,416]" of the last one; empty: no tensor */
+    uint64_t bytes;             /* of one, the most that was asked for */
+    uint64_t count, count_peak; /* in use; the most at once */
+    uint64_t bytes_live, bytes_peak; /* what these take: their size is rounded up */
+    uint64_t requests;               /* how often one was asked for */
+    double   first_s, last_s; /* when, in seconds since the device was opened: for the first time,
+                                 and for the last */
+    uint64_t reserved[4];     /* 0 */
+};
+enum { SAC_ALLOCATIONS_MAX = 64 };
+/* The kinds that had the most bytes at once (bytes_peak), the largest first, of the device's memory
+ * and of page-locked memory; what a decoder holds is among them. Memory that does not come from the
+ * pools, such as a network's weights on the CPU, is not. Of each pool 256 kinds are known: beyond
+ * that a larger one takes the place of the smallest that is not in use.
+ *
+ * out      [max] of which so many are filled as are returned.
+ * Threads  any. */
+SAC_API int sac_device_get_allocations(const sac_device *dev, struct sac_allocation *out, int max);
+
 /* What a device holds, and what there is. */
 struct sac_device_memory {
     struct sac_pool_stats pool, host_pool;               /* as the two functions above give them */

@@ -45,6 +45,7 @@ static void add_step(void *user, const struct sac_model_step *step)
     l->ms = step->ms;
     l->bytes = (double)(step->bytes_read + step->bytes_written);
     l->flops = (double)step->flops;
+    l->made = (double)step->bytes_written;
     l->dynamic = step->output.rank < 0;
     if (!l->dynamic)
         shape_text(&step->output, l->output, sizeof l->output);

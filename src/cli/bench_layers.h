@@ -18,6 +18,7 @@ struct layer {
     char   output[96];                    /* "float32 [1,16,208,208]" */
     int    count;                         /* of an operator's sum: its layers */
     double ms, bytes, flops;
+    double made;    /* bytes of what comes out of it */
     bool   dynamic; /* its shape depends on the data: nothing else is known */
 };
 

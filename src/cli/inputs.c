@@ -12,8 +12,9 @@
 #include "names.h"
 #include "outputs.h"
 
-/* More than a machine can decode at once, fewer than a process may have open files. */
-enum { INPUTS_MAX = 256 };
+/* More than a machine can decode at once, fewer than a process may have open files; with a process
+ * for each, as many as can be compared by name in a second. */
+enum { INPUTS_MAX = 256, INPUTS_MAX_APART = 4096 };
 
 bool is_standard(const char *file)
 {
@@ -263,9 +264,10 @@ int inputs_plan(struct settings *s, struct inputs *out, struct fault *fault)
     int status = expand_inputs(s, &list, fault);
     if (status == STATUS_OK && are_pictures(&list))
         status = join_pictures(s, out, &list, fault);
-    if (status == STATUS_OK && list.count > INPUTS_MAX)
-        status = fault_usage(fault, "%zu inputs are too many for one run; up to %d", list.count,
-                             (int)INPUTS_MAX);
+    const size_t most = s->processes > 1 ? INPUTS_MAX_APART : INPUTS_MAX;
+    if (status == STATUS_OK && list.count > most)
+        status = fault_usage(fault, "%zu inputs are too many for one run; up to %zu%s", list.count,
+                             most, s->processes > 1 ? "" : ", or more with --processes");
     free(s->args.items);
     s->args = list;
     out->count = list.count ? list.count : 1;

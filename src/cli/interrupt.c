@@ -68,15 +68,29 @@ static void on_stop(int number)
         sac_pipeline_stop(pipe);
 }
 
+static void on_count(int number)
+{
+    (void)number;
+    interrupts++;
+}
+
 /* ---- for the verbs ---- */
+
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
+static sigset_t the_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        sigaddset(&set, numbers[i]);
+    return set;
+}
 
 static void catch_signals(void (*handler)(int number))
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = handler}, former;
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) /* one at a time */
-        sigaddset(&action.sa_mask, numbers[i]);
+    struct sigaction action = {.sa_handler = handler, .sa_mask = the_signals()}; /* one at a time */
+    struct sigaction former;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (numbers[i] != SIGHUP || sigaction(SIGHUP, NULL, &former) != 0 ||
             former.sa_handler != SIG_IGN)
@@ -91,6 +105,33 @@ void interrupt_ends(void)
 void interrupt_stops(void)
 {
     catch_signals(on_stop);
+}
+
+void interrupt_counts(void)
+{
+    catch_signals(on_count);
+}
+
+int interrupt_count(void)
+{
+    return (int)interrupts;
+}
+
+void interrupt_hold(void)
+{
+    const sigset_t set = the_signals();
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+void interrupt_forget(void)
+{
+    interrupts = 0;
+}
+
+void interrupt_release(void)
+{
+    const sigset_t set = the_signals();
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
 void interrupt_watch(sac_pipeline *pipe)

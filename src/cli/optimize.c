@@ -105,6 +105,9 @@ static int check_usage(const struct settings *s, struct fault *fault)
                            "--budget %g is too short for runs of %g s (--trial): a search needs %d "
                            "of them at least",
                            s->optimize.budget_s, s->optimize.trial_s, 2 * OPTIMIZE_TURNS + 4);
+    if (s->processes > 1)
+        return fault_usage(fault, "optimize turns the settings of one process; leave --processes "
+                                  "out");
     if (s->optimize.resume && s->optimize.dry_run)
         return fault_usage(fault, "--resume and --dry-run exclude each other");
     return STATUS_OK;

@@ -33,7 +33,7 @@ static const char *const goals[] = {"none", "latency", "throughput", NULL};
 static const char *const optimize_goals[] = {"fps", "latency", "vram", "watts", NULL};
 static const char *const scale_words[] = {"0.5,1,2", "0.5,1,1.75", NULL};
 static const char *const background_words[] = {"blur", NULL};
-static const char *const sorts[] = {"time", "bytes", "flops", NULL};
+static const char *const sorts[] = {"time", "bytes", "flops", "memory", NULL};
 static const char *const tasks[] = {"track", "segment", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
@@ -67,6 +67,10 @@ const struct option options[] = {
     {"threads", 't', VERB_MODEL, SECTION_RUN, OPTION_INT, AT(run.job.device_params.threads),
      "threads", "N", "CPU threads for models and image work; 0: half of the machine's", 0,
      THREADS_MAX},
+    {"processes", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(processes), "processes", "N",
+     "on the CPU: run each input as a process of its own, N of them at once; --threads 0 is then "
+     "each one's share of the CPUs. 1: one process has all inputs together",
+     1, 256},
     {"log-level", 'l', VERB_WORK, SECTION_RUN, OPTION_TEXT, AT(log_level), "log_level", "LEVEL",
      "how much is logged; SACCADE_LOG sets it too, and DEBUG=1 means debug", .choices = log_levels},
     {"quiet", 'q', VERB_WORK, SECTION_RUN, OPTION_FLAG, AT(quiet), NULL, NULL,
@@ -106,13 +110,18 @@ const struct option options[] = {
     {"task", 0, VERB_PROFILE | VERB_OPTIMIZE, SECTION_RUN, OPTION_CHOICE, AT(profile_segments),
      "profile.task", "TASK", "what the measured run does", .choices = tasks},
     {"rows", 0, VERB_PROFILE, SECTION_OUT, OPTION_INT, AT(profile_rows), "profile.rows", "N",
-     "so many of the network's steps are shown", 1, 10000},
+     "so many of the network's steps are shown, and of the largest allocations", 1, 10000},
     {"sort", 0, VERB_PROFILE, SECTION_OUT, OPTION_CHOICE, AT(profile_sort), "profile.sort", "KEY",
-     "which of them come first: those that take the most time, move the most bytes, or compute "
-     "the most",
+     "which of the steps come first: those that take the most time, move the most bytes, compute "
+     "the most, or whose results take the most memory; with memory the page begins with the "
+     "largest "
+     "allocations",
      .choices = sorts},
     {"shapes", 0, VERB_PROFILE, SECTION_OUT, OPTION_FLAG, AT(profile_shapes), "profile.shapes",
      NULL, "show what comes out of each step, its type and shape"},
+    {"stack", 0, VERB_PROFILE, SECTION_RUN, OPTION_FLAG, AT(profile_stacks), "profile.stack", NULL,
+     "sample the call stacks of all threads on the CPU: a flame graph, the functions that take the "
+     "most time, and REPORT.folded"},
     {"against", 0, VERB_PROFILE, SECTION_IN, OPTION_TEXT, AT(against), "profile.against", "FILE",
      "compare with this earlier run: the JSON of a profile, or of --stats"},
 

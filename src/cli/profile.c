@@ -30,6 +30,8 @@ void profile_take(struct profile *p, sac_pipeline *pipe, const struct sac_pipeli
 {
     p->stats = *stats;
     take_figures(p, sac_pipeline_monitor(pipe));
+    p->allocation_count =
+        sac_pipeline_get_allocations(pipe, p->allocation, (int)SAC_ALLOCATIONS_MAX);
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -44,11 +46,23 @@ static int by_flops(const void *a, const void *b)
     return (x->flops < y->flops) - (x->flops > y->flops);
 }
 
+static int by_memory(const void *a, const void *b)
+{
+    const struct layer *x = a, *y = b;
+    return (x->made < y->made) - (x->made > y->made);
+}
+
 /* The network that took the time, at the batch that it mostly had. */
 static void take_layers(struct settings *s, struct profile *p)
 {
     const char  *model = p->stats.segmenter[0] ? p->stats.segmenter : p->stats.detector;
     struct fault fault = {0};
+    int (*const orders[])(const void *a, const void *b) = {
+        [PROFILE_BY_TIME] = NULL, /* as they are */
+        [PROFILE_BY_BYTES] = by_bytes,
+        [PROFILE_BY_FLOPS] = by_flops,
+        [PROFILE_BY_MEMORY] = by_memory,
+    };
     if (!model[0]) {
         snprintf(p->layers_why, sizeof p->layers_why, "the run had no network");
         return;
@@ -56,9 +70,8 @@ static void take_layers(struct settings *s, struct profile *p)
     p->layers_batch = p->stats.batch.mean >= 1 ? (int)(p->stats.batch.mean + 0.5) : 1;
     if (bench_model_layers(s, model, p->layers_batch, &p->layers, &fault) != STATUS_OK)
         snprintf(p->layers_why, sizeof p->layers_why, "%.290s", fault.sentence);
-    if (p->layers.count && s->profile_sort != PROFILE_BY_TIME)
-        qsort(p->layers.items, p->layers.count, sizeof *p->layers.items,
-              s->profile_sort == PROFILE_BY_BYTES ? by_bytes : by_flops);
+    if (p->layers.count && orders[s->profile_sort])
+        qsort(p->layers.items, p->layers.count, sizeof *p->layers.items, orders[s->profile_sort]);
 }
 
 /* ---- the verb ---- */
@@ -80,7 +93,7 @@ static bool ends_with(const char *text, const char *ending)
     return a > b && strcmp(text + a - b, ending) == 0;
 }
 
-/* report.html: report.json and report.trace.json. */
+/* report.html: report.json, report.trace.json and report.folded. */
 static int name_files(struct settings *s, struct profile *p, struct fault *fault)
 {
     char path[4096];
@@ -94,14 +107,30 @@ static int name_files(struct settings *s, struct profile *p, struct fault *fault
     p->stats_path = s->run.job.stats_out = settings_hold(s, path);
     snprintf(path, sizeof path, "%.*s.trace.json", stem, p->page);
     p->trace_path = s->run.job.trace_out = settings_hold(s, path);
+    snprintf(path, sizeof path, "%.*s.folded", stem, p->page);
+    p->folded = settings_hold(s, path);
     p->against = s->against;
     p->rows = s->profile_rows;
     p->shapes = s->profile_shapes;
-    if (!p->stats_path || !p->trace_path)
+    p->by_memory = s->profile_sort == PROFILE_BY_MEMORY;
+    if (!p->stats_path || !p->trace_path || !p->folded)
         return fault_failure(fault, "out of memory");
     int status = check_against(p, fault);
     if (status == STATUS_OK && access(p->page, F_OK) == 0) /* else its folder is created */
         status = whole_file_check(p->page, fault);
+    return status;
+}
+
+/* Before the run: its threads are sampled from their start on. */
+static int start_stacks(struct settings *s, struct profile *p, sac_context **ctx,
+                        struct fault *fault)
+{
+    if (!s->profile_stacks)
+        return STATUS_OK;
+    int status = term_context(s, ctx, fault);
+    if (status == STATUS_OK && sac_stacks_start(*ctx, NULL, &p->stacks) != SAC_OK)
+        status = fault_library(fault, *ctx, SAC_ERR_MEMORY);
+    s->run.job.stacks = p->stacks;
     return status;
 }
 
@@ -119,24 +148,34 @@ int verb_profile(struct settings *s, struct fault *fault)
     struct profile *p = calloc(1, sizeof *p);
     if (!p)
         return fault_failure(fault, "out of memory");
-    bool whole = false;
-    int  status = name_files(s, p, fault);
+    sac_context *ctx = NULL;
+    bool         whole = false;
+    int          status = name_files(s, p, fault);
     if (status == STATUS_OK && p->against)
         status = profile_read_old(p, fault);
     s->profile = p;
+    if (status == STATUS_OK)
+        status = start_stacks(s, p, &ctx, fault);
     if (status == STATUS_OK)
         status = run(s, fault);
     /* Ctrl-C is how a camera's run ends: what was seen until then is a profile too. */
     if (status == STATUS_OK || (status == STATUS_INTERRUPTED && p->stats.frames > 0)) {
         profile_read_trace(p->trace_path, &p->trace);
         take_layers(s, p);
-        const int written = profile_write_page(p, fault);
+        int written = p->stacks ? profile_write_folded(p, fault) : STATUS_OK;
+        if (written == STATUS_OK)
+            written = profile_write_page(p, fault);
         whole = written == STATUS_OK;
         status = whole ? status : written;
     }
     if (whole)
         printf("%s\n%s\n%s\n", p->page, p->stats_path, p->trace_path);
+    if (whole && p->stacks)
+        printf("%s\n", p->folded);
     layers_finish(&p->layers);
+    s->run.job.stacks = NULL;
+    sac_stacks_destroy(&p->stacks);
+    sac_context_destroy(&ctx);
     free(p->figures);
     free(p->events);
     free(p);

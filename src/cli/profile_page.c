@@ -13,7 +13,7 @@ enum { SERIES_MAX = 8, CHART_W = 640, CHART_H = 200, LEFT = 92, RIGHT = 12, TOP 
 static const char *const colours[SERIES_MAX] = {"#2563eb", "#dc2626", "#059669", "#d97706",
                                                 "#7c3aed", "#0891b2", "#be185d", "#4b5563"};
 
-static void put_text(FILE *out, const char *text)
+void profile_put_text(FILE *out, const char *text)
 {
     for (; *text; text++)
         switch (*text) {
@@ -28,7 +28,7 @@ static void put_text(FILE *out, const char *text)
 static void put_cell(FILE *out, const char *text)
 {
     fputs("<td>", out);
-    put_text(out, text);
+    profile_put_text(out, text);
     fputs("</td>", out);
 }
 
@@ -37,7 +37,7 @@ static void put_value(FILE *out, double value, const char *unit)
     char text[40];
     sac_monitor_format(value, unit, text, sizeof text);
     fputs("<td class=n>", out);
-    put_text(out, text);
+    profile_put_text(out, text);
     fputs("</td>", out);
 }
 
@@ -139,7 +139,7 @@ static void put_chart(FILE *out, const struct chart *c)
     fputs("</svg><p class=k>", out);
     for (int i = 0; i < c->count; i++) {
         fprintf(out, "<span><i style=\"background:%s\"></i>", colours[i]);
-        put_text(out, c->series[i]->name);
+        profile_put_text(out, c->series[i]->name);
         fputs("</span> ", out);
     }
     fputs("</p></figure>\n", out);
@@ -210,7 +210,7 @@ static void put_timeline(FILE *out, const struct profile *p)
     for (int i = 0; i < PROFILE_TRACKS_MAX; i++)
         if (used[i]) {
             fprintf(out, "<text x=0 y=%d>", row[i] * ROW_H + 15);
-            put_text(out, t->track[i]);
+            profile_put_text(out, t->track[i]);
             fputs("</text>", out);
         }
     for (int i = 0; i < t->span_count; i++) {
@@ -315,6 +315,38 @@ static void put_owners(FILE *out, const struct sac_pipeline_stats *s)
     fputs("</table></div>\n", out);
 }
 
+/* Of allocations, many of which are small. */
+static void put_megabytes(FILE *out, uint64_t bytes)
+{
+    fprintf(out, "<td class=n>%.3f MB</td>", (double)bytes * 1e-6);
+}
+
+static void put_allocations(FILE *out, const struct profile *p)
+{
+    put_head(out, "Largest allocations",
+             "what for|stage|where|of one|at most at once|these take|at the end|asked for|first "
+             "after|last after|shape");
+    for (int i = 0; i < p->allocation_count && i < p->rows; i++) {
+        const struct sac_allocation *a = &p->allocation[i];
+        fputs("<tr>", out);
+        put_cell(out, a->owner);
+        put_cell(out, a->stage[0] ? a->stage : "-");
+        put_cell(out, a->place);
+        put_megabytes(out, a->bytes);
+        fprintf(out, "<td class=n>%" PRIu64 "</td>", a->count_peak);
+        put_megabytes(out, a->bytes_peak);
+        put_megabytes(out, a->bytes_live);
+        fprintf(out, "<td class=n>%" PRIu64 "</td><td class=n>%.1f s</td><td class=n>%.1f s</td>",
+                a->requests, a->first_s, a->last_s);
+        put_cell(out, a->shape[0] ? a->shape : "-");
+        fputs("</tr>\n", out);
+    }
+    fputs("</table></div>\n<p>Buffers of one owner and size are one row. What does not come from "
+          "the pools is not among them: a network's weights on the CPU, a decoder's frames in host "
+          "memory.</p>\n",
+          out);
+}
+
 static void put_copies(FILE *out, const struct sac_pipeline_stats *s)
 {
     int rows = 0;
@@ -338,7 +370,7 @@ static void put_layers(FILE *out, const struct profile *p)
     const struct layers *l = &p->layers;
     if (p->layers_why[0]) {
         fputs("<h2>Costliest steps of the network</h2>\n<p>Not measured: ", out);
-        put_text(out, p->layers_why);
+        profile_put_text(out, p->layers_why);
         fputs("</p>\n", out);
         return;
     }
@@ -425,7 +457,7 @@ static void put_waiting(FILE *out, const struct profile *p)
     for (int i = 0; i < p->figure_count; i++)
         if (begins_with(p->figures[i].name, "wait ") && p->figures[i].mean_5m > 0.25) {
             fputs("<p>Thread ", out);
-            put_text(out, p->figures[i].name + 5);
+            profile_put_text(out, p->figures[i].name + 5);
             fprintf(out,
                     " was ready but had no CPU for %.0f %% of the time: other work on this machine "
                     "makes these figures worse than they need be.</p>\n",
@@ -439,15 +471,15 @@ static void put_verdict(FILE *out, const struct profile *p)
     fputs("<section class=v>", out);
     if (s->bottleneck[0]) {
         fputs("<p><b>Bottleneck: ", out);
-        put_text(out, s->bottleneck);
+        profile_put_text(out, s->bottleneck);
         fputs("</b>: ", out);
-        put_text(out, s->bottleneck_why);
+        profile_put_text(out, s->bottleneck_why);
         fputs(".</p>\n", out);
     } else
         fputs("<p>No stage stands out, or the run was too short to tell.</p>\n", out);
     for (int i = 0; i < s->advice_count; i++) {
         fputs("<p><b>What would help:</b> ", out);
-        put_text(out, s->advice[i]);
+        profile_put_text(out, s->advice[i]);
         fputs("</p>\n", out);
     }
     put_bound(out, p);
@@ -455,7 +487,7 @@ static void put_verdict(FILE *out, const struct profile *p)
     for (int i = 0; i < p->event_count; i++) {
         fprintf(out, "<p><b>%s</b> after %.0f s: ", sac_monitor_kind_name(p->events[i].kind),
                 p->events[i].begun_s);
-        put_text(out, p->events[i].text);
+        profile_put_text(out, p->events[i].text);
         fputs(".</p>\n", out);
     }
     fputs("</section>\n", out);
@@ -474,11 +506,11 @@ static void put_facts(FILE *out, const struct profile *p)
         fprintf(out, "<span><b>%.1f</b> ms latency, p99 %.1f</span> ", s->latency.p50_ms,
                 s->latency.p99_ms);
     fprintf(out, "<span><b>%.0f</b> MB at most</span></p>\n<p>", (double)s->rss_peak_bytes * 1e-6);
-    put_text(out, s->device);
+    profile_put_text(out, s->device);
     fputs("; ", out);
-    put_text(out, slash ? slash + 1 : *network ? network : "no network");
+    profile_put_text(out, slash ? slash + 1 : *network ? network : "no network");
     fputs(", ", out);
-    put_text(out, s->precision[0] ? s->precision : "-");
+    profile_put_text(out, s->precision[0] ? s->precision : "-");
     fprintf(out, "; saccade %s; watching the run took %.2f %% of one core.</p>\n", sac_version(),
             100 * p->monitor_cost);
 }
@@ -511,13 +543,19 @@ static void put_page(const void *user, FILE *out)
     put_facts(out, p);
     put_verdict(out, p);
     put_comparison(out, p);
+    if (p->by_memory)
+        put_allocations(out, p);
     put_stages(out, &p->stats);
     put_timeline(out, p);
+    if (p->stacks)
+        profile_put_stacks(out, p->stacks, p->rows);
     put_charts(out, p);
     put_batches(out, p);
     put_queues(out, &p->stats);
     put_layers(out, p);
     put_owners(out, &p->stats);
+    if (!p->by_memory)
+        put_allocations(out, p);
     put_copies(out, &p->stats);
     fputs("</body></html>\n", out);
 }

@@ -11,6 +11,7 @@
 #include "interrupt.h"
 #include "live.h"
 #include "outputs.h"
+#include "processes.h"
 #include "profile.h"
 #include "summary.h"
 #include "term.h"
@@ -240,14 +241,26 @@ static void use_inputs(const struct inputs *inputs, struct sac_pipeline_params *
     }
 }
 
+/* One input, in a process of its own. */
+static int run_alone(struct settings *s, struct inputs *one, sac_context *ctx, struct fault *fault)
+{
+    struct sac_pipeline_params params;
+    fill_params(s, one->streams->input, &params);
+    params.job.device_params.threads = processes_threads(s);
+    return run(s, one, ctx, &params, fault);
+}
+
 static int run_planned(struct settings *s, sac_context *ctx, struct inputs *inputs,
                        struct fault *fault)
 {
     struct sac_pipeline_params params;
     struct gpus                gpus;
+    int                        status = processes_check(s, inputs, fault);
+    if (status != STATUS_OK)
+        return status;
     fill_params(s, s->args.count ? s->args.items[0] : NULL, &params);
     use_inputs(inputs, &params);
-    int status = read_gpus(s, &gpus, fault);
+    status = read_gpus(s, &gpus, fault);
     params.devices = gpus.list;
     params.device_count = gpus.count;
     if (status != STATUS_OK)
@@ -256,7 +269,9 @@ static int run_planned(struct settings *s, sac_context *ctx, struct inputs *inpu
     if (res != SAC_OK) /* before a folder is created */
         return fail_create(ctx, res, fault);
     status = inputs_make_folders(s, inputs, fault);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && s->processes > 1 && inputs->count > 1)
+        status = processes_run(s, inputs, ctx, run_alone, fault);
+    else if (status == STATUS_OK)
         status = run(s, inputs, ctx, &params, fault);
     if (status != STATUS_OK)
         inputs_remove_folders(inputs);

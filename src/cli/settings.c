@@ -48,6 +48,7 @@ void settings_init(struct settings *s)
     s->run.disk_cache = "off";
     s->disk_cache_gb = 10;
     s->audio = s->progress = true;
+    s->processes = 1;
     s->infer_repeat = 1;
     s->profile_rows = 10;
     s->infer_optimize = true;

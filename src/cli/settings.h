@@ -32,6 +32,7 @@ struct settings {
     /* track: what becomes parameters only with the others */
     const char *gpus, *zero_copy, *labels;
     bool        audio, progress;
+    int         processes;                  /* 1: this one has all inputs */
     double      disk_cache_gb, cache_older; /* cache_older: days; cache's */
 
     /* segment */
@@ -46,7 +47,7 @@ struct settings {
     /* profile */
     const char     *against;
     int             profile_segments, profile_rows, profile_sort;
-    bool            profile_shapes;
+    bool            profile_shapes, profile_stacks;
     struct profile *profile; /* of a run that is profiled; NULL: it is not */
 
     /* infer */

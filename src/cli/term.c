@@ -43,6 +43,15 @@ void term_line(const char *text)
     print_line("", text);
 }
 
+void term_text(const char *text, size_t length)
+{
+    pthread_mutex_lock(&lock);
+    clear_line();
+    fwrite(text, 1, length, stderr);
+    fputs(progress, stderr);
+    pthread_mutex_unlock(&lock);
+}
+
 int term_context(const struct settings *s, sac_context **out, struct fault *fault)
 {
     static const char *const  names[] = {"silent", "error", "warn", "info", "debug", "trace"};
@@ -59,6 +68,11 @@ int term_context(const struct settings *s, sac_context **out, struct fault *faul
 bool term_is_terminal(void)
 {
     return isatty(STDERR_FILENO);
+}
+
+void term_forget(void)
+{
+    progress[0] = '\0';
 }
 
 void term_progress(const char *text)

@@ -400,6 +400,9 @@ void sac_frame_name(const sac_frame *frame, const char *doing, char *out, size_t
 /* What the calling thread takes memory for, from now on; returns what it was. */
 enum sac_memory_use sac_memory_use_set(enum sac_memory_use use);
 enum sac_memory_use sac_memory_use(void);
+/* As sac_device_get_allocations, with what each kind is for beside it. */
+int sac_device_list_kinds(const sac_device *dev, struct sac_allocation *out,
+                          enum sac_memory_use *use, int max);
 /* Live bytes of each, and the largest value so far; page-locked memory is not included. */
 void sac_device_memory_by_use(const sac_device *dev, uint64_t live[SAC_MEMORY_USE_COUNT],
                               uint64_t peak[SAC_MEMORY_USE_COUNT]);

@@ -14,6 +14,7 @@ void sac_buffer_describe(struct sac_buffer *buf, const struct sac_tensor_desc *d
 {
     pthread_mutex_lock(&buf->pool->lock);
     buf->desc = *desc;
+    sac_pool_kind_describe(buf->pool, buf);
     pthread_mutex_unlock(&buf->pool->lock);
 }
 

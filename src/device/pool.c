@@ -59,6 +59,7 @@ static void live_insert(struct sac_buffer_pool *pool, struct sac_buffer *buf)
     uint64_t *use_live = &pool->use_live[buf->use], *use_peak = &pool->use_peak[buf->use];
     *use_live += buf->class_bytes;
     *use_peak = SAC_MAX(*use_peak, *use_live);
+    sac_pool_kind_enter(pool, buf);
 }
 
 static void live_remove(struct sac_buffer_pool *pool, struct sac_buffer *buf)
@@ -71,6 +72,7 @@ static void live_remove(struct sac_buffer_pool *pool, struct sac_buffer *buf)
         buf->next->prev = buf->prev;
     pool->stats.bytes_live -= buf->class_bytes;
     pool->use_live[buf->use] -= buf->class_bytes;
+    sac_pool_kind_leave(pool, buf);
 }
 
 /* The first idle buffer of the class that no stream works with, or NULL. wait: if there is none,
@@ -355,6 +357,16 @@ static sac_result refuse(const struct sac_buffer_pool *pool, sac_result res, siz
                     bytes, pool->where, live, room);
 }
 
+/* Of a file's path that is too long the end says most. */
+static void name_owner(struct sac_buffer *buf, const char *owner)
+{
+    const size_t length = strlen(owner), room = sizeof buf->owner - 1;
+    if (length <= room)
+        memcpy(buf->owner, owner, length + 1);
+    else
+        snprintf(buf->owner, sizeof buf->owner, "...%s", owner + length - (room - 3));
+}
+
 /* Set the buffer up for its holder, before it joins the live list. */
 static void enter_books(struct sac_buffer *buf, size_t bytes, const char *owner, bool own)
 {
@@ -365,7 +377,7 @@ static void enter_books(struct sac_buffer *buf, size_t bytes, const char *owner,
     buf->reported = false;
     buf->desc = (struct sac_tensor_desc){0};
     buf->use = buf->pool->dev->memory_use();
-    snprintf(buf->owner, sizeof buf->owner, "%s", owner);
+    name_owner(buf, owner);
     live_insert(buf->pool, buf);
 }
 
@@ -536,6 +548,7 @@ static sac_result pool_create(sac_device *dev, struct sac_buffer_pool preset,
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for its buffer pool", dev->name);
     *pool = preset;
     pool->dev = dev;
+    pool->begun_ns = sac_time_ns();
     pthread_mutex_init(&pool->lock, NULL);
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);

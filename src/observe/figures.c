@@ -429,6 +429,71 @@ static const struct sac_figure judgement_rows[] = {
 const struct sac_figures sac_figures_judgement = {FIGURES("judgement", judgement_rows)};
 #undef STATS
 
+#define STATS struct sac_allocation
+static const struct sac_figure allocation_rows[] = {
+    FIGURE(NAME, "owner", owner, MEANS("what they are for")),
+    FIGURE(TEXT, "stage", stage, MEANS("that asked for the first; null: none of a run's stages")),
+    FIGURE(NAME, "place", place, MEANS("a device, or page-locked host memory")),
+    FIGURE(TEXT, "shape", shape, MEANS("of the last one; null where it is no tensor")),
+    FIGURE(COUNT, "bytes", bytes, UNIT("bytes"), MEANS("of one, the most that was asked for")),
+    FIGURE(COUNT, "count", count, MEANS("in use when the statistics were written")),
+    FIGURE(COUNT, "count_peak", count_peak, MEANS("the most at once")),
+    FIGURE(COUNT, "bytes_live", bytes_live, UNIT("bytes"),
+           MEANS("this and the next: what they take, rounded up")),
+    FIGURE(COUNT, "bytes_peak", bytes_peak, UNIT("bytes")),
+    FIGURE(COUNT, "requests", requests, MEANS("how often one was asked for")),
+    FIGURE(AMOUNT, "first_s", first_s, UNIT("s"),
+           MEANS("when one was first asked for, since the device was opened")),
+    FIGURE(AMOUNT, "last_s", last_s, UNIT("s"), MEANS("and last")),
+};
+static const struct sac_figures allocation = {FIGURES("allocation", allocation_rows)};
+#undef STATS
+
+#define STATS struct sac_held
+static const struct sac_figure held_rows[] = {
+    FIGURE(LIST, "allocations", item, OF(allocation), LONG(count), EACH(item),
+           MEANS("buffers from the pools, alike ones as one: those that had the most bytes at "
+                 "once, the largest first")),
+};
+const struct sac_figures sac_figures_held = {FIGURES("held", held_rows)};
+#undef STATS
+
+#define STATS struct sac_sampled
+static bool is_sampled(const void *group)
+{
+    return ((const STATS *)group)->known;
+}
+static const struct sac_figure sampling_rows[] = {
+    FIGURE(COUNT, "interval_us", summary.interval_us, UNIT("us"),
+           MEANS("of a thread's CPU time between two samples")),
+    FIGURE(COUNT, "samples", summary.samples, MEANS("all, in the list of stacks or not")),
+    FIGURE(COUNT, "other", summary.other, MEANS("of stacks that there was no room for")),
+    FIGURE(COUNT, "lost", summary.lost, MEANS("times that a thread found no room for a sample")),
+    FIGURE(AMOUNT, "elapsed_s", summary.elapsed_s, UNIT("s")),
+    FIGURE(AMOUNT, "cpu_s", summary.cpu_s, UNIT("s"),
+           MEANS("CPU time of the process meanwhile, of which samples times interval_us was seen")),
+    FIGURE(AMOUNT, "cost_s", summary.cost_s, UNIT("s"), MEANS("of it, what sampling took")),
+    FIGURE(TEXT, "note", summary.note, MEANS("what went wrong meanwhile; null: nothing")),
+};
+static const struct sac_figures sampling = {FIGURES("sampling", sampling_rows),
+                                            .is_known = is_sampled};
+static const struct sac_figure  sampled_rows[] = {
+     ROW(GROUP, "sampling", OF(sampling),
+         MEANS("how call stacks were sampled (saccade profile --stack); null: they were not")),
+};
+const struct sac_figures sac_figures_sampled = {FIGURES("sampled", sampled_rows)};
+#undef STATS
+
+#define STATS struct sac_stack
+static const struct sac_figure stack_rows[] = {
+    FIGURE(HELD, "stack", text,
+           MEANS("a thread, then its functions from the outermost to the innermost, with ';' "
+                 "between them")),
+    FIGURE(COUNT, "samples", samples),
+};
+const struct sac_figures sac_figures_stack = {FIGURES("stack", stack_rows)};
+#undef STATS
+
 #define STATS struct sac_monitor_figure
 static const struct sac_figure watched_rows[] = {
     FIGURE(NAME, "name", name),
@@ -561,6 +626,7 @@ static void write_row(struct sac_json *json, const struct sac_figure *row, const
     case SAC_FIGURE_POINTS: write_points(json, row, group); break;
     case SAC_FIGURE_NAME:
     case SAC_FIGURE_TEXT: sac_json_string(json, row->name, *(const char *)at ? at : NULL); break;
+    case SAC_FIGURE_HELD: sac_json_string(json, row->name, *(const char *const *)at); break;
     case SAC_FIGURE_GROUP: write_group(json, row, at); break;
     case SAC_FIGURE_INLINE: write_rows(json, row->group, at, 0, NULL); break;
     case SAC_FIGURE_LIST: write_list(json, row, group); break;

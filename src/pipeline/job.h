@@ -199,8 +199,13 @@ struct sac_run_feed;
 sac_result sac_job_watch(struct sac_job *job, const struct sac_run_feed *feed, const char *title,
                          bool live);
 void       sac_job_watch_end(struct sac_job *job);
-/* At the end: finish the trace and write the statistics; later work is not in them. */
-sac_result sac_job_finish_reports(struct sac_job *job, const struct sac_pipeline_stats *stats,
+/* Of all jobs together, as sac_device_get_allocations. */
+int sac_jobs_get_allocations(struct sac_job *const *jobs, int job_count, struct sac_allocation *out,
+                             int max);
+/* At the end of a run of these jobs: finish the trace and write the statistics; later work is not
+ * in them. */
+sac_result sac_job_finish_reports(struct sac_job *const *jobs, int job_count,
+                                  const struct sac_pipeline_stats *stats,
                                   const struct sac_stream_stats *streams, int stream_count);
 
 #endif

@@ -649,7 +649,8 @@ static sac_result write_reports(sac_pipeline *pipe)
     sac_pipeline_get_stats(pipe, &stats);
     for (int i = 0; i < pipe->stream_count; i++)
         sac_pipeline_get_stream_stats(pipe, i, &streams[i]);
-    sac_result res = sac_job_finish_reports(pipe->jobs[0], &stats, streams, pipe->stream_count);
+    sac_result res =
+        sac_job_finish_reports(pipe->jobs, pipe->job_count, &stats, streams, pipe->stream_count);
     sac_free(streams);
     return res;
 }
@@ -703,6 +704,13 @@ void sac_pipeline_dump_live(const sac_pipeline *pipe, void (*fn)(void *user, con
         return;
     for (int i = 0; i < pipe->job_count; i++)
         sac_device_dump_live(pipe->jobs[i]->dev, fn, user);
+}
+
+int sac_pipeline_get_allocations(const sac_pipeline *pipe, struct sac_allocation *out, int max)
+{
+    if (!pipe || !out || max < 1)
+        return 0;
+    return sac_jobs_get_allocations(pipe->jobs, pipe->job_count, out, max);
 }
 
 static int64_t frames_total(const struct sac_stream_run *s)

@@ -4,14 +4,23 @@
 #include <stdio.h>
 
 #include "observe/figures.h"
+#include "observe/stacks.h"
 #include "pipeline/report.h"
 
 /* Incremented when a reader of the former version could misread it. */
 enum { FORMAT_VERSION = 1 };
 
-static void add_document(struct sac_text *text, const struct sac_pipeline_stats *stats,
-                         const struct sac_stream_stats *streams, int stream_count,
-                         const struct sac_monitor_view *view)
+static void add_stacks(struct sac_json *json, const sac_stacks *stacks)
+{
+    struct sac_sampled      sampled = {.known = stacks != NULL};
+    int                     n;
+    const struct sac_stack *list = sac_stacks_list(stacks, &n);
+    sac_stacks_get_summary(stacks, &sampled.summary);
+    sac_figures_write(json, &sac_figures_sampled, &sampled);
+    sac_figures_write_list(json, "stacks", &sac_figures_stack, list, sizeof *list, n);
+}
+
+static void add_document(struct sac_text *text, const struct sac_report *r)
 {
     static const struct sac_monitor_view none;
 
@@ -21,23 +30,23 @@ static void add_document(struct sac_text *text, const struct sac_pipeline_stats 
     sac_json_int(&json, "version", FORMAT_VERSION);
     json.gap = "\n";
     sac_json_string(&json, "program", "saccade " SAC_VERSION);
-    sac_figures_write(&json, &sac_figures_run, stats);
-    sac_figures_write_list(&json, "streams", &sac_figures_stream, streams, sizeof *streams,
-                           stream_count);
-    sac_figures_write(&json, &sac_figures_judgement, stats);
-    sac_figures_write(&json, &sac_figures_watched, view ? view : &none);
+    sac_figures_write(&json, &sac_figures_run, r->stats);
+    sac_figures_write_list(&json, "streams", &sac_figures_stream, r->streams, sizeof *r->streams,
+                           r->stream_count);
+    sac_figures_write(&json, &sac_figures_judgement, r->stats);
+    sac_figures_write(&json, &sac_figures_held, r->held);
+    add_stacks(&json, r->stacks);
+    sac_figures_write(&json, &sac_figures_watched, r->view ? r->view : &none);
     json.gap = "\n";
     sac_json_close(&json, '}');
     sac_text_add(text, "\n");
 }
 
 sac_result sac_report_write(sac_context *ctx, struct sac_outfile *file,
-                            const struct sac_pipeline_stats *stats,
-                            const struct sac_stream_stats *streams, int stream_count,
-                            const struct sac_monitor_view *view)
+                            const struct sac_report *report)
 {
     struct sac_text text = {0};
-    add_document(&text, stats, streams, stream_count, view);
+    add_document(&text, report);
     if (text.failed) {
         sac_text_finish(&text);
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "'%s': no memory for the statistics", file->name.path);

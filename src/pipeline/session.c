@@ -80,9 +80,8 @@ void sac_session_destroy(sac_session **s)
         sac_job_watch_end((*s)->job);
         sac_job_stop((*s)->job);
         sac_session_get_stats(*s, &stats);
-        if (sac_job_finish_reports((*s)->job, &stats, NULL, 0) != SAC_OK) /* destroy has no result
-                                                                           */
-            log_fault(*s);
+        if (sac_job_finish_reports(&(*s)->job, 1, &stats, NULL, 0) != SAC_OK)
+            log_fault(*s); /* destroy has no result */
     }
     sac_uploader_destroy(&(*s)->uploader);
     sac_job_destroy(&(*s)->job);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
 
 #include "pipeline/books.h"
 #include "observe/figures.h"
@@ -191,18 +192,92 @@ static struct sac_monitor_view *view_of(const struct sac_books *b)
     return monitor ? sac_monitor_look_at(monitor, true) : NULL;
 }
 
-sac_result sac_job_finish_reports(struct sac_job *job, const struct sac_pipeline_stats *stats,
+/* ---- what was held ---- */
+
+static const char *stage_of(enum sac_memory_use use)
+{
+    for (int i = 0; i < SAC_STAGE_COUNT && use != SAC_MEMORY_OTHER; i++)
+        if (sac_stages[i].memory == use)
+            return sac_stages[i].name;
+    return "";
+}
+
+static int list_of(const struct sac_job *job, struct sac_allocation *out)
+{
+    enum sac_memory_use use[SAC_ALLOCATIONS_MAX];
+    const int           n = sac_device_list_kinds(job->dev, out, use, SAC_ALLOCATIONS_MAX);
+    for (int i = 0; i < n; i++)
+        snprintf(out[i].stage, sizeof out[i].stage, "%s", stage_of(use[i]));
+    return n;
+}
+
+/* Two lists in order as one; returns its length. */
+static int merge(const struct sac_allocation *a, int a_count, const struct sac_allocation *b,
+                 int b_count, struct sac_allocation *out, int max)
+{
+    int n = 0;
+    for (int i = 0, k = 0; n < max && (i < a_count || k < b_count); n++)
+        if (k == b_count || (i < a_count && a[i].bytes_peak >= b[k].bytes_peak))
+            out[n] = a[i++];
+        else
+            out[n] = b[k++];
+    return n;
+}
+
+int sac_jobs_get_allocations(struct sac_job *const *jobs, int job_count, struct sac_allocation *out,
+                             int max)
+{
+    enum { MAX = SAC_ALLOCATIONS_MAX };
+    struct sac_allocation *lists = sac_calloc((size_t)3 * MAX, sizeof *lists);
+    struct sac_allocation *all = lists, *one = lists + MAX, *both = lists + 2 * MAX;
+    int                    n = 0;
+    if (!lists)
+        return 0;
+    for (int i = 0; i < job_count; i++) {
+        n = merge(all, n, one, list_of(jobs[i], one), both, MAX);
+        memcpy(all, both, (size_t)n * sizeof *all);
+    }
+    n = SAC_MIN(n, max);
+    memcpy(out, all, (size_t)n * sizeof *out);
+    sac_free(lists);
+    return n;
+}
+
+static sac_result write_report(struct sac_job *const *jobs, int job_count,
+                               const struct sac_pipeline_stats *stats,
+                               const struct sac_stream_stats *streams, int stream_count)
+{
+    struct sac_books        *b = jobs[0]->books;
+    struct sac_held         *held = sac_new(struct sac_held);
+    struct sac_monitor_view *view = view_of(b);
+    sac_stacks              *stacks = jobs[0]->params.stacks;
+    const struct sac_report  report = {stats, streams, stream_count, held, stacks, view};
+    sac_result               res;
+    if (held) {
+        held->count = sac_jobs_get_allocations(jobs, job_count, held->item, SAC_ALLOCATIONS_MAX);
+        res = sac_report_write(jobs[0]->ctx, &b->stats_file, &report);
+    } else {
+        res = SAC_FAIL(jobs[0]->ctx, SAC_ERR_MEMORY, "'%s': no memory for the statistics",
+                       b->stats_file.name.path);
+    }
+    sac_free(held);
+    sac_free(view);
+    return res;
+}
+
+sac_result sac_job_finish_reports(struct sac_job *const *jobs, int job_count,
+                                  const struct sac_pipeline_stats *stats,
                                   const struct sac_stream_stats *streams, int stream_count)
 {
-    struct sac_books *b = job->books;
-    sac_result        res = b->trace ? sac_trace_finish(b->trace) : SAC_OK;
-    sac_result        written = SAC_OK;
+    struct sac_books *b = jobs[0]->books;
+    if (jobs[0]->params.stacks) /* what it has no memory for it says itself */
+        sac_stacks_stop(jobs[0]->params.stacks);
+    sac_result res = b->trace ? sac_trace_finish(b->trace) : SAC_OK;
+    sac_result written = SAC_OK;
     if (b->trace && res == SAC_OK)
         atomic_fetch_or(&b->whole, SAC_OUTPUT_TRACE);
     if (b->stats_file.file) {
-        struct sac_monitor_view *view = view_of(b);
-        written = sac_report_write(job->ctx, &b->stats_file, stats, streams, stream_count, view);
-        sac_free(view);
+        written = write_report(jobs, job_count, stats, streams, stream_count);
         if (written == SAC_OK)
             atomic_fetch_or(&b->whole, SAC_OUTPUT_STATS);
     }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "device/cpu/cpu.h"
+#include "device/pool.h"
 #include "tests/test.h"
 
 static sac_device *open_cpu(const struct sac_device_params *params)
@@ -685,6 +686,87 @@ static void lists_the_live(void **state)
     sac_device_unref(&dev);
 }
 
+static void knows_the_largest_by_owner(void **state)
+{
+    (void)state;
+    sac_device            *dev = open_cpu(NULL);
+    sac_tensor            *t = NULL;
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 3, .shape = {3, 100, 100}};
+    struct sac_buffer     *small[4] = {NULL}, *large = NULL;
+    struct sac_allocation  a[SAC_ALLOCATIONS_MAX];
+    assert_int_equal(sac_device_get_allocations(dev, a, 4), 0);
+    const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_REID);
+    for (int i = 0; i < 4; i++) /* of one size class */
+        assert_sac_ok(sac_buffer_create(dev, (size_t)(100000 - i), "crops", &small[i]));
+    sac_memory_use_set(before);
+    assert_sac_ok(sac_buffer_create(
+        dev, 200000, "/a/folder/whose/name/is/longer/than/there/is/room/for/net.onnx", &large));
+    assert_sac_ok(sac_tensor_create(dev, &desc, "input", &t));
+    for (int i = 0; i < 4; i++)
+        sac_buffer_unref(&small[i]);
+    assert_sac_ok(sac_buffer_create(dev, 99000, "crops", &small[0]));
+    assert_int_equal(sac_device_get_allocations(dev, a, SAC_ALLOCATIONS_MAX), 3);
+    assert_string_equal(a[0].owner, "crops"); /* together they had the most */
+    assert_string_equal(a[0].place, "cpu");
+    assert_string_equal(a[0].shape, "");
+    assert_int_equal(a[0].bytes, 100000);
+    assert_int_equal(a[0].count, 1);
+    assert_int_equal(a[0].count_peak, 4);
+    assert_int_equal(a[0].requests, 5);
+    assert_in_range(a[0].bytes_live, 100000, 125000);
+    assert_int_equal(a[0].bytes_peak, 4 * a[0].bytes_live);
+    assert_true(a[0].first_s >= 0 && a[0].first_s <= a[0].last_s && a[0].last_s < 3600);
+    const size_t length = strlen(a[1].owner);
+    assert_int_equal(length, sizeof a[1].owner - 1);
+    assert_memory_equal(a[1].owner, "...", 3);
+    assert_string_equal(a[1].owner + length - 13, "/for/net.onnx");
+    assert_string_equal(a[2].owner, "input");
+    assert_string_equal(a[2].shape, "float32 [3,100,100]");
+    assert_int_equal(sac_device_get_allocations(dev, a, 2), 2);
+    enum sac_memory_use use[2];
+    assert_int_equal(sac_device_list_kinds(dev, a, use, 2), 2);
+    assert_int_equal(use[0], SAC_MEMORY_REID);
+    assert_int_equal(use[1], SAC_MEMORY_OTHER);
+    sac_buffer_unref(&small[0]);
+    sac_buffer_unref(&large);
+    sac_tensor_unref(&t);
+    sac_device_unref(&dev);
+}
+
+/* More kinds than there are rows: small ones that are gone make way, those in use stay. */
+static void forgets_the_smallest_of_too_many(void **state)
+{
+    (void)state;
+    enum { HELD = 8, KINDS = 3 * SAC_POOL_KINDS };
+    sac_device           *dev = open_cpu(NULL);
+    struct sac_buffer    *held[HELD] = {NULL}, *buf = NULL;
+    struct sac_allocation a[SAC_ALLOCATIONS_MAX];
+    char                  owner[32];
+    for (int i = 0; i < HELD; i++) {
+        snprintf(owner, sizeof owner, "held %d", i);
+        assert_sac_ok(sac_buffer_create(dev, 100, owner, &held[i]));
+    }
+    for (int i = 0; i < KINDS; i++) {
+        snprintf(owner, sizeof owner, "kind %d", i);
+        assert_sac_ok(sac_buffer_create(dev, i < KINDS / 2 ? 1000 : 5000, owner, &buf));
+        sac_buffer_unref(&buf);
+    }
+    assert_sac_ok(sac_buffer_create(dev, 1 << 20, "the largest", &buf));
+    assert_int_equal(sac_device_get_allocations(dev, a, SAC_ALLOCATIONS_MAX), SAC_ALLOCATIONS_MAX);
+    assert_string_equal(a[0].owner, "the largest");
+    for (int i = 1; i < SAC_ALLOCATIONS_MAX; i++)
+        assert_int_equal(a[i].bytes, 5000);
+    sac_buffer_unref(&buf);
+    for (int i = 0; i < HELD; i++) { /* their rows are still theirs */
+        snprintf(owner, sizeof owner, "held %d", i);
+        assert_string_equal(dev->pool->kind[held[i]->kind].owner, owner);
+        sac_buffer_unref(&held[i]);
+    }
+    for (int i = 0; i < dev->pool->kind_count; i++)
+        assert_int_equal(dev->pool->kind[i].live, 0);
+    sac_device_unref(&dev);
+}
+
 static void *take_and_give(void *arg)
 {
     for (int i = 0; i < 2000; i++) {
@@ -764,6 +846,8 @@ int main(void)
         cmocka_unit_test(names_what_outlives_its_device),
         cmocka_unit_test(watcher_names_old_buffers_once),
         cmocka_unit_test(lists_the_live),
+        cmocka_unit_test(knows_the_largest_by_owner),
+        cmocka_unit_test(forgets_the_smallest_of_too_many),
         cmocka_unit_test(serves_many_threads),
         cmocka_unit_test(survives_failing_allocations),
     };

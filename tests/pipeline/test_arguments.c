@@ -110,6 +110,10 @@ static void devices(void **state)
     sac_device_ledger(dev, NULL);
     sac_device_dump_live(NULL, NULL, NULL);
     sac_device_dump_live(dev, NULL, NULL);
+    struct sac_allocation held;
+    assert_int_equal(sac_device_get_allocations(NULL, &held, 1), 0);
+    assert_int_equal(sac_device_get_allocations(dev, NULL, 1), 0);
+    assert_int_equal(sac_device_get_allocations(dev, &held, 0), 0);
     REFUSED_SILENTLY(sac_device_get_memory(NULL, &memory));
     REFUSED(sac_device_get_memory(dev, NULL));
     sac_device_trim(NULL);
@@ -736,6 +740,34 @@ static void caches(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+static void call_stacks(void **state)
+{
+    (void)state;
+    struct sac_stacks_params  params = sac_stacks_params_default();
+    struct sac_stacks_summary sum;
+    struct sac_stack          stack;
+    sac_stacks               *stacks = NULL, *none = NULL;
+    REFUSED_SILENTLY(sac_stacks_start(NULL, &params, &none));
+    REFUSED(sac_stacks_start(ctx, &params, NULL));
+    params.reserved[0] = 1;
+    REFUSED(sac_stacks_start(ctx, &params, &none));
+    params.reserved[0] = 0;
+    params.interval_us = -1;
+    REFUSED(sac_stacks_start(ctx, &params, &none));
+    REFUSED_SILENTLY(sac_stacks_stop(NULL));
+    assert_int_equal(sac_stacks_count(NULL), 0);
+    REFUSED_SILENTLY(sac_stacks_get(NULL, 0, &stack));
+    sac_stacks_get_summary(NULL, &sum);
+    assert_sac_ok(sac_stacks_start(ctx, NULL, &stacks));
+    sac_stacks_get_summary(stacks, NULL);
+    REFUSED(sac_stacks_get(stacks, 0, NULL));
+    REFUSED(sac_stacks_get(stacks, 0, &stack));
+    REFUSED(sac_stacks_get(stacks, -1, &stack));
+    sac_stacks_destroy(NULL);
+    sac_stacks_destroy(&none);
+    sac_stacks_destroy(&stacks);
+}
+
 static void pipelines(void **state)
 {
     (void)state;
@@ -786,6 +818,8 @@ static void pipelines(void **state)
     sac_pipeline_get_stream_stats(NULL, 0, &stream);
     assert_null(sac_pipeline_class_name(NULL, 0));
     sac_pipeline_dump_live(NULL, NULL, NULL);
+    struct sac_allocation held;
+    assert_int_equal(sac_pipeline_get_allocations(NULL, &held, 1), 0);
     sac_pipeline_destroy(NULL);
     assert_null(pipe);
 }
@@ -860,6 +894,7 @@ int main(void)
         cmocka_unit_test(servers),
         cmocka_unit_test(monitors),
         cmocka_unit_test(caches),
+        cmocka_unit_test(call_stacks),
         cmocka_unit_test(pipelines),
         cmocka_unit_test(sessions),
     };
