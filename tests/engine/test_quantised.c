@@ -166,7 +166,7 @@ static const struct spelling products[] = {
       {"Transpose", "g", "gt", "perm", "1 0 2"},
       {"Add", "x gt", "y"}},
      2,
-     6},
+     5},
     {"attention whose tokens come first: rounded before the Transposes",
      "? 5 8",
      "? 5 8",
@@ -186,7 +186,74 @@ static const struct spelling products[] = {
       {"Transpose", "g", "gt", "perm", "1 0 2"},
       {"Add", "gt x", "y"}},
      2,
-     6},
+     5},
+};
+
+static const struct spelling norms[] = {
+    {"rounded alike for two products",
+     "? 3 8",
+     "? 3 8",
+     {{0}},
+     {{"LayerNormalization", "x n_scale bias", "n"},
+      ROUNDED("n", "n1", "a"),
+      ROUNDED("n", "n2", "a"),
+      COLUMNS("m8"),
+      {"MatMul", "n1 m8", "p"},
+      {"MatMul", "n2 m8", "q"},
+      {"Add", "p q", "y"}},
+     1,
+     3},
+    {"of a map's channels, with a zero point",
+     "? 8 5 3",
+     "? 8 5 3",
+     {{0}},
+     {{"Transpose", "x", "t", "perm", "0 2 3 1"},
+      {"LayerNormalization", "t n_scale", "n"},
+      {"Transpose", "n", "u", "perm", "0 3 1 2"},
+      ROUNDED("u", "r", "b"),
+      WEIGHTS("w8"),
+      {"Conv", "r w8 bias", "y"}},
+     1},
+    {"by the root of mean squares, as it is spelled",
+     "? 3 8",
+     "? 3 8",
+     {{0}},
+     {{"Mul", "x x", "q"},
+      {"ReduceMean", "q", "v", "axes", "-1 "},
+      {"Add", "v far_scale", "e"},
+      {"Sqrt", "e", "s"},
+      {"Div", "x s", "n"},
+      {"Mul", "n n_scale", "w"},
+      ROUNDED("w", "y", "f")},
+     1,
+     2},
+    {"read in float32 too",
+     "? 3 8",
+     "? 3 8",
+     {{0}},
+     {{"LayerNormalization", "x n_scale bias", "n"},
+      ROUNDED("n", "r", "a"),
+      COLUMNS("m8"),
+      {"MatMul", "r m8", "p"},
+      {"Add", "p n", "y"}},
+     0},
+    {"whose mean is an output",
+     "? 3 8",
+     "? 3 8",
+     {{0}},
+     {{"LayerNormalization", "x n_scale bias", "n mean"},
+      ROUNDED("n", "r", "a"),
+      {"Add", "r mean", "y"}},
+     0},
+    {"rounded by two scales",
+     "? 3 8",
+     "? 3 8",
+     {{0}},
+     {{"LayerNormalization", "x n_scale", "n"},
+      ROUNDED("n", "r", "b"),
+      ROUNDED("n", "s", "c"),
+      {"Add", "r s", "y"}},
+     0},
 };
 
 static void add_bytes(struct proto *graph, const char *name, int type, const char *dims, int count)
@@ -259,6 +326,13 @@ static void products_become_one_step(void **state)
         spelling_check(&products[i], "QuantMatMul", constants);
 }
 
+static void norms_write_bytes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(norms); i++)
+        spelling_check(&norms[i], "QuantNorm", constants);
+}
+
 /* ---- float8 ---- */
 
 static void float8_has_its_numbers(void **state)
@@ -293,6 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_become_one_step),
         cmocka_unit_test(products_become_one_step),
+        cmocka_unit_test(norms_write_bytes),
         cmocka_unit_test(float8_has_its_numbers),
         cmocka_unit_test(float8_rounds_to_even_and_saturates),
     };

@@ -9,7 +9,7 @@
 #include "tests/engine/proto.h"
 #include "tests/test.h"
 
-enum { FLOAT32 = 1, ROWS = 16, COLUMNS = 64, COUNT = ROWS * COLUMNS };
+enum { FLOAT32 = 1, INT8 = 3, ROWS = 16, COLUMNS = 64, COUNT = ROWS * COLUMNS };
 
 struct step {
     const char *op, *inputs, *output;
@@ -20,6 +20,11 @@ static const struct odd {
 } odds[] = {
     {"norm of numbers far from zero",
      {{"Add", "x far", "a"}, {"LayerNormalization", "a ones", "y"}}},
+    {"norm of numbers far from zero, in 8 bits",
+     {{"Add", "x far", "a"},
+      {"LayerNormalization", "a ones", "n"},
+      {"QuantizeLinear", "n step none", "q"},
+      {"DequantizeLinear", "q step none", "y"}}},
     {"norm written out",
      {{"Add", "x far", "a"}, {"ReduceMean", "a", "m"}, {"Sub", "a m", "d"}, {"Tanh", "d", "y"}}},
     {"softmax of large numbers", {{"Mul", "x large", "a"}, {"Softmax", "a", "y"}}},
@@ -79,9 +84,11 @@ static void add_constants(struct proto *graph)
     static const struct {
         const char *name;
         float       v;
-    } one[] = {{"far", 400},     {"large", 300},  {"six", 4},
-               {"small", 1e-4f}, {"great", 1e8f}, {"tiny", 1e-4f}};
-    float ones[COLUMNS];
+    } one[] = {{"far", 400},    {"large", 300},  {"six", 4},       {"small", 1e-4f},
+               {"great", 1e8f}, {"tiny", 1e-4f}, {"step", 0.0115f}};
+    const int8_t none = 0;
+    float        ones[COLUMNS];
+    proto_initializer(graph, "none", INT8, "", &none, sizeof none);
     for (size_t i = 0; i < SAC_COUNT(one); i++)
         proto_initializer(graph, one[i].name, FLOAT32, "1", &one[i].v, sizeof one[i].v);
     for (int i = 0; i < COLUMNS; i++)

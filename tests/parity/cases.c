@@ -862,6 +862,17 @@ const struct parity_case parity_cases[] = {
     {"Excitation", "[70,24,6,5] [8,24]! [8]! [24,8]! [24]!", "inner=1 activation=4"},
     {"Excitation", "[1,600,3] [13,600] [13] [7,13] [7]", "inner=2 inner_alpha=0.1"},
     {"Excitation", "[0,8,4,4] [4,8]! [4]! [8,4]! [8]!", ""},
+    /* norms in 8 bits */
+    {"QuantNorm", "[2,5,24] [24]+! [24]!", "axis=-1 y_type=3 y_scale=0.03"},
+    {"QuantNorm", "[3,7,67] [67]+! [67]!", "y_type=2 y_scale=0.05 y_zero=117"},
+    {"QuantNorm", "[9,384] [384]+!", "centred=0 y_type=3 y_scale=0.02 y_zero=-5"},
+    {"QuantNorm", "[2,17,768] [768]+! [768]!", "y_type=17 y_scale=0.01"},
+    {"QuantNorm", "[3,1280] [1280]! [1280]", "y_type=2 y_scale=0.02 y_zero=128"},
+    {"QuantNorm", "[3,2049] [2049]+!", "centred=0 y_type=17 y_scale=0.05"},
+    {"QuantNorm", "[2,3,4,8] [4,8]+! [8]!", "axis=2 y_type=3 y_scale=0.02"},
+    {"QuantNorm", "[2,1,9000] [1]! [9000]!", "y_type=3 y_scale=0.05 y_zero=100"},
+    {"QuantNorm", "[4,56] [56]! [56]!", "epsilon=0.1 y_type=3 y_scale=200."},
+    {"QuantNorm", "[0,56] [56]!", "y_type=3"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

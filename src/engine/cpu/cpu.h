@@ -58,6 +58,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Pad)                 \
     KERNEL(QuantConv)           \
     KERNEL(QuantMatMul)         \
+    KERNEL(QuantNorm)           \
     KERNEL(QuantizeLinear)      \
     KERNEL(RMSNormalization)    \
     KERNEL(Rearrange)           \

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that work line by line on plain tensors: Softmax, LayerNormalization,
- * RMSNormalization. */
+/* Operators that work line by line on plain tensors: Softmax, LayerNormalization, RMSNormalization,
+ * and these two in 8 bits. */
 #include <math.h>
 #include <stdio.h>
 
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/map.h"
-#include "engine/ops/util.h"
+#include "engine/ops/quant.h"
+#include "engine/ops/reads.h"
 
 enum {
-    COLUMNS = 256,         /* neighbouring lines in a unit of work */
-    LINE_MAX_FLOATS = 8192 /* whose moments are sums of float32 */
+    COLUMNS = 256,          /* neighbouring lines in a unit of work */
+    LINE_MAX_FLOATS = 8192, /* whose moments are sums of float32 */
+    BESIDE = 512            /* numbers of a line that become bytes at a time */
 };
 
 struct rows_state {
@@ -19,16 +21,24 @@ struct rows_state {
     int64_t          inner, stretches; /* lines that are neighbours; units they make */
     double           epsilon;
     bool             centred, shifted;
+    struct sac_quant bytes; /* what they become, of y_dtype */
 };
+
+static struct sac_kernel_offer plain_lines(const struct sac_kernel_question *q)
+{
+    struct sac_kernel_offer offer = sac_kernel_take(q);
+    if (sac_cpu_level() < SAC_CPU_AVX2 || sac_operand_elements(&q->call->in[0]) == 0)
+        return sac_kernel_refuse("empty, or no AVX2");
+    for (int i = 0; i < q->call->in_count; i++)
+        offer.in_layout[i] = SAC_LAYOUT_PLAIN;
+    return offer;
+}
 
 static struct sac_kernel_offer plain_float(const struct sac_kernel_question *q)
 {
-    struct sac_kernel_offer offer = sac_kernel_take(q);
-    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call) ||
-        sac_operand_elements(&q->call->in[0]) == 0)
-        return sac_kernel_refuse("not float32, empty, or no AVX2");
-    for (int i = 0; i < q->call->in_count; i++)
-        offer.in_layout[i] = SAC_LAYOUT_PLAIN;
+    struct sac_kernel_offer offer = plain_lines(q);
+    if (!sac_call_is_float(q->call))
+        return sac_kernel_refuse("not float32");
     offer.in_place = 0;
     return offer;
 }
@@ -133,7 +143,27 @@ static struct sac_kernel_offer norm_supports(struct sac_device                *d
     if (length > LINE_MAX_FLOATS)
         return sac_kernel_refuse("lines of over %d numbers lose digits in float32",
                                  LINE_MAX_FLOATS);
-    return plain_float(q);
+    return c->node->op->id == SAC_OP_QuantNorm ? plain_lines(q) : plain_float(q);
+}
+
+/* A line's numbers become bytes where they still are in the L1 cache. */
+static void put_bytes(const struct rows_state *s, const float *x, float mean, float factor,
+                      const float *scale, const float *shift, uint8_t *y)
+{
+    const struct sac_byte_scale by = {.scale = s->bytes.y_scale,
+                                      .inverse = s->bytes.y_inverse,
+                                      .zero = s->bytes.y_zero,
+                                      .is_signed = s->bytes.y_dtype == SAC_I8};
+    for (int64_t i = 0; i < s->length; i += BESIDE) {
+        const int64_t count = SAC_MIN(BESIDE, s->length - i);
+        float         v[BESIDE];
+        SAC_SIMD_PICK(sac_map_normalise)
+        (x + i, mean, factor, scale + i, shift ? shift + i : NULL, v, count);
+        if (s->bytes.y_dtype != SAC_F8)
+            SAC_SIMD_PICK(sac_map_quantise)(&by, v, y + i, count);
+        for (int64_t k = 0; s->bytes.y_dtype == SAC_F8 && k < count; k++)
+            y[i + k] = sac_float_to_f8(v[k] * s->bytes.y_inverse);
+    }
 }
 
 static void norm_work(const void *state, void *const *in, void *const *out, int64_t first,
@@ -149,9 +179,14 @@ static void norm_work(const void *state, void *const *in, void *const *out, int6
             power += mean * mean;
             mean = 0;
         }
+        const float  factor = (float)(1 / sqrt(power + s->epsilon));
+        const float *shift = s->shifted ? in[2] : NULL;
+        if (s->bytes.y_dtype != SAC_F32) {
+            put_bytes(s, x, (float)mean, factor, in[1], shift, (uint8_t *)out[0] + r * s->length);
+            continue;
+        }
         SAC_SIMD_PICK(sac_map_normalise)
-        (x, (float)mean, (float)(1 / sqrt(power + s->epsilon)), in[1], s->shifted ? in[2] : NULL,
-         (float *)out[0] + r * s->length, s->length);
+        (x, (float)mean, factor, in[1], shift, (float *)out[0] + r * s->length, s->length);
     }
 }
 
@@ -164,8 +199,9 @@ static sac_result norm_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     s->length = line_of(c);
     s->lines = sac_operand_elements(&c->in[0]) / s->length;
     s->epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
-    s->centred = c->node->op->id == SAC_OP_LayerNormalization;
+    s->centred = sac_norm_is_centred(c->node);
     s->shifted = c->in_count > 2 && c->in[2].present;
+    s->bytes = sac_quant_read(c->node);
     sac_units_init(&s->units, dev, s->lines, s->lines * s->length / 4, norm_work);
     return rows_take(plan, s);
 }
@@ -174,3 +210,5 @@ const struct sac_kernel sac_cpu_LayerNormalization = {SAC_OP_LayerNormalization,
                                                       norm_prepare, sac_units_run, sac_free};
 const struct sac_kernel sac_cpu_RMSNormalization = {SAC_OP_RMSNormalization, norm_supports,
                                                     norm_prepare, sac_units_run, sac_free};
+const struct sac_kernel sac_cpu_QuantNorm = {SAC_OP_QuantNorm, norm_supports, norm_prepare,
+                                             sac_units_run, sac_free};

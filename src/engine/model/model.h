@@ -51,7 +51,7 @@ struct sac_ending {
  * measure what each is worth. SACCADE_WITHOUT has their names, separated by commas, and is read
  * when a model is loaded. Plans that differ in their steps are kept apart (book.c). */
 struct sac_without {
-    uint32_t passes; /* as of sac_passes_run */
+    uint64_t passes; /* as of sac_passes_run */
     uint32_t plan;   /* of enum sac_plan_without */
 };
 /* The i-th name, and what it stands for: nothing where it is a device's. NULL: there are no more.

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/model/ranges.h"
+#include "engine/ops/quant.h"
 
 enum { ALIGN = 64 };
 
@@ -54,6 +55,22 @@ static float change_of(const float *want, const float *have, int64_t count)
     return finite && most > 0 ? off / most : 0;
 }
 
+/* The same of what a step makes 8 bits of, less the step that any rounding may cost. */
+static float change_of_bytes(const struct sac_node *n, const struct sac_operand *want, void *have)
+{
+    const struct sac_operand again = {
+        .dtype = want->dtype, .rank = want->rank, .present = true, .data = have};
+    const double zero = sac_quant_read(n).y_zero;
+    double       most = 0, off = 0;
+    for (int64_t i = 0, count = sac_operand_elements(want); i < count; i++) {
+        const double v = sac_operand_get(want, i),
+                     step = want->dtype == SAC_F8 ? SAC_MAX(0x1p-9, fabs(v) / 8) : 1;
+        most = SAC_MAX(most, fabs(v - zero));
+        off = SAC_MAX(off, fabs(sac_operand_get(&again, i) - v) - step);
+    }
+    return most > 0 && off < INFINITY ? (float)(off / most) : 0;
+}
+
 static bool is_left_out(const struct sac_node *n, int input)
 {
     switch (n->op->id) {
@@ -81,6 +98,13 @@ static bool is_number(const struct sac_plan *plan, int slot)
     const struct sac_value_slot *s = slot < 0 ? NULL : &plan->slots[slot];
     return s && s->value >= 0 && s->desc.dtype == SAC_F32 && !sac_layout_is_half(s->layout) &&
            (s->parent < 0 || s->pixel == 0) && sac_operand_elements(&s->desc) > 0;
+}
+
+/* Bytes of what the node computes in float32. */
+static bool is_rounded(const struct sac_plan *plan, const struct sac_node *n, int slot)
+{
+    return sac_dtype_is_quantised(plan->slots[slot].desc.dtype) &&
+           sac_quant_read(n).y_dtype != SAC_F32;
 }
 
 static bool is_constant(const struct sac_plan *plan, int slot)
@@ -171,6 +195,10 @@ static void round_input(struct sac_watch *w, struct sac_plan *plan, const struct
                 change_of(was[o], plan->address[out], sac_operand_elements(&plan->slots[out].desc));
             note(w, plan->slots[slot].value, plan->slots[out].value, change);
             r->lost = SAC_MAX(r->lost, change);
+        } else if (again && is_rounded(plan, s->node, out)) {
+            struct sac_operand want = plan->slots[out].desc;
+            want.data = was[o];
+            r->lost = SAC_MAX(r->lost, change_of_bytes(s->node, &want, plan->address[out]));
         }
         plan->address[out] = was[o];
     }

@@ -11,7 +11,7 @@ static const struct {
     const char        *name;
     struct sac_without what;
 } rows[] = {
-    {"fusion", {.passes = UINT32_MAX}},
+    {"fusion", {.passes = UINT64_MAX}},
     {"concat-placement", {.plan = SAC_WITHOUT_CONCATS}},
     {"in-place", {.plan = SAC_WITHOUT_IN_PLACE}},
     {"memory-reuse", {.plan = SAC_WITHOUT_REUSE}},
@@ -22,14 +22,14 @@ static const struct {
 };
 
 /* All rows of the list that have the name of this one; 0: an earlier one has it. */
-static uint32_t rows_of(int row)
+static uint64_t rows_of(int row)
 {
-    uint32_t bits = 0;
+    uint64_t bits = 0;
     for (int i = 0; sac_pass_name(i); i++)
         if (strcmp(sac_pass_name(i), sac_pass_name(row)) == 0) {
             if (i < row)
                 return 0;
-            bits |= (uint32_t)1 << i;
+            bits |= (uint64_t)1 << i;
         }
     return bits;
 }

@@ -11,6 +11,8 @@
  *                             shape: activation, alpha, beta; residual as FusedConv
  *   QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h
  *   QuantMatMul(X, W, B?, R?, S) FusedMatMul of them, likewise
+ *   QuantNorm(X, S, B?)       LayerNormalization, or with centred=0 RMSNormalization, of X, which
+ *                             becomes 8 bits: y_type, y_scale, y_zero as in engine/ops/quant.h
  *   Chain(X0, X1, ...)        elementwise steps on the broadcast inputs: engine/ops/chain.h
  *   DeformAttention(V, P, W)  attention to a few places of maps: engine/ops/deform_attention.h
  *   Rearrange(X, R?)          X's numbers in another order, or some of them, or with zeros between

@@ -48,7 +48,7 @@ enum sac_residual {
     SAC_RESIDUAL_COUNT
 };
 
-/* The attribute "y_type" of QuantConv and QuantMatMul: what the output's numbers are, as
+/* The attribute "y_type" of what can make 8 bits of its output: what its numbers are, as
  * TensorProto.DataType has it. */
 enum sac_quant_type {
     SAC_QUANT_FLOAT = 0,

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "engine/ops/batch.h"
+#include "engine/ops/quant.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -200,13 +201,12 @@ static sac_result group_ref(struct sac_op_call *c)
     return run_rows(c, &norm);
 }
 
-static sac_result layer_shape(struct sac_op_call *c)
+/* Input, scale and bias. */
+static sac_result check_layer(struct sac_op_call *c, int *axis)
 {
     const struct sac_operand *in = &c->in[0];
-    int                       axis;
-    int64_t                   dims[SAC_RANK_MAX];
     SAC_TRY(float_input(c));
-    SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
+    SAC_TRY(sac_op_axis(c, -1, in->rank, axis));
     for (int i = 1; i < c->in_count; i++) {
         int     rank = in->rank;
         int64_t sum[SAC_RANK_MAX];
@@ -218,11 +218,26 @@ static sac_result layer_shape(struct sac_op_call *c)
                        rank == in->rank && memcmp(sum, in->dims, (size_t)rank * sizeof *sum) == 0),
                   "input %d does not broadcast to the input", i);
     }
+    return SAC_OK;
+}
+
+static sac_result layer_shape(struct sac_op_call *c)
+{
+    const struct sac_operand *in = &c->in[0];
+    int                       axis;
+    int64_t                   dims[SAC_RANK_MAX];
+    SAC_TRY(check_layer(c, &axis));
     for (int d = 0; d < in->rank; d++)
         dims[d] = d < axis ? in->dims[d] : 1;
     SAC_TRY(sac_shape_same(c));
     SAC_TRY(sac_shape_out(c, 1, SAC_F32, in->rank, dims));
     return sac_shape_out(c, 2, SAC_F32, in->rank, dims);
+}
+
+bool sac_norm_is_centred(const struct sac_node *n)
+{
+    return n->op->id == SAC_OP_QuantNorm ? sac_attr_int(n, "centred", 1) != 0
+                                         : n->op->id == SAC_OP_LayerNormalization;
 }
 
 static sac_result layer_ref(struct sac_op_call *c)
@@ -233,7 +248,7 @@ static sac_result layer_ref(struct sac_op_call *c)
     struct row_norm norm = {.rows = sac_dims_product(axis, in->dims),
                             .size = sac_dims_product(in->rank - axis, in->dims + axis),
                             .epsilon = sac_attr_float(c->node, "epsilon", 1e-5f),
-                            .centred = c->node->op->id == SAC_OP_LayerNormalization,
+                            .centred = sac_norm_is_centred(c->node),
                             .shape = *in,
                             .scale = c->in[1]};
     if (sac_op_has(c, 2))
@@ -257,6 +272,41 @@ ROWS_ROW(InstanceNormalization, 1, 3, 3, 1, instance_shape, instance_ref, sac_ba
 ROWS_ROW(GroupNormalization, 18, 3, 3, 1, group_shape, group_ref, sac_batch_first);
 ROWS_ROW(LayerNormalization, 1, 2, 3, 3, layer_shape, layer_ref, layer_batch);
 ROWS_ROW(RMSNormalization, 1, 2, 2, 1, layer_shape, layer_ref, layer_batch);
+
+/* ---- QuantNorm: Layer and RMS in 8 bits ---- */
+
+static sac_result quant_norm_shape(struct sac_op_call *c)
+{
+    const struct sac_operand *in = &c->in[0];
+    enum sac_dtype            out;
+    int                       axis;
+    SAC_TRY(check_layer(c, &axis));
+    for (int i = 0; i < c->in_count; i++)
+        SAC_CHECK(c, !c->in[i].present || c->in[i].dtype == SAC_F32,
+                  "input %d of dtype %s, not float32", i, sac_in_dtype(c, i));
+    SAC_TRY(sac_quant_check_output(c, &out));
+    SAC_CHECK(c, out != SAC_F32, "y_type says float32; it makes 8 bits");
+    return sac_shape_out(c, 0, out, in->rank, in->dims);
+}
+
+static sac_result quant_norm_ref(struct sac_op_call *c)
+{
+    const struct sac_quant q = sac_quant_read(c->node);
+    const int64_t          n = sac_operand_elements(&c->in[0]);
+    struct sac_op_call     floats = *c;
+    float                 *v = sac_alloc((size_t)n * sizeof *v);
+    floats.out[0].dtype = SAC_F32;
+    floats.out[0].data = v;
+    sac_result res = v ? layer_ref(&floats) : sac_op_no_memory(c);
+    for (int64_t i = 0; res == SAC_OK && i < n; i++)
+        sac_quant_put(&q, &c->out[0], i, v[i]);
+    sac_free(v);
+    return res;
+}
+
+const struct sac_op sac_row_QuantNorm = {SAC_FUSED_ROW(QuantNorm, 2, 3),
+                                         SAC_TOLERANCE(1e-4f, 1e-4f), .flags = SAC_OP_QUANTISES,
+                                         .shape = quant_norm_shape, .ref = quant_norm_ref};
 
 /* ---- MeanVarianceNormalization: over any axes ---- */
 

@@ -95,19 +95,23 @@ static sac_result check_residual(const struct sac_op_call *c)
     return check_zero(c, "r_zero", r->dtype);
 }
 
-/* y_type, and what goes with it; sets the output's dtype. */
-static sac_result check_output(const struct sac_op_call *c, enum sac_dtype *out)
+sac_result sac_quant_check_output(const struct sac_op_call *c, enum sac_dtype *out)
 {
     const int64_t type = sac_attr_int(c->node, "y_type", SAC_QUANT_FLOAT);
     *out = dtype_of(type);
-    SAC_CHECK(c, sac_activation_is_known(c->node, "activation"), "activation %lld",
-              (long long)sac_attr_int(c->node, "activation", SAC_ACT_NONE));
     SAC_CHECK(c, type == SAC_QUANT_FLOAT || sac_dtype_is_quantised(*out), "y_type %lld",
               (long long)type);
     if (type == SAC_QUANT_FLOAT)
         return SAC_OK;
     SAC_TRY(check_scale(c, "y_scale"));
     return check_zero(c, "y_zero", *out);
+}
+
+static sac_result check_output(const struct sac_op_call *c, enum sac_dtype *out)
+{
+    SAC_CHECK(c, sac_activation_is_known(c->node, "activation"), "activation %lld",
+              (long long)sac_attr_int(c->node, "activation", SAC_ACT_NONE));
+    return sac_quant_check_output(c, out);
 }
 
 static sac_result quant_conv_shape(struct sac_op_call *c)
@@ -154,6 +158,16 @@ static void *widened(const struct sac_operand *o, int zero)
     return wide;
 }
 
+void sac_quant_put(const struct sac_quant *q, const struct sac_operand *y, int64_t i, float v)
+{
+    if (q->y_dtype == SAC_F32)
+        ((float *)y->data)[i] = v;
+    else if (q->y_dtype == SAC_F8)
+        ((uint8_t *)y->data)[i] = sac_float_to_f8(v * q->y_inverse);
+    else
+        sac_operand_set(y, i, (double)rintf(v * q->y_inverse) + q->y_zero);
+}
+
 /* The sums into the output; element i belongs to channel i / run % channels. */
 static void write_output(const struct sac_op_call *c, const void *sums, int64_t run,
                          int64_t channels)
@@ -177,12 +191,7 @@ static void write_output(const struct sac_op_call *c, const void *sums, int64_t 
         v = sac_activate(residual == SAC_RESIDUAL_BEFORE ? v + other : v, &act);
         if (residual == SAC_RESIDUAL_AFTER)
             v += other;
-        if (y->dtype == SAC_F32)
-            ((float *)y->data)[i] = v;
-        else if (y->dtype == SAC_F8)
-            ((uint8_t *)y->data)[i] = sac_float_to_f8(v * q.y_inverse);
-        else
-            sac_operand_set(y, i, (double)rintf(v * q.y_inverse) + q.y_zero);
+        sac_quant_put(&q, y, i, v);
     }
 }
 

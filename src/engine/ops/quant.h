@@ -17,7 +17,8 @@
  *
  * y_type says what becomes of v: 0, it is the output; else 8 bits, of v / y_scale rounded to even,
  * plus y_zero, saturated. The quotient is v times the float32 nearest to 1 / y_scale. NaN becomes
- * any integer; in float8 it stays. */
+ * any integer; in float8 it stays. The same attributes, with the same meaning, make 8 bits of what
+ * a QuantNorm computes. */
 #ifndef SAC_ENGINE_OPS_QUANT_H
 #define SAC_ENGINE_OPS_QUANT_H
 
@@ -34,5 +35,9 @@ struct sac_quant {
 /* Of a node whose shape function has agreed. */
 struct sac_quant sac_quant_read(const struct sac_node *n);
 bool             sac_dtype_is_quantised(enum sac_dtype t); /* int8, uint8, float8 */
+/* Checks y_type, y_scale and y_zero, of which a node need have none; sets the output's dtype. */
+sac_result sac_quant_check_output(const struct sac_op_call *c, enum sac_dtype *out);
+/* Number i of the output, of y_dtype. */
+void sac_quant_put(const struct sac_quant *q, const struct sac_operand *y, int64_t i, float v);
 
 #endif

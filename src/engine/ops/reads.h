@@ -38,6 +38,7 @@ sac_result sac_pad_read(const struct sac_op_call *c, struct sac_pads *p);
 sac_result sac_reduced_axes(const struct sac_op_call *c, bool *reduced);
 
 /* norm.c */
+bool       sac_norm_is_centred(const struct sac_node *n); /* of Layer, RMS and QuantNorm */
 sac_result sac_mean_variance_axes(const struct sac_op_call *c, bool *reduced);
 
 /* cumulative.c */

@@ -25,14 +25,14 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
     sac_pass_conv, sac_pass_norm, sac_pass_gate, sac_pass_pool, sac_pass_excitation,
     sac_pass_product, sac_pass_rows, sac_pass_wide, sac_pass_rearrange, sac_pass_parts,
     sac_pass_expectation, sac_pass_deform, sac_pass_chain, sac_pass_twin, sac_pass_quantised,
-    sac_pass_sums, sac_pass_layer_norm, sac_pass_even;
+    sac_pass_sums, sac_pass_layer_norm, sac_pass_even, sac_pass_rounded;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are.
  *
  * without  bit i: row i of the list is left out. */
-sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit, uint32_t without);
-enum { SAC_PASSES_MAX = 32 };
+sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit, uint64_t without);
+enum { SAC_PASSES_MAX = 64 };
 /* The name of the pass in a row of the list, where one may stand several times; NULL: there are no
  * more. */
 const char *sac_pass_name(int row);
@@ -78,6 +78,18 @@ struct sac_slice_bounds {
     int64_t start[SAC_RANK_MAX], end[SAC_RANK_MAX], step[SAC_RANK_MAX];
 };
 bool sac_slice_constants(const struct sac_node *n, int rank, struct sac_slice_bounds *out);
+
+/* What a QuantizeLinear or DequantizeLinear with one scale and one zero point for all says about
+ * its 8-bit side. */
+struct sac_to_bytes {
+    float          scale;
+    int            zero;
+    enum sac_dtype dtype;
+};
+/* n makes such bytes of float32. */
+bool sac_makes_bytes(const struct sac_node *n, struct sac_to_bytes *out);
+/* The attributes of a fused node that makes them itself (engine/ops/quant.h). */
+sac_result sac_set_bytes(struct sac_graph *g, struct sac_node *n, const struct sac_to_bytes *y);
 
 /* A Transpose from channels last to channels first, and back; a dimension of each at least. */
 bool sac_turns_first(const struct sac_node *n);

@@ -7,8 +7,8 @@
  * Transposes go first, as the patterns after them match only channels first; but GELU before them,
  * since they would move into its spelling, and again after norms, which may stand between two. Of
  * two convolutions that have become one, another sum may be taken. When products and convolutions
- * have taken their sums and activations, what follows in 8 bits is theirs too, what still only
- * moves numbers becomes one step, and so do elementwise steps, which are last. */
+ * have taken their sums and activations, what follows in 8 bits is theirs too, and the norms'; what
+ * still only moves numbers becomes one step, and so do elementwise steps, which are last. */
 static const struct sac_pass *const passes[] = {
     &sac_pass_known_dims, &sac_pass_quantised, &sac_pass_identity,    &sac_pass_layer_norm,
     &sac_pass_rows,       &sac_pass_attention, &sac_pass_expectation, &sac_pass_deform,
@@ -17,7 +17,8 @@ static const struct sac_pass *const passes[] = {
     &sac_pass_channels,   &sac_pass_gate,      &sac_pass_pool,        &sac_pass_conv,
     &sac_pass_twin,       &sac_pass_conv,      &sac_pass_excitation,  &sac_pass_even,
     &sac_pass_parts,      &sac_pass_identity,  &sac_pass_product,     &sac_pass_quantised,
-    &sac_pass_wide,       &sac_pass_rearrange, &sac_pass_identity,    &sac_pass_chain,
+    &sac_pass_rounded,    &sac_pass_wide,      &sac_pass_rearrange,   &sac_pass_identity,
+    &sac_pass_chain,
 };
 enum { BEFORE_FOLDING = 2 };
 
@@ -72,12 +73,12 @@ const char *sac_pass_name(int row)
     return row < (int)SAC_COUNT(passes) ? passes[row]->name : NULL;
 }
 
-static sac_result run_row(struct sac_graph *g, uint64_t memory_limit, uint32_t without, size_t row)
+static sac_result run_row(struct sac_graph *g, uint64_t memory_limit, uint64_t without, size_t row)
 {
     return without >> row & 1 ? SAC_OK : run_pass(g, memory_limit, passes[row]);
 }
 
-sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit, uint32_t without)
+sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit, uint64_t without)
 {
     sac_result res = sac_graph_refresh(g);
     if (res == SAC_OK) {

@@ -9,13 +9,6 @@
 #include "engine/ops/quant.h"
 #include "engine/passes/pass.h"
 
-/* What one scale and one zero point for all say about a value. */
-struct scaling {
-    float          scale;
-    int            zero;
-    enum sac_dtype dtype; /* of the 8-bit side */
-};
-
 /* ---- reading QuantizeLinear and DequantizeLinear ---- */
 
 static int zero_at(const struct sac_value *v, int64_t i)
@@ -39,7 +32,7 @@ static bool zero_fits(const struct sac_value *zero, enum sac_dtype t, int64_t co
 }
 
 /* One scale, positive and of use. */
-static bool read_scaling(const struct sac_node *n, enum sac_dtype t, struct scaling *out)
+static bool read_scaling(const struct sac_node *n, enum sac_dtype t, struct sac_to_bytes *out)
 {
     const struct sac_value *zero = sac_node_input(n, 2);
     if (!sac_dtype_is_quantised(t) || !sac_constant_scalar(sac_node_input(n, 1), &out->scale) ||
@@ -51,15 +44,14 @@ static bool read_scaling(const struct sac_node *n, enum sac_dtype t, struct scal
     return true;
 }
 
-/* n makes 8 bits of float32. */
-static bool quantises(const struct sac_node *n, struct scaling *out)
+bool sac_makes_bytes(const struct sac_node *n, struct sac_to_bytes *out)
 {
     return sac_is(n, "QuantizeLinear") && n->inputs[0]->dtype == SAC_F32 && n->outputs[0] &&
            read_scaling(n, n->outputs[0]->dtype, out);
 }
 
 /* v is float32 made of 8 bits: the node that does. */
-static struct sac_node *dequantiser(const struct sac_value *v, struct scaling *out)
+static struct sac_node *dequantiser(const struct sac_value *v, struct sac_to_bytes *out)
 {
     struct sac_node *n = sac_made_by(v, "DequantizeLinear");
     return n && v->dtype == SAC_F32 && n->inputs[0] && !n->inputs[0]->data &&
@@ -68,7 +60,7 @@ static struct sac_node *dequantiser(const struct sac_value *v, struct scaling *o
                : NULL;
 }
 
-static bool same_scaling(const struct scaling *a, const struct scaling *b)
+static bool same_scaling(const struct sac_to_bytes *a, const struct sac_to_bytes *b)
 {
     return a->scale == b->scale && a->zero == b->zero && a->dtype == b->dtype;
 }
@@ -173,7 +165,7 @@ static struct sac_value *made_scales(struct sac_graph *g, const struct weights *
 static struct sac_node *fused_in_place(struct sac_graph *g, struct sac_node *n, const char *type,
                                        const struct weights *w, float factor, bool turned)
 {
-    struct scaling         x;
+    struct sac_to_bytes    x;
     const struct sac_node *from = dequantiser(n->inputs[0], &x);
     struct sac_node       *made = sac_op_node(g, "saccade", type, 5, 1, n);
     if (!from || !made)
@@ -190,9 +182,9 @@ static struct sac_node *fused_in_place(struct sac_graph *g, struct sac_node *n, 
 
 static sac_result fuse_conv(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct scaling    x;
-    struct weights    w;
-    struct sac_value *bias = sac_node_input(n, 2);
+    struct sac_to_bytes x;
+    struct weights      w;
+    struct sac_value   *bias = sac_node_input(n, 2);
     if (!sac_is(n, "Conv") || !dequantiser(n->inputs[0], &x) ||
         !read_weights(n->inputs[1], 0, x.dtype, &w) || !weights_fit(&w) ||
         (bias && (!sac_constant_floats(bias) || bias->rank != 1)))
@@ -224,10 +216,10 @@ static sac_result fuse_product(struct sac_graph *g, struct sac_node *n, bool *ch
     const bool gemm = sac_is(n, "Gemm");
     if (!gemm && !sac_is(n, "MatMul"))
         return SAC_OK;
-    const bool        turned = gemm && sac_attr_int(n, "transB", 0);
-    struct sac_value *b = gemm ? sac_node_input(n, 2) : NULL;
-    struct scaling    x;
-    struct weights    w;
+    const bool          turned = gemm && sac_attr_int(n, "transB", 0);
+    struct sac_value   *b = gemm ? sac_node_input(n, 2) : NULL;
+    struct sac_to_bytes x;
+    struct weights      w;
     if (!dequantiser(n->inputs[0], &x) || n->inputs[0]->rank < 2 ||
         !read_weights(n->inputs[1], turned ? 0 : 1, x.dtype, &w) || n->inputs[1]->rank != 2 ||
         !weights_fit(&w) || (gemm && sac_attr_int(n, "transA", 0)) ||
@@ -248,9 +240,15 @@ static bool is_quant(const struct sac_node *n)
     return (sac_is_fused(n, "QuantConv") || sac_is_fused(n, "QuantMatMul")) && n->outputs[0];
 }
 
-static enum sac_quant_type type_of(enum sac_dtype t)
+sac_result sac_set_bytes(struct sac_graph *g, struct sac_node *n, const struct sac_to_bytes *y)
 {
-    return t == SAC_I8 ? SAC_QUANT_INT8 : t == SAC_U8 ? SAC_QUANT_UINT8 : SAC_QUANT_FLOAT8;
+    const enum sac_quant_type type = y->dtype == SAC_I8   ? SAC_QUANT_INT8
+                                     : y->dtype == SAC_U8 ? SAC_QUANT_UINT8
+                                                          : SAC_QUANT_FLOAT8;
+    sac_result                res = sac_node_set_int(g, n, "y_type", type);
+    if (res == SAC_OK)
+        res = sac_node_set_float(g, n, "y_scale", y->scale);
+    return res == SAC_OK ? sac_node_set_int(g, n, "y_zero", y->zero) : res;
 }
 
 /* A node like n, whose output takes the place of last's. */
@@ -267,22 +265,19 @@ static struct sac_node *again(struct sac_graph *g, const struct sac_node *n, str
 
 static sac_result absorb_quantise(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct scaling   y;
-    struct sac_node *reader = sac_only_reader(g, n, "QuantizeLinear");
+    struct sac_to_bytes y;
+    struct sac_node    *reader = sac_only_reader(g, n, "QuantizeLinear");
     if (!is_quant(n) || n->outputs[0]->dtype != SAC_F32 || !reader ||
-        reader->inputs[0] != n->outputs[0] || !quantises(reader, &y))
+        reader->inputs[0] != n->outputs[0] || !sac_makes_bytes(reader, &y))
         return SAC_OK;
     struct sac_node *made = again(g, n, reader);
     *changed = true;
-    sac_result res = made ? sac_node_set_int(g, made, "y_type", type_of(y.dtype)) : SAC_ERR_MEMORY;
-    if (res == SAC_OK)
-        res = sac_node_set_float(g, made, "y_scale", y.scale);
-    return res == SAC_OK ? sac_node_set_int(g, made, "y_zero", y.zero) : res;
+    return made ? sac_set_bytes(g, made, &y) : SAC_ERR_MEMORY;
 }
 
 static sac_result absorb_residual(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct scaling          r;
+    struct sac_to_bytes     r;
     const struct sac_value *other = is_quant(n) ? sac_node_input(n, SAC_QUANT_RESIDUAL) : NULL;
     const struct sac_node  *from = other ? dequantiser(other, &r) : NULL;
     if (!from)
@@ -347,7 +342,7 @@ static sac_result dequantise_behind(struct sac_graph *g, struct sac_node *n, int
 /* All data that n moves comes from DequantizeLinear with one scaling: it does so behind n. */
 static sac_result move_bytes(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct scaling         s, other;
+    struct sac_to_bytes    s, other;
     const struct sac_node *from = n->input_count > 0 ? dequantiser(n->inputs[0], &s) : NULL;
     const int              count = from ? moved_inputs(n, s.dtype) : 0;
     for (int i = 1; i < count; i++)
@@ -375,9 +370,9 @@ static bool reorders(const struct sac_node *n)
  * numbers can do so, and bytes are moved. */
 static sac_result quantise_before(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct scaling   s;
-    struct sac_node *from = n->inputs[0] ? n->inputs[0]->producer : NULL;
-    if (!quantises(n, &s) || !from || !reorders(from) || from->inputs[0]->data ||
+    struct sac_to_bytes s;
+    struct sac_node    *from = n->inputs[0] ? n->inputs[0]->producer : NULL;
+    if (!sac_makes_bytes(n, &s) || !from || !reorders(from) || from->inputs[0]->data ||
         sac_only_reader(g, from, "QuantizeLinear") != n)
         return SAC_OK;
     struct sac_node  *rounds = sac_op_node(g, "", "QuantizeLinear", n->input_count, 1, n);
@@ -399,8 +394,8 @@ static sac_result quantise_before(struct sac_graph *g, struct sac_node *n, bool 
 
 static sac_result drop_pair(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct scaling         q, d;
-    const struct sac_node *from = quantises(n, &q) ? dequantiser(n->inputs[0], &d) : NULL;
+    struct sac_to_bytes    q, d;
+    const struct sac_node *from = sac_makes_bytes(n, &q) ? dequantiser(n->inputs[0], &d) : NULL;
     if (!from || !same_scaling(&q, &d))
         return SAC_OK;
     sac_graph_replace(g, n->outputs[0], from->inputs[0]);
@@ -408,16 +403,16 @@ static sac_result drop_pair(struct sac_graph *g, struct sac_node *n, bool *chang
     return SAC_OK;
 }
 
-static bool scales(const struct sac_node *n, struct scaling *out)
+static bool scales(const struct sac_node *n, struct sac_to_bytes *out)
 {
-    return quantises(n, out) ||
+    return sac_makes_bytes(n, out) ||
            (n->output_count == 1 && n->outputs[0] && dequantiser(n->outputs[0], out));
 }
 
 /* Exporters write one for each reader. */
 static sac_result drop_twin(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct scaling s, other;
+    struct sac_to_bytes s, other;
     if (n->inputs[0] == NULL || n->inputs[0]->uses < 2 || !scales(n, &s))
         return SAC_OK;
     for (size_t i = 0; i < g->node_count && g->nodes[i] != n; i++) {

@@ -3,6 +3,7 @@
  * works on what the threads have. See struct ops_held in lines.h for which lines these are. */
 #pragma once
 
+#include "engine/cuda/kernels/bytes.cuh"
 #include "engine/cuda/kernels/team.cuh"
 
 namespace ops
@@ -83,6 +84,15 @@ template <class WAY, class TEAM> struct held {
             write_to((uint16_t *)p + at);
         else
             write_to((float *)p + at);
+    }
+
+    /* Bytes of lines by eights. */
+    OPS_BODY void write_bytes(const struct ops_bytes &b, void *p, int64_t at) const
+    {
+        OPS_UNROLL
+        for (int k = 0; k < COUNT; k += LANES)
+            if (has(k))
+                put_bytes8(b, p, at + index(k), *(const float(*)[LANES])(v + k));
     }
 
     /* Numbers that belong to the line's, or the one (at `at`) that belongs to all of them. */

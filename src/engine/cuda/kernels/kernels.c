@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "engine/cuda/kernels/kernels.h"
+#include "engine/ops/quant.h"
 
 /* ---- layouts ---- */
 
@@ -80,6 +81,20 @@ int ops_in_type(const struct sac_kernel_plan *plan, int i)
 int ops_out_type(const struct sac_kernel_plan *plan, int i)
 {
     return (int)sac_layout_dtype(plan->call->out[i].dtype, plan->out_layout[i]);
+}
+
+/* Two steps would have float16 between them, but not of numbers that are beyond its range or lose
+ * digits below it (model/ranges.c), which those are that the bytes can stand for. */
+struct ops_bytes ops_bytes_of(const struct sac_kernel_plan *plan)
+{
+    const struct sac_quant q = sac_quant_read(plan->call->node);
+    const bool             fits = q.y_scale * 512 < 65504 && q.y_scale > 0x1p-14f;
+    if (q.y_dtype == SAC_F32)
+        return (struct ops_bytes){.type = 0};
+    return (struct ops_bytes){.type = (int32_t)q.y_dtype,
+                              .half = plan->precision == SAC_PRECISION_FP16 && fits,
+                              .inverse = q.y_inverse,
+                              .zero = (float)q.y_zero};
 }
 
 enum ops_class ops_class_of(enum sac_dtype t)

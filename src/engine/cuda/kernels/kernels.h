@@ -65,6 +65,8 @@ void ops_halve_output(const struct sac_kernel_question *q, struct sac_kernel_off
 int            ops_in_type(const struct sac_kernel_plan *plan, int i);
 int            ops_out_type(const struct sac_kernel_plan *plan, int i);
 enum ops_class ops_class_of(enum sac_dtype t);
+/* What a node with the attributes y_type, y_scale and y_zero makes of its numbers. */
+struct ops_bytes ops_bytes_of(const struct sac_kernel_plan *plan);
 
 /* ---- index spaces ---- */
 

@@ -107,10 +107,12 @@ static void choose_threads(struct ops_norm *p)
     bool       floats = true;
     for (int k = 0; k < 4; k++)
         floats &= !types[k] || ops_is_f16_or_f32(types[k]);
+    const bool bytes = p->bytes.type != 0;
     ops_choose_team(&p->lines, centred);
     if (p->activation == OPS_FN_IDENTITY)
         ops_choose_held(&p->lines, 4, 1u << 2 | 1u << 3, types);
-    if (!p->lines.held.lanes && centred && p->lines.outer.count > 0 && !(floats && along_eights(p)))
+    if (!p->lines.held.lanes && centred && !bytes && p->lines.outer.count > 0 &&
+        !(floats && along_eights(p)))
         across_lines(p);
 }
 
@@ -119,7 +121,8 @@ static sac_result finish_norm(struct sac_kernel_plan *plan, struct ops_norm *p,
                               const struct ops_shape *s, const bool *along)
 {
     p->in_type = ops_in_type(plan, 0);
-    p->out_type = ops_out_type(plan, 0);
+    p->bytes = ops_bytes_of(plan);
+    p->out_type = !p->bytes.type ? ops_out_type(plan, 0) : p->bytes.half ? SAC_F16 : SAC_F32;
     SAC_TRY(ops_split_lines(plan, s, along, &p->lines));
     choose_threads(p);
     if (p->lines.parts > 1)
@@ -209,7 +212,7 @@ static sac_result layer_fill(struct sac_kernel_plan *plan, void *params)
     const struct sac_op_call *c = plan->call;
     const struct sac_operand *in = &c->in[0];
     struct ops_norm          *p = params;
-    const bool                layer = c->node->op->id == SAC_OP_LayerNormalization;
+    const bool                centred = sac_norm_is_centred(c->node);
     int                       axis;
     int64_t                   steps[SAC_RANK_MAX], step = 1;
     bool                      along[SAC_RANK_MAX] = {false};
@@ -221,13 +224,13 @@ static sac_result layer_fill(struct sac_kernel_plan *plan, void *params)
     broadcast_steps(plan, 1, steps);
     norm_vector(plan, &s, 1, steps, &p->scale_port, &p->scale_type);
     broadcast_steps(plan, 2, steps);
-    norm_vector(plan, &s, layer ? 2 : -1, steps, &p->bias_port, &p->bias_type);
+    norm_vector(plan, &s, c->in_count > 2 ? 2 : -1, steps, &p->bias_port, &p->bias_type);
     for (int d = in->rank - 1; d >= 0; d--) {
         steps[d] = d < axis ? step : 0;
         step *= d < axis ? in->dims[d] : 1;
     }
     ops_shape_add(&s, 0, steps);
-    p->kind = layer ? OPS_NORM_CENTRED : OPS_NORM_ROOT;
+    p->kind = centred ? OPS_NORM_CENTRED : OPS_NORM_ROOT;
     p->mean_type = ops_out_type(plan, 1);
     p->inverse_type = ops_out_type(plan, 2);
     p->epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
@@ -349,6 +352,7 @@ OPS_ROW(InstanceNormalization, channel_layouts, instance_fill, ops_launch_norm, 
 OPS_ROW(GroupNormalization, channel_layouts, group_fill, ops_launch_norm, ops_norm)
 OPS_ROW(LayerNormalization, layer_layouts, layer_fill, ops_launch_norm, ops_norm)
 OPS_ROW(RMSNormalization, layer_layouts, layer_fill, ops_launch_norm, ops_norm)
+OPS_ROW(QuantNorm, layer_layouts, layer_fill, ops_launch_norm, ops_norm)
 OPS_ROW(SampleNorm, channel_layouts, sample_fill, ops_launch_norm, ops_norm)
 OPS_ROW(MeanVarianceNormalization, norm_layouts, mean_variance_fill, ops_launch_norm, ops_norm)
 OPS_ROW(LpNormalization, norm_layouts, lp_fill, ops_launch_norm, ops_norm)

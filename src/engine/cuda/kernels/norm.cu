@@ -81,7 +81,10 @@ template <bool ACTIVATED> struct norm_body {
                 v += get_float(bias, p.bias_type, at[3] + in_line[3]);
             if (ACTIVATED)
                 v = real_function(p.activation, v, 0.0f, 0.0f, (float)p.a, (float)p.b);
-            put_float(out, p.out_type, at[1] + in_line[1], v);
+            if (!ACTIVATED && p.bytes.type)
+                put_byte(p.bytes, out, at[1] + in_line[1], v);
+            else
+                put_float(out, p.out_type, at[1] + in_line[1], v);
         }
     }
 
@@ -161,7 +164,10 @@ template <class WAY> struct held_norm_body {
             x.v[e] *= scale ? scales.v[e] : 1;
             x.v[e] += bias ? shifts.v[e] : 0;
         }
-        x.write(out, p.out_type, at[1]);
+        if (WAY::VECTOR && p.bytes.type)
+            x.write_bytes(p.bytes, out, at[1]);
+        else
+            x.write(out, p.out_type, at[1]);
         if (x.lane == 0 && x.n && p.mean_type)
             put_float(mean_out, p.mean_type, at[4], mean);
         if (x.lane == 0 && x.n && p.inverse_type)
@@ -176,7 +182,7 @@ template <class WAY, bool CENTRED> struct half_norm_body {
     struct ops_norm p;
     const uint16_t *in;
     const float    *scale, *bias;
-    uint16_t       *out;
+    void           *out;
 
     static OPS_BODY float inverse_root(float v)
     {
@@ -209,7 +215,10 @@ template <class WAY, bool CENTRED> struct half_norm_body {
             for (int j = 0; j < LANES; j++)
                 x.v[k + j] = (x.v[k + j] - mean) * inverse * factor[j] + shift[j];
         }
-        x.write_to(out + at[1]);
+        if (p.bytes.type)
+            x.write_bytes(p.bytes, out, at[1]);
+        else
+            x.write_to((uint16_t *)out + at[1]);
     }
 };
 
@@ -221,7 +230,7 @@ int run_halves(const struct ops_norm &p, const BODY &b, void *stream)
     bias = bias ? bias + v.start[3] : NULL;
     return held_by<true>(p.lines, stream, [&](auto way) {
         return half_norm_body<decltype(way), CENTRED>{p, (const uint16_t *)b.in, scale, bias,
-                                                      (uint16_t *)b.out};
+                                                      b.out};
     });
 }
 
@@ -231,16 +240,21 @@ bool is_of_halves(const struct ops_norm &p)
     bool one = p.lines.inner.step[2][0] == 1 && (!p.bias_type || p.lines.inner.step[3][0] == 1);
     for (int d = 0; d < p.lines.outer.rank; d++)
         one &= p.lines.outer.step[2][d] == 0 && p.lines.outer.step[3][d] == 0;
-    return one && p.lines.held.vector && p.in_type == SAC_F16 && p.out_type == SAC_F16 &&
-           p.scale_type == SAC_F32 && (!p.bias_type || p.bias_type == SAC_F32) && !p.mean_type &&
-           !p.inverse_type && (p.kind == OPS_NORM_CENTRED || p.kind == OPS_NORM_ROOT);
+    return one && p.in_type == SAC_F16 && p.out_type == SAC_F16 && p.scale_type == SAC_F32 &&
+           (!p.bias_type || p.bias_type == SAC_F32) && !p.mean_type && !p.inverse_type &&
+           (p.kind == OPS_NORM_CENTRED || p.kind == OPS_NORM_ROOT);
 }
 
-template <class BODY> int run_held(const struct ops_norm &p, const BODY &b, void *stream)
+bool fits_eights(const struct ops_norm &p, const void *in, const void *out, const void *scale,
+                 const void *bias)
 {
-    const bool fits = fits16(b.in) && fits16(b.out) &&
-                      (p.lines.inner.step[2][0] == 0 || fits16(b.scale)) &&
-                      (p.lines.inner.step[3][0] == 0 || fits16(b.bias));
+    return p.lines.held.vector && fits16(in) && fits16(out) &&
+           (p.lines.inner.step[2][0] == 0 || fits16(scale)) &&
+           (p.lines.inner.step[3][0] == 0 || fits16(bias));
+}
+
+template <class BODY> int run_held(const struct ops_norm &p, const BODY &b, bool fits, void *stream)
+{
     if (fits && is_of_halves(p))
         return p.kind == OPS_NORM_CENTRED ? run_halves<true>(p, b, stream)
                                           : run_halves<false>(p, b, stream);
@@ -428,8 +442,11 @@ int norm(const struct ops_norm &p, const struct ops_ports *ports, void *stream)
         return p.in_type == SAC_F16 ? eights<ACTIVATED, uint16_t>(p, ports, stream)
                                     : eights<ACTIVATED, float>(p, ports, stream);
     if constexpr (!ACTIVATED)
-        if (p.lines.held.lanes)
-            return run_held(p, body, stream);
+        if (p.lines.held.lanes) {
+            const bool fits = fits_eights(p, body.in, body.out, body.scale, body.bias);
+            if (fits || !p.bytes.type) /* others make bytes one by one */
+                return run_held(p, body, fits, stream);
+        }
     return measure_and_apply(body, [&](const auto &b) {
         return p.lines.team == OPS_TEAM_COLUMN
                    ? columns(b, p.lines.width, p.lines.outer.count, p.lines.parts, stream)

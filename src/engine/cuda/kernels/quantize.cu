@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/kernels/functions.cuh"
+#include "engine/cuda/kernels/bytes.cuh"
 #include "engine/cuda/kernels/quantize.h"
 
 using namespace ops;
@@ -38,43 +38,6 @@ struct quantize_body {
 };
 
 /* ---- by one scale ---- */
-
-/* E4M3, as sac_f8_to_float and sac_float_to_f8 have it. */
-OPS_BODY float f8_to_float(uint8_t v)
-{
-    const uint32_t low = v & 0x7f;
-    const float    size = low == 0x7f  ? NAN
-                          : low < 0x08 ? (float)low * 0x1p-9f
-                                       : bits_to_float((low << 20) + ((127u - 7) << 23));
-    return v & 0x80 ? -size : size;
-}
-
-OPS_BODY uint8_t float_to_f8(float v)
-{
-    const uint8_t sign = (uint8_t)(float_to_bits(v) >> 24 & 0x80);
-    const float   size = fminf(fabsf(v), 448.0f);
-    if (is_nan(v))
-        return sign | 0x7f;
-    if (size < 0x1p-6f)
-        return sign | (uint8_t)rintf(size * 0x1p9f);
-    uint32_t bits = float_to_bits(size);
-    bits += 0x7ffff + (bits >> 20 & 1);
-    return sign | (uint8_t)((bits >> 20) - ((127 - 7) << 3));
-}
-
-OPS_BODY float byte_to_float(uint8_t v, int type)
-{
-    return type == SAC_I8 ? (float)(int8_t)v : type == SAC_U8 ? (float)v : f8_to_float(v);
-}
-
-/* v is scaled. NaN is the least integer. */
-OPS_BODY uint8_t float_to_byte(float v, float zero, int type)
-{
-    const float low = type == SAC_I8 ? -128.0f : 0.0f;
-    if (type == SAC_F8)
-        return float_to_f8(v);
-    return (uint8_t)(int)fminf(fmaxf(rintf(v) + zero, low), low + 255.0f);
-}
 
 struct rescale_body {
     struct ops_quantize p;

@@ -36,6 +36,13 @@ struct ops_view {
     int64_t            step[OPS_OPERANDS][OPS_DIMS];
 };
 
+/* What a kernel makes 8 bits of, which are its output: enum sac_dtype of these, 0: of nothing.
+ * half: a number is float16 first, as it would be between two steps. */
+struct ops_bytes {
+    int32_t type, half;
+    float   inverse, zero; /* 1 / scale */
+};
+
 /* The type in which numbers are computed: enum sac_class without its header. */
 enum ops_class { OPS_FLOAT, OPS_DOUBLE, OPS_INT64, OPS_UINT64 };
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a norm makes and a QuantizeLinear alone reads is written in 8 bits at once: one step, and no
+ * numbers of 16 or 32 bits between the two. Convolutions and products do so too (quantised.c), but
+ * before their weights are folded. */
+#include "engine/passes/pass.h"
+
+/* The QuantizeLinear that alone reads what n makes, by one scale; NULL: none. */
+static struct sac_node *rounder(const struct sac_graph *g, const struct sac_node *n,
+                                struct sac_to_bytes *y)
+{
+    struct sac_node *reader = sac_only_reader(g, n, "QuantizeLinear");
+    return reader && reader->inputs[0] == n->outputs[0] && sac_makes_bytes(reader, y) ? reader
+                                                                                      : NULL;
+}
+
+static bool reads_floats(const struct sac_node *n)
+{
+    for (int i = 0; i < n->input_count; i++)
+        if (n->inputs[i] && n->inputs[i]->dtype != SAC_F32)
+            return false;
+    return true;
+}
+
+static sac_result round_norm(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    struct sac_to_bytes y;
+    const bool          centred = sac_is(n, "LayerNormalization");
+    struct sac_node    *reader = rounder(g, n, &y), *made;
+    if ((!centred && !sac_is(n, "RMSNormalization")) || !reader || !reads_floats(n))
+        return SAC_OK;
+    *changed = true;
+    made = sac_op_node(g, "saccade", "QuantNorm", n->input_count, 1, n);
+    sac_result res = made ? sac_copy_attrs(g, made, n) : SAC_ERR_MEMORY;
+    for (int i = 0; res == SAC_OK && i < n->input_count; i++)
+        made->inputs[i] = n->inputs[i];
+    if (res == SAC_OK)
+        res = sac_node_set_int(g, made, "centred", centred);
+    if (res == SAC_OK)
+        res = sac_set_bytes(g, made, &y);
+    return res == SAC_OK ? sac_take_over(g, made, reader) : res;
+}
+
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    return round_norm(g, n, changed);
+}
+
+const struct sac_pass sac_pass_rounded = {"rounded", visit};
