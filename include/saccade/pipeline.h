@@ -20,6 +20,7 @@
 #include <saccade/monitor.h>
 #include <saccade/segment.h>
 #include <saccade/sink.h>
+#include <saccade/stacks.h>
 #include <saccade/stats.h>
 #include <saccade/track.h>
 
@@ -159,8 +160,11 @@ struct sac_track_job_params {
      * of the time of tracking there. Tracks and their ids are the same. 0 or 1: one thread
      * (default); at most 64. Always 1 on a GPU, which does it itself; runs that segment have none.
      */
-    int      postprocess_threads;
-    uint64_t reserved[9]; /* 0 */
+    int postprocess_threads;
+    /* A sampler that was started (saccade/stacks.h): the run stops it when it ends, and the
+     * statistics have what it found. Borrowed until then; NULL (default): none. */
+    sac_stacks *stacks;
+    uint64_t    reserved[8]; /* 0 */
 };
 
 /* Bits. AUTO: the id, and the class where more than one class is kept. A class without a name is

@@ -38,6 +38,7 @@
 #include <saccade/server.h>
 #include <saccade/sink.h>
 #include <saccade/source.h>
+#include <saccade/stacks.h>
 #include <saccade/stats.h>
 #include <saccade/tensor.h>
 #include <saccade/timer.h>

@@ -13,6 +13,13 @@ struct start {
     char  name[16];
 };
 
+static atomic_int admitted;
+
+void sac_thread_admit(int signal)
+{
+    atomic_store(&admitted, signal);
+}
+
 /* A thread names itself: it may read its name before pthread_create returns. */
 static void *run_named(void *arg)
 {
@@ -33,6 +40,8 @@ sac_result sac_thread_start(sac_context *ctx, pthread_t *out, const char *name, 
     /* Signals are the program's: a handler that ran here could outlive what it looks at. */
     sigset_t all, before;
     sigfillset(&all);
+    if (atomic_load(&admitted))
+        sigdelset(&all, atomic_load(&admitted));
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = pthread_create(out, NULL, run_named, start);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -10,6 +10,10 @@
 sac_result sac_thread_start(sac_context *ctx, pthread_t *out, const char *name, void *(*fn)(void *),
                             void *arg);
 
+/* Threads that are started from now on let this signal through, too; 0: none. For one whose handler
+ * looks at nothing that may go away before the thread. */
+void sac_thread_admit(int signal);
+
 /* A condition that is waited for by sac_time_ns. Under the lock; end_ns < 0: for ever. false: the
  * time is over. It may wake for nothing. */
 void sac_cond_init(pthread_cond_t *cond);

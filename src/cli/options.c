@@ -119,6 +119,9 @@ const struct option options[] = {
      .choices = sorts},
     {"shapes", 0, VERB_PROFILE, SECTION_OUT, OPTION_FLAG, AT(profile_shapes), "profile.shapes",
      NULL, "show what comes out of each step, its type and shape"},
+    {"stack", 0, VERB_PROFILE, SECTION_RUN, OPTION_FLAG, AT(profile_stacks), "profile.stack", NULL,
+     "sample the call stacks of all threads on the CPU: a flame graph, the functions that take the "
+     "most time, and REPORT.folded"},
     {"against", 0, VERB_PROFILE, SECTION_IN, OPTION_TEXT, AT(against), "profile.against", "FILE",
      "compare with this earlier run: the JSON of a profile, or of --stats"},
 

@@ -93,7 +93,7 @@ static bool ends_with(const char *text, const char *ending)
     return a > b && strcmp(text + a - b, ending) == 0;
 }
 
-/* report.html: report.json and report.trace.json. */
+/* report.html: report.json, report.trace.json and report.folded. */
 static int name_files(struct settings *s, struct profile *p, struct fault *fault)
 {
     char path[4096];
@@ -107,15 +107,30 @@ static int name_files(struct settings *s, struct profile *p, struct fault *fault
     p->stats_path = s->run.job.stats_out = settings_hold(s, path);
     snprintf(path, sizeof path, "%.*s.trace.json", stem, p->page);
     p->trace_path = s->run.job.trace_out = settings_hold(s, path);
+    snprintf(path, sizeof path, "%.*s.folded", stem, p->page);
+    p->folded = settings_hold(s, path);
     p->against = s->against;
     p->rows = s->profile_rows;
     p->shapes = s->profile_shapes;
     p->by_memory = s->profile_sort == PROFILE_BY_MEMORY;
-    if (!p->stats_path || !p->trace_path)
+    if (!p->stats_path || !p->trace_path || !p->folded)
         return fault_failure(fault, "out of memory");
     int status = check_against(p, fault);
     if (status == STATUS_OK && access(p->page, F_OK) == 0) /* else its folder is created */
         status = whole_file_check(p->page, fault);
+    return status;
+}
+
+/* Before the run: its threads are sampled from their start on. */
+static int start_stacks(struct settings *s, struct profile *p, sac_context **ctx,
+                        struct fault *fault)
+{
+    if (!s->profile_stacks)
+        return STATUS_OK;
+    int status = term_context(s, ctx, fault);
+    if (status == STATUS_OK && sac_stacks_start(*ctx, NULL, &p->stacks) != SAC_OK)
+        status = fault_library(fault, *ctx, SAC_ERR_MEMORY);
+    s->run.job.stacks = p->stacks;
     return status;
 }
 
@@ -133,24 +148,34 @@ int verb_profile(struct settings *s, struct fault *fault)
     struct profile *p = calloc(1, sizeof *p);
     if (!p)
         return fault_failure(fault, "out of memory");
-    bool whole = false;
-    int  status = name_files(s, p, fault);
+    sac_context *ctx = NULL;
+    bool         whole = false;
+    int          status = name_files(s, p, fault);
     if (status == STATUS_OK && p->against)
         status = profile_read_old(p, fault);
     s->profile = p;
+    if (status == STATUS_OK)
+        status = start_stacks(s, p, &ctx, fault);
     if (status == STATUS_OK)
         status = run(s, fault);
     /* Ctrl-C is how a camera's run ends: what was seen until then is a profile too. */
     if (status == STATUS_OK || (status == STATUS_INTERRUPTED && p->stats.frames > 0)) {
         profile_read_trace(p->trace_path, &p->trace);
         take_layers(s, p);
-        const int written = profile_write_page(p, fault);
+        int written = p->stacks ? profile_write_folded(p, fault) : STATUS_OK;
+        if (written == STATUS_OK)
+            written = profile_write_page(p, fault);
         whole = written == STATUS_OK;
         status = whole ? status : written;
     }
     if (whole)
         printf("%s\n%s\n%s\n", p->page, p->stats_path, p->trace_path);
+    if (whole && p->stacks)
+        printf("%s\n", p->folded);
     layers_finish(&p->layers);
+    s->run.job.stacks = NULL;
+    sac_stacks_destroy(&p->stacks);
+    sac_context_destroy(&ctx);
     free(p->figures);
     free(p->events);
     free(p);

@@ -3,6 +3,8 @@
 #ifndef SAC_CLI_PROFILE_H
 #define SAC_CLI_PROFILE_H
 
+#include <stdio.h>
+
 #include <saccade/pipeline.h>
 
 #include "bench_layers.h"
@@ -57,6 +59,8 @@ struct profile {
     bool                 shapes;             /* of their outputs */
     bool                 by_memory;          /* the allocations come before the stages */
     char                 layers_why[300];    /* why there are none; empty: there are */
+    sac_stacks          *stacks;             /* NULL: none are sampled */
+    const char          *folded;             /* their file */
     struct profile_old   old[PROFILE_OLD_MAX];
     int                  old_count; /* 0: nothing to compare with */
 };
@@ -70,6 +74,12 @@ void profile_read_trace(const char *path, struct profile_trace *out);
 int profile_read_old(struct profile *profile, struct fault *fault);
 /* The same figure of this run; NAN: it has none. */
 double profile_figure(const struct profile *profile, const char *name);
+/* profile_flame.c: a drawing of the stacks, and tables of functions. */
+void profile_put_stacks(FILE *out, const sac_stacks *stacks, int rows);
+/* Text in HTML. */
+void profile_put_text(FILE *out, const char *text);
+/* A line for each stack and its samples, as other programs read them. */
+int profile_write_folded(const struct profile *profile, struct fault *fault);
 /* profile_page.c */
 int profile_write_page(const struct profile *profile, struct fault *fault);
 

@@ -13,7 +13,7 @@ enum { SERIES_MAX = 8, CHART_W = 640, CHART_H = 200, LEFT = 92, RIGHT = 12, TOP 
 static const char *const colours[SERIES_MAX] = {"#2563eb", "#dc2626", "#059669", "#d97706",
                                                 "#7c3aed", "#0891b2", "#be185d", "#4b5563"};
 
-static void put_text(FILE *out, const char *text)
+void profile_put_text(FILE *out, const char *text)
 {
     for (; *text; text++)
         switch (*text) {
@@ -28,7 +28,7 @@ static void put_text(FILE *out, const char *text)
 static void put_cell(FILE *out, const char *text)
 {
     fputs("<td>", out);
-    put_text(out, text);
+    profile_put_text(out, text);
     fputs("</td>", out);
 }
 
@@ -37,7 +37,7 @@ static void put_value(FILE *out, double value, const char *unit)
     char text[40];
     sac_monitor_format(value, unit, text, sizeof text);
     fputs("<td class=n>", out);
-    put_text(out, text);
+    profile_put_text(out, text);
     fputs("</td>", out);
 }
 
@@ -139,7 +139,7 @@ static void put_chart(FILE *out, const struct chart *c)
     fputs("</svg><p class=k>", out);
     for (int i = 0; i < c->count; i++) {
         fprintf(out, "<span><i style=\"background:%s\"></i>", colours[i]);
-        put_text(out, c->series[i]->name);
+        profile_put_text(out, c->series[i]->name);
         fputs("</span> ", out);
     }
     fputs("</p></figure>\n", out);
@@ -210,7 +210,7 @@ static void put_timeline(FILE *out, const struct profile *p)
     for (int i = 0; i < PROFILE_TRACKS_MAX; i++)
         if (used[i]) {
             fprintf(out, "<text x=0 y=%d>", row[i] * ROW_H + 15);
-            put_text(out, t->track[i]);
+            profile_put_text(out, t->track[i]);
             fputs("</text>", out);
         }
     for (int i = 0; i < t->span_count; i++) {
@@ -370,7 +370,7 @@ static void put_layers(FILE *out, const struct profile *p)
     const struct layers *l = &p->layers;
     if (p->layers_why[0]) {
         fputs("<h2>Costliest steps of the network</h2>\n<p>Not measured: ", out);
-        put_text(out, p->layers_why);
+        profile_put_text(out, p->layers_why);
         fputs("</p>\n", out);
         return;
     }
@@ -457,7 +457,7 @@ static void put_waiting(FILE *out, const struct profile *p)
     for (int i = 0; i < p->figure_count; i++)
         if (begins_with(p->figures[i].name, "wait ") && p->figures[i].mean_5m > 0.25) {
             fputs("<p>Thread ", out);
-            put_text(out, p->figures[i].name + 5);
+            profile_put_text(out, p->figures[i].name + 5);
             fprintf(out,
                     " was ready but had no CPU for %.0f %% of the time: other work on this machine "
                     "makes these figures worse than they need be.</p>\n",
@@ -471,15 +471,15 @@ static void put_verdict(FILE *out, const struct profile *p)
     fputs("<section class=v>", out);
     if (s->bottleneck[0]) {
         fputs("<p><b>Bottleneck: ", out);
-        put_text(out, s->bottleneck);
+        profile_put_text(out, s->bottleneck);
         fputs("</b>: ", out);
-        put_text(out, s->bottleneck_why);
+        profile_put_text(out, s->bottleneck_why);
         fputs(".</p>\n", out);
     } else
         fputs("<p>No stage stands out, or the run was too short to tell.</p>\n", out);
     for (int i = 0; i < s->advice_count; i++) {
         fputs("<p><b>What would help:</b> ", out);
-        put_text(out, s->advice[i]);
+        profile_put_text(out, s->advice[i]);
         fputs("</p>\n", out);
     }
     put_bound(out, p);
@@ -487,7 +487,7 @@ static void put_verdict(FILE *out, const struct profile *p)
     for (int i = 0; i < p->event_count; i++) {
         fprintf(out, "<p><b>%s</b> after %.0f s: ", sac_monitor_kind_name(p->events[i].kind),
                 p->events[i].begun_s);
-        put_text(out, p->events[i].text);
+        profile_put_text(out, p->events[i].text);
         fputs(".</p>\n", out);
     }
     fputs("</section>\n", out);
@@ -506,11 +506,11 @@ static void put_facts(FILE *out, const struct profile *p)
         fprintf(out, "<span><b>%.1f</b> ms latency, p99 %.1f</span> ", s->latency.p50_ms,
                 s->latency.p99_ms);
     fprintf(out, "<span><b>%.0f</b> MB at most</span></p>\n<p>", (double)s->rss_peak_bytes * 1e-6);
-    put_text(out, s->device);
+    profile_put_text(out, s->device);
     fputs("; ", out);
-    put_text(out, slash ? slash + 1 : *network ? network : "no network");
+    profile_put_text(out, slash ? slash + 1 : *network ? network : "no network");
     fputs(", ", out);
-    put_text(out, s->precision[0] ? s->precision : "-");
+    profile_put_text(out, s->precision[0] ? s->precision : "-");
     fprintf(out, "; saccade %s; watching the run took %.2f %% of one core.</p>\n", sac_version(),
             100 * p->monitor_cost);
 }
@@ -547,6 +547,8 @@ static void put_page(const void *user, FILE *out)
         put_allocations(out, p);
     put_stages(out, &p->stats);
     put_timeline(out, p);
+    if (p->stacks)
+        profile_put_stacks(out, p->stacks, p->rows);
     put_charts(out, p);
     put_batches(out, p);
     put_queues(out, &p->stats);

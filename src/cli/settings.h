@@ -47,7 +47,7 @@ struct settings {
     /* profile */
     const char     *against;
     int             profile_segments, profile_rows, profile_sort;
-    bool            profile_shapes;
+    bool            profile_shapes, profile_stacks;
     struct profile *profile; /* of a run that is profiled; NULL: it is not */
 
     /* infer */

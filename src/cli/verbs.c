@@ -147,11 +147,14 @@ const struct verb verbs[] = {
      "frames a second, latency, queues, batches, load and memory by owner over time, what each "
      "thread did in a part of the run, copies by reason, and the network's costliest steps. Beside "
      "it are the statistics (REPORT.json) and a trace for Perfetto (REPORT.trace.json). --against "
-     "takes the JSON of an earlier one and compares. Other options are those of track and segment; "
+     "takes the JSON of an earlier one and compares. --stack samples the call stacks of all "
+     "threads. "
+     "Other options are those of track and segment; "
      "--head, --preprocess and --classes are "
      "track's.",
      "saccade profile in.mp4 -o report.html\n"
      "saccade profile in.mp4 -o new.html --against report.json\n"
+     "saccade profile in.mp4 -o report.html --stack --sort memory\n"
      "saccade profile in.mp4 -o report.html --task segment --device cuda\n",
      1, ARGUMENTS_MAX, verb_profile},
     {"optimize", VERB_VIDEO | VERB_OPTIMIZE, "INPUT...",

@@ -458,6 +458,42 @@ static const struct sac_figure held_rows[] = {
 const struct sac_figures sac_figures_held = {FIGURES("held", held_rows)};
 #undef STATS
 
+#define STATS struct sac_sampled
+static bool is_sampled(const void *group)
+{
+    return ((const STATS *)group)->known;
+}
+static const struct sac_figure sampling_rows[] = {
+    FIGURE(COUNT, "interval_us", summary.interval_us, UNIT("us"),
+           MEANS("of a thread's CPU time between two samples")),
+    FIGURE(COUNT, "samples", summary.samples, MEANS("all, in the list of stacks or not")),
+    FIGURE(COUNT, "other", summary.other, MEANS("of stacks that there was no room for")),
+    FIGURE(COUNT, "lost", summary.lost, MEANS("times that a thread found no room for a sample")),
+    FIGURE(AMOUNT, "elapsed_s", summary.elapsed_s, UNIT("s")),
+    FIGURE(AMOUNT, "cpu_s", summary.cpu_s, UNIT("s"),
+           MEANS("CPU time of the process meanwhile, of which samples times interval_us was seen")),
+    FIGURE(AMOUNT, "cost_s", summary.cost_s, UNIT("s"), MEANS("of it, what sampling took")),
+    FIGURE(TEXT, "note", summary.note, MEANS("what went wrong meanwhile; null: nothing")),
+};
+static const struct sac_figures sampling = {FIGURES("sampling", sampling_rows),
+                                            .is_known = is_sampled};
+static const struct sac_figure  sampled_rows[] = {
+     ROW(GROUP, "sampling", OF(sampling),
+         MEANS("how call stacks were sampled (saccade profile --stack); null: they were not")),
+};
+const struct sac_figures sac_figures_sampled = {FIGURES("sampled", sampled_rows)};
+#undef STATS
+
+#define STATS struct sac_stack
+static const struct sac_figure stack_rows[] = {
+    FIGURE(HELD, "stack", text,
+           MEANS("a thread, then its functions from the outermost to the innermost, with ';' "
+                 "between them")),
+    FIGURE(COUNT, "samples", samples),
+};
+const struct sac_figures sac_figures_stack = {FIGURES("stack", stack_rows)};
+#undef STATS
+
 #define STATS struct sac_monitor_figure
 static const struct sac_figure watched_rows[] = {
     FIGURE(NAME, "name", name),
@@ -590,6 +626,7 @@ static void write_row(struct sac_json *json, const struct sac_figure *row, const
     case SAC_FIGURE_POINTS: write_points(json, row, group); break;
     case SAC_FIGURE_NAME:
     case SAC_FIGURE_TEXT: sac_json_string(json, row->name, *(const char *)at ? at : NULL); break;
+    case SAC_FIGURE_HELD: sac_json_string(json, row->name, *(const char *const *)at); break;
     case SAC_FIGURE_GROUP: write_group(json, row, at); break;
     case SAC_FIGURE_INLINE: write_rows(json, row->group, at, 0, NULL); break;
     case SAC_FIGURE_LIST: write_list(json, row, group); break;

@@ -11,6 +11,7 @@
 #define SAC_OBSERVE_FIGURES_H
 
 #include <saccade/monitor.h>
+#include <saccade/stacks.h>
 #include <saccade/stats.h>
 
 #include "base/json.h"
@@ -25,6 +26,7 @@ enum sac_figure_type {
     SAC_FIGURE_POINTS, /* an array of float, each as KNOWN; its length as a list's */
     SAC_FIGURE_NAME,   /* char[], never empty */
     SAC_FIGURE_TEXT,   /* char[]; empty: null */
+    SAC_FIGURE_HELD,   /* const char *, never empty */
     SAC_FIGURE_GROUP,  /* a structure with rows of its own */
     SAC_FIGURE_INLINE, /* the same; its rows belong to this group */
     SAC_FIGURE_LIST    /* an array of groups, or of names */
@@ -78,6 +80,13 @@ struct sac_held {
     struct sac_allocation item[SAC_ALLOCATIONS_MAX];
 };
 extern const struct sac_figures sac_figures_held; /* "allocations": the items */
+
+/* What a sampler of call stacks found, as two members: "sampling", and a list, "stacks". */
+struct sac_sampled {
+    bool                      known;
+    struct sac_stacks_summary summary;
+};
+extern const struct sac_figures sac_figures_sampled, sac_figures_stack; /* the latter: sac_stack */
 
 /* What a monitor knows at one time. */
 struct sac_monitor_view {

@@ -4,10 +4,21 @@
 #include <stdio.h>
 
 #include "observe/figures.h"
+#include "observe/stacks.h"
 #include "pipeline/report.h"
 
 /* Incremented when a reader of the former version could misread it. */
 enum { FORMAT_VERSION = 1 };
+
+static void add_stacks(struct sac_json *json, const sac_stacks *stacks)
+{
+    struct sac_sampled      sampled = {.known = stacks != NULL};
+    int                     n;
+    const struct sac_stack *list = sac_stacks_list(stacks, &n);
+    sac_stacks_get_summary(stacks, &sampled.summary);
+    sac_figures_write(json, &sac_figures_sampled, &sampled);
+    sac_figures_write_list(json, "stacks", &sac_figures_stack, list, sizeof *list, n);
+}
 
 static void add_document(struct sac_text *text, const struct sac_report *r)
 {
@@ -24,6 +35,7 @@ static void add_document(struct sac_text *text, const struct sac_report *r)
                            r->stream_count);
     sac_figures_write(&json, &sac_figures_judgement, r->stats);
     sac_figures_write(&json, &sac_figures_held, r->held);
+    add_stacks(&json, r->stacks);
     sac_figures_write(&json, &sac_figures_watched, r->view ? r->view : &none);
     json.gap = "\n";
     sac_json_close(&json, '}');

@@ -2,6 +2,7 @@
 #ifndef SAC_PIPELINE_REPORT_H
 #define SAC_PIPELINE_REPORT_H
 
+#include <saccade/stacks.h>
 #include <saccade/stats.h>
 
 #include "base/outfile.h"
@@ -14,7 +15,8 @@ struct sac_report {
     const struct sac_stream_stats   *streams; /* [stream_count] */
     int                              stream_count;
     const struct sac_held           *held;
-    const struct sac_monitor_view   *view; /* what the run's monitor saw, or NULL */
+    const sac_stacks                *stacks; /* or NULL */
+    const struct sac_monitor_view   *view;   /* what the run's monitor saw, or NULL */
 };
 
 /* Write the statistics as one JSON object (docs/stats.schema.json) and finish the file. */

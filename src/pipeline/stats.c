@@ -250,7 +250,8 @@ static sac_result write_report(struct sac_job *const *jobs, int job_count,
     struct sac_books        *b = jobs[0]->books;
     struct sac_held         *held = sac_new(struct sac_held);
     struct sac_monitor_view *view = view_of(b);
-    const struct sac_report  report = {stats, streams, stream_count, held, view};
+    sac_stacks              *stacks = jobs[0]->params.stacks;
+    const struct sac_report  report = {stats, streams, stream_count, held, stacks, view};
     sac_result               res;
     if (held) {
         held->count = sac_jobs_get_allocations(jobs, job_count, held->item, SAC_ALLOCATIONS_MAX);
@@ -269,8 +270,10 @@ sac_result sac_job_finish_reports(struct sac_job *const *jobs, int job_count,
                                   const struct sac_stream_stats *streams, int stream_count)
 {
     struct sac_books *b = jobs[0]->books;
-    sac_result        res = b->trace ? sac_trace_finish(b->trace) : SAC_OK;
-    sac_result        written = SAC_OK;
+    if (jobs[0]->params.stacks) /* what it has no memory for it says itself */
+        sac_stacks_stop(jobs[0]->params.stacks);
+    sac_result res = b->trace ? sac_trace_finish(b->trace) : SAC_OK;
+    sac_result written = SAC_OK;
     if (b->trace && res == SAC_OK)
         atomic_fetch_or(&b->whole, SAC_OUTPUT_TRACE);
     if (b->stats_file.file) {

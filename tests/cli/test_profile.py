@@ -135,17 +135,53 @@ def test_the_largest_allocations(saccade, clip, tmp_path):
         assert len(counts) == 3 and (sort == 'time' or counts == sorted(counts, reverse=True))
 
 
+def test_call_stacks(saccade, clip, tmp_path):
+    run = saccade('profile', clip / 'img', '-o', tmp_path / 'a.html', '--detector', 'person_det_fast', '--reid', 'none',
+                  '--device', 'cpu', '--stack', '--rows', 5)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split()[-1] == str(tmp_path / 'a.folded')
+    text, parsed, stats = check(tmp_path, 'a.html')
+    sampling, stacks = stats['sampling'], stats['stacks']
+    counts = [stack['samples'] for stack in stacks]
+    assert stacks and counts == sorted(counts, reverse=True) and len({stack['stack'] for stack in stacks}) == len(stacks)
+    assert sum(counts) + sampling['other'] == sampling['samples'] and sampling['note'] is None
+    seen = sampling['samples'] * sampling['interval_us'] * 1e-6
+    assert 0.3 * sampling['cpu_s'] < seen < 1.2 * sampling['cpu_s'] and sampling['cost_s'] < 0.5 * sampling['cpu_s']
+    assert (tmp_path / 'a.folded').read_text() == ''.join(f"{stack['stack']} {stack['samples']}\n" for stack in stacks)
+    network = [stack for stack in stacks if stack['stack'].startswith('sac-infer;') and ';sac_plan_run;' in stack['stack']]
+    assert network, stacks[:5]
+    part = text.split('<h2>Call stacks')[1].split('<h2>')[0]
+    assert f"{sampling['samples']} samples, one after each 10 ms" in part and 'Sampling took' in part
+    assert '<title>sac-infer ' in part and '<title>sac_plan_run ' in part
+    own = {}
+    for stack in stacks:
+        function = stack['stack'].split(';')[-1]
+        own[function] = own.get(function, 0) + stack['samples']
+    rows = re.findall(r'<tr><td>(.*?)</td><td class=n>([0-9.]+) %</td><td class=n>([0-9.]+) %</td></tr>', part)
+    assert 1 <= len(rows) <= 5
+    for function, of_its_own, with_others in rows:
+        assert of_its_own == f"{100 * own[function] / sampling['samples']:.1f}" and float(with_others) >= float(of_its_own)
+
+
+def test_without_them_nothing_is_sampled(saccade, clip, tmp_path):
+    run = saccade('profile', clip / 'img', '-o', tmp_path / 'a.html', '--detections', clip / 'det.txt')
+    assert run.returncode == 0, run.stderr
+    text, _, stats = check(tmp_path, 'a.html')
+    assert stats['sampling'] is None and stats['stacks'] == [] and 'Call stacks' not in text
+    assert not (tmp_path / 'a.folded').exists()
+
+
 def test_an_interrupted_run_has_a_page_too(program, long_clip, tmp_path):
     process = subprocess.Popen([program, 'profile', str(long_clip / 'img'), '--detections', str(long_clip / 'det.txt'),
-                                '-o', 'a.html', '--monitor-interval', '100', '--jsonl', 'a.jsonl'],
+                                '-o', 'a.html', '--monitor-interval', '100', '--jsonl', 'a.jsonl', '--stack'],
                                cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(process, lambda: catches(process, signal.SIGINT) and has_frames(tmp_path, 'a.jsonl'))
     process.send_signal(signal.SIGINT)
     said, err = process.communicate(timeout=60)
     assert process.returncode == 130 and 'interrupted: ' in err, err
-    assert said.split()[-3:] == ['a.html', 'a.json', 'a.trace.json']
+    assert said.split()[-4:] == ['a.html', 'a.json', 'a.trace.json', 'a.folded']
     _, _, stats = check(tmp_path, 'a.html')
-    assert 0 < stats['frames'] < LONG
+    assert 0 < stats['frames'] < LONG and stats['sampling']['samples'] > 0
 
 
 def test_a_page_that_cannot_be_written_leaves_the_former_one(saccade, clip, tmp_path):

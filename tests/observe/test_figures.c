@@ -89,7 +89,8 @@ static void add_type(struct sac_json *json, const struct sac_figure *row)
     static const char *const kinds[] = {
         [SAC_FIGURE_COUNT] = "#/$defs/count", [SAC_FIGURE_AMOUNT] = "#/$defs/amount",
         [SAC_FIGURE_SHARE] = "#/$defs/share", [SAC_FIGURE_KNOWN] = "#/$defs/known",
-        [SAC_FIGURE_NAME] = "#/$defs/name",   [SAC_FIGURE_TEXT] = "#/$defs/text"};
+        [SAC_FIGURE_NAME] = "#/$defs/name",   [SAC_FIGURE_TEXT] = "#/$defs/text",
+        [SAC_FIGURE_HELD] = "#/$defs/name"};
     if (row->type == SAC_FIGURE_LIST)
         add_list(json, row);
     else if (row->type == SAC_FIGURE_POINTS)
@@ -189,6 +190,17 @@ static void add_streams(struct sac_json *json)
     sac_json_close(json, '}');
 }
 
+static void add_stacks(struct sac_json *json)
+{
+    const struct sac_figure list = {.type = SAC_FIGURE_LIST, .group = &sac_figures_stack};
+    open_line(json, 2, "stacks");
+    add_list(json, &list);
+    sac_json_string(
+        json, "description",
+        "call stacks that were sampled, the most frequent first; empty where none were");
+    sac_json_close(json, '}');
+}
+
 static void add_all_required(struct sac_json *json)
 {
     open_line(json, 1, NULL);
@@ -199,6 +211,8 @@ static void add_all_required(struct sac_json *json)
     sac_json_string(json, NULL, "streams");
     add_required(json, &sac_figures_judgement);
     add_required(json, &sac_figures_held);
+    add_required(json, &sac_figures_sampled);
+    sac_json_string(json, NULL, "stacks");
     add_required(json, &sac_figures_watched);
     sac_json_close(json, ']');
 }
@@ -224,6 +238,8 @@ static void add_schema(struct sac_json *json)
     add_streams(json);
     add_properties(json, &sac_figures_judgement, 2);
     add_properties(json, &sac_figures_held, 2);
+    add_properties(json, &sac_figures_sampled, 2);
+    add_stacks(json);
     add_properties(json, &sac_figures_watched, 2);
     open_line(json, 1, NULL);
     sac_json_close(json, '}');

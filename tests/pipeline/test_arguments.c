@@ -740,6 +740,34 @@ static void caches(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+static void call_stacks(void **state)
+{
+    (void)state;
+    struct sac_stacks_params  params = sac_stacks_params_default();
+    struct sac_stacks_summary sum;
+    struct sac_stack          stack;
+    sac_stacks               *stacks = NULL, *none = NULL;
+    REFUSED_SILENTLY(sac_stacks_start(NULL, &params, &none));
+    REFUSED(sac_stacks_start(ctx, &params, NULL));
+    params.reserved[0] = 1;
+    REFUSED(sac_stacks_start(ctx, &params, &none));
+    params.reserved[0] = 0;
+    params.interval_us = -1;
+    REFUSED(sac_stacks_start(ctx, &params, &none));
+    REFUSED_SILENTLY(sac_stacks_stop(NULL));
+    assert_int_equal(sac_stacks_count(NULL), 0);
+    REFUSED_SILENTLY(sac_stacks_get(NULL, 0, &stack));
+    sac_stacks_get_summary(NULL, &sum);
+    assert_sac_ok(sac_stacks_start(ctx, NULL, &stacks));
+    sac_stacks_get_summary(stacks, NULL);
+    REFUSED(sac_stacks_get(stacks, 0, NULL));
+    REFUSED(sac_stacks_get(stacks, 0, &stack));
+    REFUSED(sac_stacks_get(stacks, -1, &stack));
+    sac_stacks_destroy(NULL);
+    sac_stacks_destroy(&none);
+    sac_stacks_destroy(&stacks);
+}
+
 static void pipelines(void **state)
 {
     (void)state;
@@ -866,6 +894,7 @@ int main(void)
         cmocka_unit_test(servers),
         cmocka_unit_test(monitors),
         cmocka_unit_test(caches),
+        cmocka_unit_test(call_stacks),
         cmocka_unit_test(pipelines),
         cmocka_unit_test(sessions),
     };
