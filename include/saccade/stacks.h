@@ -43,7 +43,7 @@ struct sac_stacks_params {
 };
 SAC_API struct sac_stacks_params sac_stacks_params_default(void);
 
-/* Start sampling. All memory that samples need (5 MB) is taken here, that of symbols (as large as
+/* Start sampling. All memory that samples need (2 MB) is taken here, that of symbols (as large as
  * the tables of names in the files that are loaded) while it runs. Errors   SAC_ERR_ARG where
  * another one samples, or for an interval out of range; SAC_ERR_MEMORY; SAC_ERR_UNSUPPORTED where a
  * thread's CPU time has no timers. */

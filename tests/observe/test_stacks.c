@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <gnu/libc-version.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -106,7 +107,7 @@ static void finds_where_the_time_goes(void **state)
     struct sac_stack last = {.samples = UINT64_MAX}, s;
     for (int i = 0; i < sac_stacks_count(stacks); i++, last = s) {
         assert_sac_ok(sac_stacks_get(stacks, i, &s));
-        assert_true(s.samples > 0 && s.samples <= last.samples && !strpbrk(s.text, " \n"));
+        assert_true(s.samples > 0 && s.samples <= last.samples && !strchr(s.text, '\n'));
     }
     assert_sac_error(sac_stacks_get(stacks, sac_stacks_count(stacks), &s), SAC_ERR_ARG);
     sac_stacks_destroy(&stacks);
@@ -191,9 +192,10 @@ static void names_what_is_not_exported(void **state)
     name_at(s, inner, name);
     assert_string_equal(name, "burn_the_inner");
     assert_int_equal(sac_symbols_find(s, inner + 1), sac_symbols_find(s, inner));
-    name_at(s, address_of((void (*)(void))getpid), name);
-    assert_true(strstr(name, "getpid") || name[0] == '[');
-    assert_true(sac_symbols_is_root(s, address_of((void (*)(void))getpid))); /* of the C library */
+    const uintptr_t libc = address_of((void (*)(void))gnu_get_libc_version);
+    name_at(s, libc, name);
+    assert_string_equal(name, "gnu_get_libc_version");
+    assert_true(sac_symbols_is_root(s, libc));
     assert_false(sac_symbols_is_root(s, inner));
     int here;
     assert_int_equal(sac_symbols_find(s, (uintptr_t)&here), SAC_SYMBOL_GENERATED);
