@@ -166,7 +166,7 @@ static const struct spelling products[] = {
       {"Transpose", "g", "gt", "perm", "1 0 2"},
       {"Add", "x gt", "y"}},
      2,
-     5},
+     4},
     {"attention whose tokens come first: rounded before the Transposes",
      "? 5 8",
      "? 5 8",
@@ -186,7 +186,7 @@ static const struct spelling products[] = {
       {"Transpose", "g", "gt", "perm", "1 0 2"},
       {"Add", "gt x", "y"}},
      2,
-     5},
+     4},
 };
 
 static const struct spelling norms[] = {

@@ -28,6 +28,26 @@ static bool shape_of(struct ops_fused_attention *p, int i)
                                   &p->shape);
 }
 
+static int *met_of(int shape)
+{
+    return &met[shape / (SHARERS * WARPS)][shape / WARPS % SHARERS];
+}
+
+/* The next shape that this case can have: of a kind and sharers that none had yet, if there is. */
+static int choose(struct ops_fused_attention *p)
+{
+    int first = SHAPES;
+    for (int i = 0; i < SHAPES; i++) {
+        const int shape = (next_shape + i * STRIDE) % SHAPES;
+        if (!shape_of(p, shape))
+            continue;
+        if (!*met_of(shape))
+            return shape;
+        first = first == SHAPES ? shape : first;
+    }
+    return first;
+}
+
 static bool fits16(const void *p)
 {
     return (uintptr_t)p % 16 == 0;
@@ -39,11 +59,12 @@ static int launch(const void *params, const struct ops_ports *ports, void *strea
     if (!p.q_piece || !fits16(ports->in[0]) || !fits16(ports->in[1]) || !fits16(ports->in[2]) ||
         !fits16(ports->out[0]) || launches++ % EACH)
         return ops_launch_fused_attention(params, ports, stream);
-    while (others && !shape_of(&p, next_shape))
-        next_shape = (next_shape + STRIDE) % SHAPES;
-    if (others)
-        met[next_shape / (SHARERS * WARPS)][next_shape / WARPS % SHARERS]++;
-    next_shape = (next_shape + STRIDE) % SHAPES;
+    if (others) {
+        const int shape = choose(&p);
+        shape_of(&p, shape);
+        ++*met_of(shape);
+        next_shape = (shape + STRIDE) % SHAPES;
+    }
     return emulated_attention(&p, ports);
 }
 

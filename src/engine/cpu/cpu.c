@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/cpu/cpu.h"
 
+#include "engine/cpu/map.h"
+#include "engine/ops/quant.h"
+
 const char *sac_simd_name(void)
 {
     return sac_cpu_level() >= SAC_CPU_AVX512 ? "avx512" : "avx2";
@@ -20,6 +23,18 @@ bool sac_call_is_float(const struct sac_op_call *c)
 bool sac_dtype_is_mapped(enum sac_dtype t)
 {
     return t == SAC_F32 || t == SAC_I8 || t == SAC_U8;
+}
+
+void sac_make_bytes(const struct sac_quant *q, const float *x, uint8_t *y, int64_t count)
+{
+    const struct sac_byte_scale by = {.scale = q->y_scale,
+                                      .inverse = q->y_inverse,
+                                      .zero = q->y_zero,
+                                      .is_signed = q->y_dtype == SAC_I8};
+    if (q->y_dtype != SAC_F8)
+        SAC_SIMD_PICK(sac_map_quantise)(&by, x, y, count);
+    for (int64_t i = 0; q->y_dtype == SAC_F8 && i < count; i++)
+        y[i] = sac_float_to_f8(x[i] * q->y_inverse);
 }
 
 bool sac_map_fits(const struct sac_operand *o)

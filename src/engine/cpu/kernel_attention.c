@@ -10,6 +10,7 @@
 #include "engine/cpu/conv.h"
 #include "engine/cpu/map.h"
 #include "engine/kernel/move.h"
+#include "engine/ops/quant.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -27,6 +28,7 @@ struct attention_state {
     int64_t                    rows, blocks, units;
     int64_t                    room; /* floats of a piece */
     int                        pieces;
+    struct sac_quant           bytes; /* what the result becomes, of y_dtype */
 };
 
 /* Memory of one piece. */
@@ -37,7 +39,8 @@ struct attention_room {
 struct attention_job {
     const struct attention_state *s;
     const float                  *q, *k, *v, *mask;
-    float                        *y, *scratch;
+    void                         *y;
+    float                        *scratch;
 };
 
 static struct sac_kernel_offer attention_supports(struct sac_device                *dev,
@@ -62,10 +65,10 @@ static void attention_release(void *state)
     sac_free(s);
 }
 
-/* The result goes straight to the output where its numbers are neighbours. */
-static bool is_direct(const struct sac_fused_attention *a)
+/* The result goes straight to the output where its numbers are neighbours and stay as they are. */
+static bool is_direct(const struct attention_state *s)
 {
-    return a->y.step[3] == 1 || a->v_size == 1;
+    return (s->a.y.step[3] == 1 || s->a.v_size == 1) && s->bytes.y_dtype == SAC_F32;
 }
 
 static void cut(struct attention_state *s, const struct sac_device *dev)
@@ -88,10 +91,11 @@ static sac_result attention_prepare(struct sac_device *dev, struct sac_kernel_pl
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     }
     const struct sac_fused_attention *a = &s->a;
+    s->bytes = sac_quant_read(plan->call->node);
     cut(s, dev);
     s->scores = sac_conv_product(s->rows, a->size, a->keys, s->rows, a->keys);
     s->mix = sac_conv_product(s->rows, a->keys, a->v_size, s->rows,
-                              is_direct(a) ? a->y.step[2] : a->v_size);
+                              is_direct(s) ? a->y.step[2] : a->v_size);
     s->bias = sac_calloc((size_t)SAC_MAX(s->scores.group_bias, s->mix.group_bias), sizeof *s->bias);
     if (!s->bias) {
         attention_release(s);
@@ -190,17 +194,37 @@ static void add_mask(const struct sac_fused_attention *a, const float *mask, int
     }
 }
 
-static void mix(const struct attention_job *j, const struct attention_room *r, float *y,
+/* Rows of results to where they lie, as numbers or as bytes. */
+static void put_rows(const struct attention_state *s, const struct attention_room *r, void *y,
+                     int64_t at, int64_t rows)
+{
+    const struct sac_fused_attention *a = &s->a;
+    const float                      *x = r->result;
+    for (int64_t i = 0; i < rows; i++, x += a->v_size, at += a->y.step[2]) {
+        if (s->bytes.y_dtype == SAC_F32)
+            for (int64_t d = 0; d < a->v_size; d++)
+                ((float *)y)[at + d * a->y.step[3]] = x[d];
+        else if (a->y.step[3] == 1)
+            sac_make_bytes(&s->bytes, x, (uint8_t *)y + at, a->v_size);
+        else
+            for (int64_t d = 0; d < a->v_size; d++)
+                sac_make_bytes(&s->bytes, x + d, (uint8_t *)y + at + d * a->y.step[3], 1);
+    }
+}
+
+/* at: of the first number of the first row. */
+static void mix(const struct attention_job *j, const struct attention_room *r, int64_t at,
                 int64_t rows)
 {
-    const struct sac_fused_attention *a = &j->s->a;
-    struct sac_conv                   v = j->s->mix;
+    const struct attention_state *s = j->s;
+    const bool                    direct = is_direct(s);
+    struct sac_conv               v = s->mix;
     v.weights = r->values;
     v.last_w = rows;
-    SAC_SIMD_PICK(sac_conv_rows)(&v, r->score, NULL, is_direct(a) ? y : r->result, 0, 1);
-    for (int64_t i = 0; !is_direct(a) && i < rows; i++)
-        for (int64_t d = 0; d < a->v_size; d++)
-            y[i * a->y.step[2] + d * a->y.step[3]] = r->result[i * a->v_size + d];
+    SAC_SIMD_PICK(sac_conv_rows)
+    (&v, r->score, NULL, direct ? (float *)j->y + at : r->result, 0, 1);
+    if (!direct)
+        put_rows(s, r, j->y, at, rows);
 }
 
 static void run_block(const struct attention_job *j, int64_t head, int64_t block,
@@ -223,8 +247,7 @@ static void run_block(const struct attention_job *j, int64_t head, int64_t block
                  rows, r->score);
     else
         SAC_SIMD_PICK(sac_map_softmax)(r->score, r->score, a->keys, 1, rows);
-    mix(j, r, j->y + a->y.offset + b * a->y.step[0] + h * a->y.step[1] + first * a->y.step[2],
-        rows);
+    mix(j, r, a->y.offset + b * a->y.step[0] + h * a->y.step[1] + first * a->y.step[2], rows);
 }
 
 static void run_piece(void *arg, int piece, int worker)

@@ -150,19 +150,12 @@ static struct sac_kernel_offer norm_supports(struct sac_device                *d
 static void put_bytes(const struct rows_state *s, const float *x, float mean, float factor,
                       const float *scale, const float *shift, uint8_t *y)
 {
-    const struct sac_byte_scale by = {.scale = s->bytes.y_scale,
-                                      .inverse = s->bytes.y_inverse,
-                                      .zero = s->bytes.y_zero,
-                                      .is_signed = s->bytes.y_dtype == SAC_I8};
     for (int64_t i = 0; i < s->length; i += BESIDE) {
         const int64_t count = SAC_MIN(BESIDE, s->length - i);
         float         v[BESIDE];
         SAC_SIMD_PICK(sac_map_normalise)
         (x + i, mean, factor, scale + i, shift ? shift + i : NULL, v, count);
-        if (s->bytes.y_dtype != SAC_F8)
-            SAC_SIMD_PICK(sac_map_quantise)(&by, v, y + i, count);
-        for (int64_t k = 0; s->bytes.y_dtype == SAC_F8 && k < count; k++)
-            y[i + k] = sac_float_to_f8(v[k] * s->bytes.y_inverse);
+        sac_make_bytes(&s->bytes, v, y + i, count);
     }
 }
 

@@ -67,6 +67,9 @@ struct sac_byte_scale {
     int   zero;
     bool  is_signed;
 };
+/* Bytes of what a kernel has made, of y_dtype, which may be float8. */
+struct sac_quant;
+void sac_make_bytes(const struct sac_quant *q, const float *x, uint8_t *y, int64_t count);
 
 /* Where a row or column of a resized map comes from. */
 struct sac_map_tap {

@@ -5,7 +5,8 @@
  *
  *   Activation(X)             activation, alpha, beta
  *   FusedAttention(Q, K, V, M?)  softmax(scale Q K^T + M) V; each of Q, K, V and the output is read
- *                             or written where it lies, through a view (below)
+ *                             or written where it lies, through a view (below); y_type, y_scale,
+ *                             y_zero as in engine/ops/quant.h
  *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
  *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
  *                             shape: activation, alpha, beta; residual as FusedConv

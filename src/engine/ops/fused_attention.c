@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "engine/ops/fused.h"
+#include "engine/ops/quant.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -180,14 +180,16 @@ static sac_result fused_attention_shape(struct sac_op_call *c)
     const int64_t              most = (int64_t)1 << 40;
     int64_t                    dims[SAC_RANK_MAX], count = 1;
     int                        rank;
+    enum sac_dtype             dtype;
     SAC_TRY(read_inputs(c, &a));
+    SAC_TRY(sac_quant_check_output(c, &dtype));
     const int64_t made[] = {a.batch, a.heads, a.queries, a.v_size};
     for (int d = 0; d < SAC_VIEW_RANK; d++) {
         SAC_CHECK(c, made[d] == 0 || count <= most / made[d], "the output is too large");
         count *= made[d];
     }
     SAC_TRY(sac_fused_dims(c, count, dims, &rank));
-    SAC_TRY(sac_shape_out(c, 0, SAC_F32, rank, dims));
+    SAC_TRY(sac_shape_out(c, 0, dtype, rank, dims));
     return read_output(c, &a);
 }
 
@@ -207,17 +209,17 @@ static double softmax_row(double *score, int64_t count)
     return sum == 0 ? 0 : 1 / sum;
 }
 
-static void attend(const struct sac_op_call *c, const struct sac_fused_attention *a, int64_t b,
-                   int64_t h, int64_t i, double *score)
+static void attend(const struct sac_op_call *c, const struct sac_fused_attention *a,
+                   const struct sac_quant *bytes, int64_t b, int64_t h, int64_t i, double *score)
 {
-    const float *q = (const float *)c->in[Q].data + head_start(&a->q, b, h) + i * a->q.step[2];
-    const float *k = (const float *)c->in[K].data + head_start(&a->k, b, h);
-    const float *v = (const float *)c->in[V].data + head_start(&a->v, b, h);
-    float       *y = (float *)c->out[0].data + head_start(&a->y, b, h) + i * a->y.step[2];
-    const float *mask = a->period
-                            ? (const float *)c->in[MASK].data + b % a->period * a->mask_step[0] +
+    const float  *q = (const float *)c->in[Q].data + head_start(&a->q, b, h) + i * a->q.step[2];
+    const float  *k = (const float *)c->in[K].data + head_start(&a->k, b, h);
+    const float  *v = (const float *)c->in[V].data + head_start(&a->v, b, h);
+    const int64_t y = head_start(&a->y, b, h) + i * a->y.step[2];
+    const float  *mask = a->period
+                             ? (const float *)c->in[MASK].data + b % a->period * a->mask_step[0] +
                                   h * a->mask_step[1] + i * a->mask_step[2]
-                            : NULL;
+                             : NULL;
     for (int64_t j = 0; j < a->keys; j++) {
         double sum = 0;
         for (int64_t d = 0; d < a->size; d++)
@@ -229,13 +231,14 @@ static void attend(const struct sac_op_call *c, const struct sac_fused_attention
         double sum = 0;
         for (int64_t j = 0; j < a->keys; j++)
             sum += score[j] * v[j * a->v.step[2] + d * a->v.step[3]];
-        y[d * a->y.step[3]] = (float)(sum * share);
+        sac_quant_put(bytes, &c->out[0], y + d * a->y.step[3], (float)(sum * share));
     }
 }
 
 static sac_result fused_attention_ref(struct sac_op_call *c)
 {
     struct sac_fused_attention a;
+    const struct sac_quant     bytes = sac_quant_read(c->node);
     SAC_TRY(sac_fused_attention_read(c, &a));
     double *score = sac_alloc((size_t)a.keys * sizeof *score);
     if (!score)
@@ -243,7 +246,7 @@ static sac_result fused_attention_ref(struct sac_op_call *c)
     for (int64_t b = 0; b < a.batch; b++)
         for (int64_t h = 0; h < a.heads; h++)
             for (int64_t i = 0; i < a.queries; i++)
-                attend(c, &a, b, h, i, score);
+                attend(c, &a, &bytes, b, h, i, score);
     sac_free(score);
     return SAC_OK;
 }
@@ -258,4 +261,5 @@ static int64_t fused_attention_flops(const struct sac_op_call *c)
 
 const struct sac_op sac_row_FusedAttention = {
     SAC_FUSED_ROW(FusedAttention, 3, 4), SAC_TOLERANCE(1e-4f, 1e-4f),
-    .shape = fused_attention_shape, .ref = fused_attention_ref, .flops = fused_attention_flops};
+    .flags = SAC_OP_QUANTISES,           .shape = fused_attention_shape,
+    .ref = fused_attention_ref,          .flops = fused_attention_flops};

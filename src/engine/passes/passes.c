@@ -7,8 +7,9 @@
  * Transposes go first, as the patterns after them match only channels first; but GELU before them,
  * since they would move into its spelling, and again after norms, which may stand between two. Of
  * two convolutions that have become one, another sum may be taken. When products and convolutions
- * have taken their sums and activations, what follows in 8 bits is theirs too, and the norms'; what
- * still only moves numbers becomes one step, and so do elementwise steps, which are last. */
+ * have taken their sums and activations, what follows in 8 bits is theirs too, and that of norms
+ * and attention; what still only moves numbers becomes one step, and so do elementwise steps, which
+ * are last. */
 static const struct sac_pass *const passes[] = {
     &sac_pass_known_dims, &sac_pass_quantised, &sac_pass_identity,    &sac_pass_layer_norm,
     &sac_pass_rows,       &sac_pass_attention, &sac_pass_expectation, &sac_pass_deform,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a norm makes and a QuantizeLinear alone reads is written in 8 bits at once: one step, and no
- * numbers of 16 or 32 bits between the two. Convolutions and products do so too (quantised.c), but
- * before their weights are folded. */
+/* What a norm or attention makes and a QuantizeLinear alone reads is written in 8 bits at once: one
+ * step, and no numbers of 16 or 32 bits between the two. Convolutions and products do so too
+ * (quantised.c), but before their weights are folded. */
 #include "engine/passes/pass.h"
 
 /* The QuantizeLinear that alone reads what n makes, by one scale; NULL: none. */
@@ -21,28 +21,29 @@ static bool reads_floats(const struct sac_node *n)
     return true;
 }
 
-static sac_result round_norm(struct sac_graph *g, struct sac_node *n, bool *changed)
+static bool is_norm(const struct sac_node *n)
 {
-    struct sac_to_bytes y;
-    const bool          centred = sac_is(n, "LayerNormalization");
-    struct sac_node    *reader = rounder(g, n, &y), *made;
-    if ((!centred && !sac_is(n, "RMSNormalization")) || !reader || !reads_floats(n))
-        return SAC_OK;
-    *changed = true;
-    made = sac_op_node(g, "saccade", "QuantNorm", n->input_count, 1, n);
-    sac_result res = made ? sac_copy_attrs(g, made, n) : SAC_ERR_MEMORY;
-    for (int i = 0; res == SAC_OK && i < n->input_count; i++)
-        made->inputs[i] = n->inputs[i];
-    if (res == SAC_OK)
-        res = sac_node_set_int(g, made, "centred", centred);
-    if (res == SAC_OK)
-        res = sac_set_bytes(g, made, &y);
-    return res == SAC_OK ? sac_take_over(g, made, reader) : res;
+    return sac_is(n, "LayerNormalization") || sac_is(n, "RMSNormalization");
 }
 
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    return round_norm(g, n, changed);
+    struct sac_to_bytes y;
+    const bool          norm = is_norm(n);
+    struct sac_node *reader = norm || sac_is_fused(n, "FusedAttention") ? rounder(g, n, &y) : NULL;
+    if (!reader || !reads_floats(n))
+        return SAC_OK;
+    *changed = true;
+    struct sac_node *made =
+        sac_op_node(g, "saccade", norm ? "QuantNorm" : n->op_type, n->input_count, 1, n);
+    sac_result res = made ? sac_copy_attrs(g, made, n) : SAC_ERR_MEMORY;
+    for (int i = 0; res == SAC_OK && i < n->input_count; i++)
+        made->inputs[i] = n->inputs[i];
+    if (res == SAC_OK && norm)
+        res = sac_node_set_int(g, made, "centred", sac_is(n, "LayerNormalization"));
+    if (res == SAC_OK)
+        res = sac_set_bytes(g, made, &y);
+    return res == SAC_OK ? sac_take_over(g, made, reader) : res;
 }
 
 const struct sac_pass sac_pass_rounded = {"rounded", visit};

@@ -25,7 +25,8 @@ typedef struct emulated_event  *cudaEvent_t;
 #define __device__
 #define __host__
 #define __forceinline__ inline
-#define __shared__      static /* one block at a time */
+#define __noinline__
+#define __shared__ static /* one block at a time */
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __CUDACC__         1

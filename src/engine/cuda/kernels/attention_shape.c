@@ -57,11 +57,14 @@ static bool set_room(const struct ops_fused_attention *p, struct ops_attention_s
                   tiles = 2 * (queries * key_pitch + room * (key_pitch + value_pitch)),
                   join = s->key_warps == 1 ? 0
                                            : (int64_t)4 * s->key_warps * s->query_warps * 32 *
-                                                 s->piles * (s->value_size / 2 + 4);
+                                                 s->piles * (s->value_size / 2 + 4),
+                  results = p->bytes.type ? 2 * queries * value_pitch : 0,
+                  shared = SAC_MAX(tiles, join + results);
     s->turns = (int32_t)turns;
     s->room = (int32_t)room;
-    s->shared = (int32_t)SAC_MAX(tiles, join);
-    return SAC_MAX(tiles, join) <= BLOCK_BYTES;
+    s->joined = (int32_t)join;
+    s->shared = (int32_t)shared;
+    return shared <= BLOCK_BYTES;
 }
 
 /* The clocks that this shape takes, about: of the processor with the most blocks the longest of its

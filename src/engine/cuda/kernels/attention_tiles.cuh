@@ -28,7 +28,7 @@ struct tile_params {
     struct ops_fused_attention p;
     const uint16_t            *q, *k, *v;
     const void                *mask;
-    uint16_t                  *y;
+    void                      *y;
 };
 
 enum { FEW = OPS_ATTENTION_FEW, PILE = OPS_ATTENTION_PILE, PADDING = OPS_ATTENTION_PADDING };
@@ -347,23 +347,50 @@ __device__ __forceinline__ void tile_turn(tile_state<S> &s, tile_part<S> &c, con
 
 /* ---- the result ---- */
 
-/* Numbers 2 t and 2 t + 1 of eight of a query's. */
-__device__ __forceinline__ void put_pair(const tile_params &a, uint16_t *head, int query, int eight,
-                                         float low, float high)
+/* Where a block's results go: rows of `size` numbers, the output's or, of those that become bytes,
+ * in shared memory. */
+struct tile_rows {
+    uint16_t *first;
+    int       rows, size, step;
+    int64_t   number;
+    bool      pairs; /* can be written */
+};
+
+/* Numbers 2 t and 2 t + 1 of eight of a row's. */
+__device__ __forceinline__ void put_pair(const tile_rows &y, int row, int eight, float low,
+                                         float high)
 {
-    const int      at = eight * 8 + 2 * (threadIdx.x & 3), size = (int)a.p.v_size;
+    const int      at = eight * 8 + 2 * (threadIdx.x & 3);
     const uint32_t pair = pair_of(low, high);
-    const int64_t  number = a.p.y.step[3];
-    if (query >= (int)a.p.queries || at >= size)
+    if (row >= y.rows || at >= y.size)
         return;
-    uint16_t *to = head + (int64_t)query * (int)a.p.y.step[2];
-    if (a.p.y_piece > 1) {
+    uint16_t *to = y.first + (int64_t)row * y.step;
+    if (y.pairs) {
         *reinterpret_cast<uint32_t *>(to + at) = pair;
         return;
     }
-    to[at * number] = (uint16_t)pair;
-    if (at + 1 < size)
-        to[(at + 1) * number] = (uint16_t)(pair >> 16);
+    to[at * y.number] = (uint16_t)pair;
+    if (at + 1 < y.size)
+        to[(at + 1) * y.number] = (uint16_t)(pair >> 16);
+}
+
+/* The block's results from shared memory, eight at a time: `rows` of them, `step` apart; to: the
+ * first byte of the first. */
+static __device__ __noinline__ void put_bytes(const ops_fused_attention &p, const uint16_t *from,
+                                              int rows, int step, uint8_t *to)
+{
+    const int thread = threadIdx.x + 32 * (threadIdx.y + blockDim.y * threadIdx.z),
+              threads = 32 * blockDim.y * blockDim.z, size = (int)p.v_size, eights = (size + 7) / 8;
+    for (int i = thread; i < rows * eights; i += threads) {
+        const int      row = i / eights, at = i % eights * 8;
+        const uint64_t bytes = bytes_of_halves(p.bytes, from + row * step + at);
+        uint8_t       *y = to + row * p.y.step[2] + at * p.y.step[3];
+        if (p.y_piece == 8)
+            *reinterpret_cast<uint64_t *>(y) = bytes;
+        else
+            for (int k = 0; k < 8 && at + k < size; k++)
+                y[k * p.y.step[3]] = (uint8_t)(bytes >> 8 * k);
+    }
 }
 
 /* The sums of a row's shares, of which each of four lanes has a part. */
@@ -378,9 +405,9 @@ template <class S> __device__ __forceinline__ void sum_rows(tile_state<S> &s)
         }
 }
 
+/* row: the lane's first. */
 template <class S>
-__device__ __forceinline__ void tile_store(const tile_params &a, const tile_state<S> &s,
-                                           uint16_t *head, int query)
+__device__ __forceinline__ void tile_store(const tile_state<S> &s, const tile_rows &y, int row)
 {
 #pragma unroll
     for (int m = 0; m < S::PILES; m++)
@@ -389,7 +416,7 @@ __device__ __forceinline__ void tile_store(const tile_params &a, const tile_stat
             const float share = s.sum[m][r] != 0 ? 1 / s.sum[m][r] : 0;
 #pragma unroll
             for (int d = 0; d < S::VALUE / 8; d++)
-                put_pair(a, head, query + m * PILE + r * 8, d, s.out[m][d][2 * r] * share,
+                put_pair(y, row + m * PILE + r * 8, d, s.out[m][d][2 * r] * share,
                          s.out[m][d][2 * r + 1] * share);
         }
 }
@@ -397,8 +424,8 @@ __device__ __forceinline__ void tile_store(const tile_params &a, const tile_stat
 /* Each of the warps that shared keys puts some eights of the result together of what all of them
  * made. room: of each warp its numbers one after the other, the lanes side by side. */
 template <class S>
-__device__ __forceinline__ void tile_join(const tile_params &a, const tile_state<S> &s, float *room,
-                                          uint16_t *head, int query, float scale)
+__device__ __forceinline__ void tile_join(const tile_state<S> &s, float *room, const tile_rows &y,
+                                          int row, float scale)
 {
     const int parts = blockDim.z, far = blockDim.y * S::STATE * 32;
     room += threadIdx.y * S::STATE * 32 + threadIdx.x;
@@ -438,7 +465,7 @@ __device__ __forceinline__ void tile_join(const tile_params &a, const tile_state
                     low += out[part * far] * by;
                     high += out[part * far + 32] * by;
                 }
-                put_pair(a, head, query + m * PILE + r * 8, d, low * share, high * share);
+                put_pair(y, row + m * PILE + r * 8, d, low * share, high * share);
             }
         }
 }
@@ -465,7 +492,6 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
     const uint16_t        *q = a.q + p.q.offset + batch * p.q.step[0] + head * p.q.step[1],
                    *k = a.k + p.k.offset + batch * p.k.step[0] + head * p.k.step[1],
                    *v = a.v + p.v.offset + batch * p.v.step[0] + head * p.v.step[1];
-    uint16_t     *y = a.y + p.y.offset + batch * p.y.step[0] + head * p.y.step[1];
     const int64_t mask =
         S::MASKED ? (unsigned)batch % (unsigned)p.period * p.mask_step[0] + head * p.mask_step[1]
                   : 0;
@@ -503,13 +529,29 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
         stage = stage + 1 < stages ? stage + 1 : 0;
     }
     sum_rows(s);
-    if (blockDim.z == 1) {
-        tile_store(a, s, y, query);
-        return;
+    const bool    bytes = p.bytes.type != 0, joins = blockDim.z > 1;
+    const int64_t y =
+        p.y.offset + blockIdx.x * p.y.step[0] + blockIdx.y * p.y.step[1] + first * p.y.step[2];
+    tile_rows rows = {static_cast<uint16_t *>(a.y) + y,
+                      min((int)p.queries - first, (int)blockDim.y * S::QUERIES),
+                      (int)p.v_size,
+                      (int)p.y.step[2],
+                      p.y.step[3],
+                      p.y_piece > 1};
+    if (bytes)
+        rows = {queries + p.shape.joined / 2, rows.rows, rows.size, S::VALUE_PITCH, 1, true};
+    if (bytes || joins) {
+        fetch_wait<0>();
+        __syncthreads(); /* all have read the last tile */
     }
-    fetch_wait<0>();
-    __syncthreads(); /* all have read the last tile */
-    tile_join(a, s, reinterpret_cast<float *>(attention_memory()), y, query, scale);
+    if (joins)
+        tile_join(s, reinterpret_cast<float *>(queries), rows, query - first, scale);
+    else
+        tile_store(s, rows, query - first);
+    if (bytes) {
+        __syncthreads();
+        put_bytes(p, rows.first, rows.rows, rows.step, static_cast<uint8_t *>(a.y) + y);
+    }
 }
 
 /* ---- launching ---- */
@@ -556,7 +598,7 @@ inline int by_tiles(const struct ops_fused_attention &p, const struct ops_ports 
                            (const uint16_t *)ports->in[1],
                            (const uint16_t *)ports->in[2],
                            ports->in[3],
-                           (uint16_t *)ports->out[0]};
+                           ports->out[0]};
     return p.period ? run_sizes<true>(a, stream) : run_sizes<false>(a, stream);
 }
 

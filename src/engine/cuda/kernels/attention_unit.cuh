@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What attention by tiles asks of the hardware: copies that are fetched ahead, and the tensor
- * cores' float16. Includes nothing of the other kernels; tests without a GPU have their own. */
+/* What attention by tiles asks of the hardware: copies that are fetched ahead, the tensor cores'
+ * float16, and numbers in 8 bits. Tests without a GPU have their own. */
 #pragma once
 
 #include <cuda_fp16.h>
 #include <stdint.h>
 
 #include "device/cuda/launch.h"
+#include "engine/cuda/kernels/bytes.cuh"
 
 namespace ops
 {
@@ -87,6 +88,14 @@ __device__ __forceinline__ float number_at(const float *p, int i)
 __device__ __forceinline__ float number_at(const uint16_t *p, int i)
 {
     return __half2float(__ushort_as_half(p[i]));
+}
+/* Of eight numbers, whose address fits 16 bytes. */
+__device__ __forceinline__ uint64_t bytes_of_halves(const ops_bytes &b, const uint16_t *from)
+{
+    float v[LANES];
+    get8(from, SAC_F16, 0, v);
+    return bytes8_of(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], b.inverse, b.zero, b.type,
+                     false);
 }
 /* Two to the power of x; of -inf, zero. */
 __device__ __forceinline__ float power_of_two(float x)

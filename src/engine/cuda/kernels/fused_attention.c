@@ -104,6 +104,8 @@ static bool attention_layouts(const struct sac_kernel_question *q, struct sac_ke
     for (int i = 0; i < 3; i++)
         offer->in_layout[i] = layout_for(&q->call->in[i], view[i], q->in_layout[i]);
     offer->out_layout[0] = layout_for(&q->call->out[0], &a.y, SAC_LAYOUT_PLAIN_HALF);
+    if (q->call->out[0].dtype != SAC_F32)
+        offer->out_layout[0] = ops_with_half(offer->out_layout[0], false);
     return true;
 }
 
@@ -141,7 +143,8 @@ static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
     p->k_type = ops_in_type(plan, 1);
     p->v_type = ops_in_type(plan, 2);
     p->mask_type = ops_in_type(plan, 3);
-    p->out_type = ops_out_type(plan, 0);
+    p->bytes = ops_bytes_of(plan);
+    p->out_type = p->bytes.type ? SAC_F16 : ops_out_type(plan, 0);
     const bool half = p->q_type == SAC_F16 && p->k_type == SAC_F16 && p->v_type == SAC_F16 &&
                       p->out_type == SAC_F16;
     const bool tiles = half && can_tile(&a);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/cuda/kernels/bytes.cuh"
 #include "engine/cuda/kernels/fused_attention.h"
 #include "engine/cuda/kernels/team.cuh"
 #ifdef __CUDACC__
@@ -59,6 +60,14 @@ template <class READ> struct group_body {
         }
     }
 
+    OPS_BODY void put_result(int64_t at, float v) const
+    {
+        if (p.bytes.type)
+            put_byte(p.bytes, y, at, v);
+        else
+            put_float(y, p.out_type, at, v);
+    }
+
     template <class TEAM>
     OPS_BODY void mix(const float *score, const float (&share)[GROUP], int64_t values,
                       int64_t result, int64_t i, const TEAM &team) const
@@ -74,8 +83,7 @@ template <class READ> struct group_body {
             OPS_UNROLL
             for (int n = 0; n < GROUP; n++)
                 if (i + n < p.queries)
-                    put_float(y, p.out_type, result + (i + n) * p.y.step[2] + d * p.y.step[3],
-                              sum[n] * share[n]);
+                    put_result(result + (i + n) * p.y.step[2] + d * p.y.step[3], sum[n] * share[n]);
         }
     }
 

@@ -19,9 +19,10 @@ enum {
 };
 /* A block's warps: query_warps of `piles` piles each, for each of which key_warps share a turn's
  * keys, `keys` each. Sizes of the heads are rounded up; `room` keys lie in `shared` bytes, those of
- * `stages` turns or all. */
+ * `stages` turns or all; results that become bytes lie there after them, behind `joined` bytes. */
 struct ops_attention_shape {
-    int32_t key_size, value_size, keys, piles, query_warps, key_warps, stages, turns, room, shared;
+    int32_t key_size, value_size, keys, piles, query_warps, key_warps, stages, turns, room, joined,
+        shared;
 };
 
 /* struct sac_head_view of engine/ops/reads.h: steps of batch, head, token and number. */
@@ -39,6 +40,7 @@ struct ops_fused_attention {
      * than 1: pairs can be written. */
     int32_t                    q_piece, k_piece, v_piece, y_piece;
     struct ops_attention_shape shape; /* of tiles */
+    struct ops_bytes           bytes; /* out_type is that of the numbers before */
 };
 OPS_LAUNCHER(ops_launch_fused_attention);
 

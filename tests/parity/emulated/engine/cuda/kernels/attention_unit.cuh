@@ -6,6 +6,10 @@
 
 #include <cuda_fp16.h>
 
+#include "engine/cuda/kernels/types.h"
+
+extern "C" uint8_t sac_float_to_f8(float f);
+
 namespace ops
 {
 
@@ -129,6 +133,21 @@ static inline float number_at(const float *p, int i)
 static inline float number_at(const uint16_t *p, int i)
 {
     return sac_half_to_float(p[i]);
+}
+static inline uint64_t bytes_of_halves(const ops_bytes &b, const uint16_t *from)
+{
+    uint64_t bytes = 0;
+    if ((uintptr_t)from % 16)
+        abort(); /* a GPU stops there */
+    for (int k = 0; k < 8; k++) {
+        const float v = sac_half_to_float(from[k]) * b.inverse,
+                    low = b.type == SAC_I8 ? -128.0f : 0.0f;
+        const uint8_t byte = b.type == SAC_F8
+                                 ? sac_float_to_f8(v)
+                                 : (uint8_t)(int)fminf(fmaxf(rintf(v) + b.zero, low), low + 255);
+        bytes |= (uint64_t)byte << 8 * k;
+    }
+    return bytes;
 }
 static inline float power_of_two(float x)
 {
