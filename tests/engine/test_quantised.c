@@ -189,6 +189,72 @@ static const struct spelling products[] = {
      4},
 };
 
+/* Tokens of two heads of four numbers each, as the products have them and as attention does. */
+#define HEAD_OF(from, to, perm)                  \
+    {"Reshape", from " two_heads", from "_4"},   \
+    {                                            \
+        "Transpose", from "_4", to, "perm", perm \
+    }
+#define ATTENTION_OF(q, k, v)                                                                \
+    HEAD_OF(q, "q", "0 2 1 3"), HEAD_OF(k, "k", "0 2 3 1"), HEAD_OF(v, "v", "0 2 1 3"),      \
+        {"MatMul", "q k", "c"}, {"Softmax", "c", "u", "axis", "-1"}, {"MatMul", "u v", "o"}, \
+        {"Transpose", "o", "t", "perm", "0 2 1 3"},                                          \
+    {                                                                                        \
+        "Reshape", "t whole", "y"                                                            \
+    }
+#define TWO_HEADS             \
+    {"two_heads", "0 5 2 4"}, \
+    {                         \
+        "whole", "0 5 8"      \
+    }
+
+static const struct spelling wide[] = {
+    {"queries, keys and values of one input",
+     "? 5 8",
+     "? 5 8",
+     {TWO_HEADS},
+     {ROUNDED("x", "xr", "b"),
+      COLUMNS("m8"),
+      COLUMNS("k8"),
+      COLUMNS("l8"),
+      {"MatMul", "xr m8", "qs"},
+      {"Add", "qs bias", "qb"},
+      {"MatMul", "xr k8", "kb"},
+      {"MatMul", "xr l8", "vs"},
+      {"Add", "vs n_shift", "vb"},
+      ATTENTION_OF("qb", "kb", "vb")},
+     1,
+     3},
+    {"queries of another input",
+     "? 5 8",
+     "? 5 8",
+     {TWO_HEADS},
+     {ROUNDED("x", "xr", "b"),
+      {"Relu", "x", "z"},
+      ROUNDED("z", "zr", "b"),
+      COLUMNS("m8"),
+      COLUMNS("k8"),
+      COLUMNS("l8"),
+      {"MatMul", "zr m8", "qb"},
+      {"MatMul", "xr k8", "kb"},
+      {"MatMul", "xr l8", "vb"},
+      ATTENTION_OF("qb", "kb", "vb")},
+     2},
+    {"float8 of the same scale, and of another",
+     "? 5 8",
+     "? 5 8",
+     {TWO_HEADS},
+     {ROUNDED("x", "xr", "f"),
+      {"DequantizeLinear", "f8_q f_scale", "m_w"},
+      {"DequantizeLinear", "g8_q f_scale", "k_w"},
+      {"DequantizeLinear", "h8_q a_scale", "l_w"},
+      {"MatMul", "xr m_w", "qb"},
+      {"MatMul", "xr k_w", "kb"},
+      {"MatMul", "xr l_w", "vb"},
+      ATTENTION_OF("qb", "kb", "vb")},
+     2},
+};
+
 static const struct spelling norms[] = {
     {"rounded alike for two products",
      "? 3 8",
@@ -291,9 +357,9 @@ static void constants(struct proto *graph)
     proto_initializer(graph, "n_shift", 1, "8", numbers[0], sizeof numbers[0]);
     proto_initializer(graph, "n_mean", 1, "8", numbers[2], sizeof numbers[2]);
     proto_initializer(graph, "n_var", 1, "8", numbers[3], sizeof numbers[3]);
-    static const char *const scaled[] = {"w4", "w8", "v8", "m4", "m8"};
-    static const char *const dims[] = {"8 4 1 1", "8 8 1 1", "8 8 1 1", "4 8", "8 8"};
-    for (int i = 0; i < 5; i++) {
+    static const char *const scaled[] = {"w4", "w8", "v8", "m4", "m8", "k8", "l8"};
+    static const char *const dims[] = {"8 4 1 1", "8 8 1 1", "8 8 1 1", "4 8", "8 8", "8 8", "8 8"};
+    for (int i = 0; i < 7; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s_q", scaled[i]);
         add_bytes(graph, name, 3, dims[i], strchr(dims[i], '4') ? 32 : 64);
@@ -304,6 +370,8 @@ static void constants(struct proto *graph)
     add_bytes(graph, "near_q", 2, "8 8 1 1", 64);
     add_bytes(graph, "f4_q", 17, "8 4 1 1", 32);
     add_bytes(graph, "f8_q", 17, "8 8", 64);
+    add_bytes(graph, "g8_q", 17, "8 8", 64);
+    add_bytes(graph, "h8_q", 17, "8 8", 64);
     add_scaling(graph, "far", 2, 1, 3);
     add_scaling(graph, "near", 2, 1, 128);
     add_scaling(graph, "a", 3, 0x1p-6f, 0);
@@ -324,6 +392,13 @@ static void products_become_one_step(void **state)
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(products); i++)
         spelling_check(&products[i], "QuantMatMul", constants);
+}
+
+static void products_of_one_input_become_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(wide); i++)
+        spelling_check(&wide[i], "QuantMatMul", constants);
 }
 
 static void norms_write_bytes(void **state)
@@ -367,6 +442,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_become_one_step),
         cmocka_unit_test(products_become_one_step),
+        cmocka_unit_test(products_of_one_input_become_one),
         cmocka_unit_test(norms_write_bytes),
         cmocka_unit_test(float8_has_its_numbers),
         cmocka_unit_test(float8_rounds_to_even_and_saturates),

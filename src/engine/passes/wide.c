@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The products that make an attention's queries, keys and values from one input are one product
  * with their columns beside each other, of which each view shows its own: one launch for three, and
- * one reading of the input. */
+ * one reading of the input. Products of bytes too. */
 #include <string.h>
 
+#include "engine/ops/quant.h"
 #include "engine/ops/reads.h"
 #include "engine/passes/pass.h"
 
@@ -19,17 +20,53 @@ struct part {
     int64_t          view[SAC_VIEW_ENTRIES];
 };
 
+static bool is_of_bytes(const struct sac_node *n)
+{
+    return sac_is_fused(n, "QuantMatMul");
+}
+
+/* A number for each column. */
+static bool is_row(const struct sac_value *v, int64_t columns)
+{
+    return sac_constant_floats(v) && sac_value_elements(v) == columns;
+}
+
 /* X W + B with weights of its own and nothing behind the sums. */
 static bool is_plain(const struct sac_node *n)
 {
     const struct sac_value *w = n && n->input_count >= 2 ? n->inputs[1] : NULL, *b;
-    if (!w || (!sac_is(n, "MatMul") && !sac_is_fused(n, "FusedMatMul")) ||
-        !sac_constant_floats(w) || w->rank != 2 || w->uses != 1 || w->dims[0] <= 0 ||
-        w->dims[1] <= 1 || n->inputs[0]->rank < 2 || sac_node_input(n, 3))
+    const bool              bytes = n && is_of_bytes(n);
+    if (!w || (!bytes && !sac_is(n, "MatMul") && !sac_is_fused(n, "FusedMatMul")) ||
+        (bytes ? !w->data : !sac_constant_floats(w)) || w->rank != 2 || w->uses != 1 ||
+        w->dims[0] <= 0 || w->dims[1] <= 1 || n->inputs[0]->rank < 2 || sac_node_input(n, 3))
+        return false;
+    if (bytes && (n->outputs[0]->dtype != SAC_F32 ||
+                  !is_row(sac_node_input(n, SAC_QUANT_SCALE), w->dims[1])))
         return false;
     b = sac_node_input(n, 2);
-    return (!b || (sac_constant_floats(b) && sac_value_elements(b) == w->dims[1])) &&
+    return (!b || is_row(b, w->dims[1])) &&
            (sac_is(n, "MatMul") || sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE);
+}
+
+/* The scale of all columns of E4M3, as their fastest kernels take it; 0: they have several. */
+static float only_scale(const struct sac_node *n)
+{
+    const float  *scale = n->inputs[SAC_QUANT_SCALE]->data;
+    const int64_t count = n->inputs[1]->dims[1];
+    for (int64_t i = 1; i < count; i++)
+        if (scale[i] != scale[0])
+            return 0;
+    return scale[0];
+}
+
+/* Both of floats, or of the same bytes. */
+static bool are_alike(const struct sac_node *a, const struct sac_node *b)
+{
+    if (!is_of_bytes(a) || !is_of_bytes(b))
+        return is_of_bytes(a) == is_of_bytes(b);
+    return a->inputs[1]->dtype == b->inputs[1]->dtype &&
+           sac_attr_int(a, "x_zero", 0) == sac_attr_int(b, "x_zero", 0) &&
+           (a->inputs[1]->dtype != SAC_F8 || only_scale(a) == only_scale(b));
 }
 
 /* Steps along rows of n numbers become steps along rows of `wide`; the others stay within their
@@ -65,14 +102,15 @@ static bool is_own(const struct sac_node *attention, const struct sac_value *v)
 /* The parts that share the input of operand `first`; false where it is alone. */
 static bool find_parts(const struct sac_node *n, int first, struct part *part, int64_t *wide)
 {
-    const struct sac_value *x = n->inputs[first]->producer->inputs[0];
+    const struct sac_node  *like = n->inputs[first]->producer;
+    const struct sac_value *x = like->inputs[0];
     int                     found = 0;
     *wide = 0;
     for (int i = 0; i < OPERANDS; i++) {
         struct sac_node *p = n->inputs[i]->producer;
         const int64_t   *view;
         part[i] = (struct part){NULL};
-        if (!is_plain(p) || p->inputs[0] != x || !is_own(n, n->inputs[i]) ||
+        if (!is_plain(p) || p->inputs[0] != x || !are_alike(like, p) || !is_own(n, n->inputs[i]) ||
             sac_attr_ints(n, names[i], &view) != SAC_VIEW_ENTRIES)
             continue;
         part[i] = (struct part){.node = p, .n = p->inputs[1]->dims[1], .column = *wide};
@@ -97,21 +135,24 @@ static bool widen_all(const struct sac_node *n, struct part *part, int64_t wide)
     return true;
 }
 
-/* rows rows of the parts' constants beside each other: weights, or biases (0 where there is
- * none). */
+/* rows rows of the parts' constants beside each other: weights, or biases (0 where there is none)
+ * and scales. */
 static struct sac_value *beside(struct sac_graph *g, const struct part *part, int input,
-                                int64_t rows, int64_t wide)
+                                enum sac_dtype dtype, int64_t rows, int64_t wide)
 {
-    const int64_t     dims[2] = {rows, wide};
-    const bool        matrix = input == 1;
-    float            *to;
-    struct sac_value *made = sac_new_floats(g, matrix ? "wide weights" : "wide bias",
-                                            matrix ? 2 : 1, matrix ? dims : dims + 1, &to);
+    const bool             matrix = input == 1;
+    struct sac_tensor_desc desc = {.dtype = dtype, .rank = 1, .shape = {wide}};
+    const int64_t          size = (int64_t)sac_dtype_bytes(dtype);
+    if (matrix)
+        desc = (struct sac_tensor_desc){.dtype = dtype, .rank = 2, .shape = {rows, wide}};
+    struct sac_value *made =
+        sac_graph_constant(g, matrix ? "wide weights" : "wide row", &desc, NULL);
     for (int i = 0; made && i < OPERANDS; i++) {
         const struct sac_value *from = part[i].node ? sac_node_input(part[i].node, input) : NULL;
+        char                   *to = (char *)made->data + part[i].column * size; /* of the arena */
         for (int64_t r = 0; from && r < rows; r++)
-            memcpy(to + r * wide + part[i].column, (const float *)from->data + r * part[i].n,
-                   (size_t)part[i].n * sizeof *to);
+            memcpy(to + r * wide * size, (const char *)from->data + r * part[i].n * size,
+                   (size_t)(part[i].n * size));
     }
     return made;
 }
@@ -119,7 +160,9 @@ static struct sac_value *beside(struct sac_graph *g, const struct part *part, in
 static struct sac_node *make(struct sac_graph *g, const struct part *part, struct sac_node *like,
                              int64_t wide)
 {
-    struct sac_node  *made = sac_op_node(g, "saccade", "FusedMatMul", 4, 1, like);
+    const bool        bytes = is_of_bytes(like);
+    struct sac_node  *made = sac_op_node(g, "saccade", bytes ? "QuantMatMul" : "FusedMatMul",
+                                        bytes ? SAC_QUANT_SCALE + 1 : 4, 1, like);
     struct sac_value *y = made ? sac_value_like(g, like->outputs[0]) : NULL;
     bool              bias = false;
     for (int i = 0; i < OPERANDS; i++)
@@ -129,9 +172,14 @@ static struct sac_node *make(struct sac_graph *g, const struct part *part, struc
     y->dims[y->rank - 1] = wide;
     y->producer = made;
     made->inputs[0] = like->inputs[0];
-    made->inputs[1] = beside(g, part, 1, like->inputs[1]->dims[0], wide);
-    made->inputs[2] = bias ? beside(g, part, 2, 1, wide) : NULL;
+    made->inputs[1] = beside(g, part, 1, like->inputs[1]->dtype, like->inputs[1]->dims[0], wide);
+    made->inputs[2] = bias ? beside(g, part, 2, SAC_F32, 1, wide) : NULL;
     made->outputs[0] = y;
+    if (bytes) {
+        made->inputs[SAC_QUANT_SCALE] = beside(g, part, SAC_QUANT_SCALE, SAC_F32, 1, wide);
+        if (!made->inputs[SAC_QUANT_SCALE] || sac_copy_attrs(g, made, like) != SAC_OK)
+            return NULL;
+    }
     return made->inputs[1] && (!bias || made->inputs[2]) ? made : NULL;
 }
 
