@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/model/model.h"
-#include "engine/onnx/write.h"
+#include "engine/model/quantise.h"
 #include "tests/engine/device.h"
+#include "tests/engine/proto.h"
 #include "tests/test.h"
 
 static char                 folder[64], out[128];
@@ -206,6 +206,70 @@ static void layers_that_are_faster_as_they_are_stay(void **state)
     assert_true(count > 0);
 }
 
+/* Three products of x and one of what the first makes, whose largest weights are 1, 8, 2 and 4. The
+ * model reads `kept`. */
+static sac_model *four_products(struct proto *kept)
+{
+    static const float      most[] = {1, 8, 2, 4};
+    struct sac_model_params params = sac_model_params_default();
+    struct proto            graph = {0}, none = {0};
+    sac_model              *m = NULL;
+    for (int i = 0; i < 4; i++) {
+        char  name[8], inputs[16], output[8];
+        float w[16] = {0};
+        w[i + 3] = -most[i];
+        snprintf(name, sizeof name, "w%d", i);
+        snprintf(inputs, sizeof inputs, "%s w%d", i < 3 ? "x" : "y0", i);
+        snprintf(output, sizeof output, "y%d", i);
+        proto_initializer(&graph, name, 1, "4 4", w, sizeof w);
+        proto_node(&graph, "MatMul", inputs, output, &none);
+        proto_output(&graph, output, 1, "3 4");
+    }
+    proto_input(&graph, "x", 1, "3 4");
+    proto_model(kept, &graph, 19);
+    params.optimise = false;
+    assert_sac_ok(
+        sac_model_load_memory(device(), kept->bytes, kept->size, "four.onnx", &params, &m));
+    return m;
+}
+
+/* In float8 products of one input have one scale; those of another, or that stay, their own. */
+static void float8_products_of_one_input_share_a_scale(void **state)
+{
+    static const struct {
+        bool  use[4];
+        float most[4];
+    } want[] = {{{true, true, true, true}, {8, 8, 8, 4}},
+                {{true, false, true, true}, {2, 0, 2, 4}}};
+    (void)state;
+    for (size_t k = 0; k < SAC_COUNT(want); k++) {
+        struct proto                 kept = {0};
+        sac_model                   *m = four_products(&kept);
+        const struct sac_quant_rules rules = {.float8 = true, .multiple = 1};
+        struct sac_quant_map         map;
+        assert_sac_ok(sac_quant_map_init(&map, m->graph, &rules));
+        assert_int_equal(map.count, 4);
+        struct sac_quant_scale *scales = sac_calloc((size_t)m->graph->id_count, sizeof *scales);
+        for (int i = 0; i < m->graph->id_count; i++)
+            scales[i].scale = 1;
+        assert_sac_ok(sac_quant_apply(&map, want[k].use, SAC_F8, scales));
+        for (size_t i = 0, layer = 0; i < m->graph->node_count; i++) {
+            const struct sac_node *n = m->graph->nodes[i], *w;
+            if (strcmp(n->op_type, "MatMul") != 0)
+                continue;
+            w = n->inputs[1]->producer;
+            assert_int_equal(w != NULL, want[k].use[layer]);
+            for (int c = 0; w && c < 4; c++)
+                assert_true(((const float *)w->inputs[1]->data)[c] == want[k].most[layer] / 448);
+            layer++;
+        }
+        sac_free(scales);
+        sac_quant_map_finish(&map);
+        sac_model_unref(&m);
+        proto_free(&kept);
+    }
+}
+
 static void refuses_in_a_sentence(void **state)
 {
     struct sac_model_params eight = {.optimise = 1, .precision = SAC_PRECISION_INT8};
@@ -297,6 +361,7 @@ int main(void)
         cmocka_unit_test(what_loses_too_much_is_not_written),
         cmocka_unit_test(layers_that_lose_most_stay),
         cmocka_unit_test(layers_that_are_faster_as_they_are_stay),
+        cmocka_unit_test(float8_products_of_one_input_share_a_scale),
         cmocka_unit_test(refuses_in_a_sentence),
         cmocka_unit_test(limits_that_are_none_are_refused),
         cmocka_unit_test(what_is_written_is_read_as_it_was),

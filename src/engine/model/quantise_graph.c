@@ -183,19 +183,34 @@ static uint8_t weight(float w, float scale, enum sac_dtype dtype)
     return (uint8_t)(int8_t)SAC_CLAMP(rintf(w / scale), -127, 127);
 }
 
-/* E4M3 has the same steps in small numbers as in large ones, so a product loses nothing by one
- * scale for all channels, which a GPU's library takes. */
-static void share_largest(float *scales, int64_t count)
+static float largest_of(const struct sac_value *w)
 {
-    float most = 0;
-    for (int64_t c = 0; c < count; c++)
-        most = fmaxf(most, scales[c]);
-    for (int64_t c = 0; c < count; c++)
-        scales[c] = most;
+    const float  *v = w->data;
+    const int64_t count = sac_value_elements(w);
+    float         most = 0;
+    for (int64_t i = 0; i < count; i++)
+        most = fmaxf(most, fabsf(v[i]));
+    return most;
 }
 
+/* E4M3 has the same steps in small numbers as in large ones, so a product loses nothing by one
+ * scale for all channels, which a GPU's library takes; nor do products of one input, which can then
+ * be one product (passes/wide.c). Fills `most` with the largest weight for each layer that has such
+ * a scale. */
+static void share_largest(const struct sac_quant_map *map, const bool *use, float *most)
+{
+    for (int i = 0; i < map->count; i++)
+        if (use[i] && !sac_is(map->layers[i].node, "Conv"))
+            most[i] = largest_of(map->layers[i].node->inputs[1]);
+    for (int i = 0; i < map->count; i++)
+        for (int k = 0; k < i && most[i] > 0; k++)
+            if (most[k] > 0 && map->layers[k].node->inputs[0] == map->layers[i].node->inputs[0])
+                most[k] = most[i] = fmaxf(most[k], most[i]);
+}
+
+/* most: of the weights by which all channels are scaled; 0: each has its own scale. */
 static sac_result round_weights(struct sac_graph *g, struct sac_node *n, int axis,
-                                enum sac_dtype dtype)
+                                enum sac_dtype dtype, float most)
 {
     const struct sac_value      *w = n->inputs[1];
     const float                 *from = w->data;
@@ -219,10 +234,8 @@ static sac_result round_weights(struct sac_graph *g, struct sac_node *n, int axi
     memset(scales, 0, (size_t)channels * sizeof *scales);
     for (int64_t i = 0; i < count; i++)
         scales[i / inner % channels] = fmaxf(scales[i / inner % channels], fabsf(from[i]));
-    if (dtype == SAC_F8 && !sac_is(n, "Conv"))
-        share_largest(scales, channels);
     for (int64_t c = 0; c < channels; c++)
-        scales[c] = scale_of_weights(scales[c], dtype);
+        scales[c] = scale_of_weights(most > 0 ? most : scales[c], dtype);
     for (int64_t i = 0; i < count; i++)
         ((uint8_t *)bytes->data)[i] = weight(from[i], scales[i / inner % channels], dtype);
     n->inputs[1] = d->outputs[0];
@@ -236,14 +249,18 @@ sac_result sac_quant_apply(struct sac_quant_map *map, const bool *use, enum sac_
     const int         ids = g->id_count;
     const size_t      values = g->value_count;
     bool             *wanted = sac_calloc((size_t)ids + 1, sizeof *wanted);
-    sac_result        res =
-        wanted ? SAC_OK : SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to quantise a network");
+    float            *most = sac_calloc((size_t)map->count + 1, sizeof *most);
+    sac_result        res = SAC_OK;
+    if (!wanted || !most)
+        res = SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to quantise a network");
+    if (res == SAC_OK && dtype == SAC_F8)
+        share_largest(map, use, most);
     for (int i = 0; i < map->count && res == SAC_OK; i++) {
         if (!use[i])
             continue;
         wanted[map->layers[i].of] = true;
         res = round_weights(g, (struct sac_node *)map->layers[i].node, map->layers[i].axis,
-                            dtype == SAC_F8 ? SAC_F8 : SAC_I8);
+                            dtype == SAC_F8 ? SAC_F8 : SAC_I8, most[i]);
     }
     for (size_t i = 0; i < values && res == SAC_OK; i++) {
         struct sac_value *v = g->values[i];
@@ -252,5 +269,6 @@ sac_result sac_quant_apply(struct sac_quant_map *map, const bool *use, enum sac_
             res = round_value(g, v, dtype, &scales[map->shared[v->id]], map->layers[0].node);
     }
     sac_free(wanted);
+    sac_free(most);
     return res == SAC_OK ? sac_graph_refresh(g) : res;
 }
