@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/cuda/products/conv_copies.h"
 #include "engine/cuda/products/quant_params.h"
 #include "tests/parity/subject.h"
 #include "tests/test.h"
@@ -46,6 +47,43 @@ static const struct parity_case streamed[] = {
     {"QuantMatMul", "i8[3,67,272] i8[272,160]! [160]! i8[3,67,160] [160]!",
      "activation=7 alpha=0.0001 beta=0.5 residual=1 r_scale=10. y_type=3 y_scale=900."},
     {"QuantMatMul", "f8[300,64] f8[64,48]! [48]! - [48]!", "activation=10 y_type=17 y_scale=1."},
+};
+
+/* For the copy engine alone: rows of 32 and 64 bytes, taps that do not fill a turn, windows that
+ * reach over all edges, far taps. half: the output, the residual of float16 then. */
+enum { HALF_OUT = 1, HALF_RESIDUAL = 2 };
+static const struct {
+    struct parity_case c;
+    int                half;
+} copied[] = {
+    {{"QuantConv", "i8[2,32,9,8] i8[32,32,3,3]! [32]! - [32]!",
+      "pads=1,1,1,1 activation=1 y_type=3 y_scale=500."},
+     0},
+    {{"QuantConv", "i8[3,48,11,7] i8[80,48,3,3]! [80]! i8[3,80,4,4] [80]!",
+      "pads=0,2,1,0 strides=3,2 residual=1 r_scale=90. activation=1 y_type=3 y_scale=700."},
+     0},
+    {{"QuantConv", "f8[2,80,8,9] f8[208,80,3,3]! [208]! f8[2,208,8,9] [208]!",
+      "pads=3,3,3,3 dilations=3,3 residual=2 r_scale=2. activation=5 y_type=17 y_scale=3."},
+     0},
+    {{"QuantConv", "i8[2,64,14,13] i8[64,64,1,1]! [64]! - [64]!", "strides=2,2 activation=5"},
+     HALF_OUT},
+    {{"QuantConv", "i8[1,192,12,13] i8[96,192,2,3]! [96]! [1,96,11,11] [96]!",
+      "residual=2 activation=1"},
+     HALF_OUT | HALF_RESIDUAL},
+    {{"QuantConv", "i8[2,16,10,9] i8[272,16,5,5]! [272]! [2,272,10,9] [272]!",
+      "pads=2,2,2,2 residual=1 activation=1 y_type=3 y_scale=900."},
+     HALF_RESIDUAL},
+    {{"QuantConv", "i8[70,96,2,2] i8[48,96,2,2]! [48]! - [48]!",
+      "pads=1,1,0,0 activation=7 alpha=0.001 beta=0.5 y_type=3 y_scale=300."},
+     0},
+    {{"QuantMatMul", "i8[2,70,160] i8[160,208]! [208]! [2,70,208] [208]!", "residual=2"},
+     HALF_OUT | HALF_RESIDUAL},
+    {{"QuantMatMul", "f8[130,144] f8[144,400]! [400]! f8[130,400] [400]!",
+      "residual=1 r_scale=3. activation=1"},
+     HALF_OUT},
+    {{"QuantConv", "i8[2,20,7,8] i8[32,20,3,3]! [32]! - [32]!",
+      "pads=1,1,1,1 activation=1 y_type=3 y_scale=400."},
+     0},
 };
 
 /* A map channels last with `more` other bytes behind each pixel; from: [N,C,pixels] or NULL. */
@@ -92,6 +130,7 @@ static double number_at(enum conv_number kind, const void *p, int64_t i)
 {
     switch (kind) {
     case CONV_F32: return (double)((const float *)p)[i];
+    case CONV_F16: return (double)sac_half_to_float(((const uint16_t *)p)[i]);
     case CONV_S8: return ((const int8_t *)p)[i];
     case CONV_U8: return ((const uint8_t *)p)[i];
     default: return (double)sac_f8_to_float(((const uint8_t *)p)[i]);
@@ -106,7 +145,8 @@ struct job {
     uint8_t                  *weights;
     struct conv_bytes_params  p, laid;
     struct conv_stream_params stream;
-    uint8_t                  *room; /* for the input as the tiles read it */
+    struct quant_operands     operands; /* of what is laid out, if it is */
+    uint8_t                  *room;     /* for the input as the tiles read it */
 };
 
 static void check_output(const struct job *j, int variant)
@@ -127,8 +167,10 @@ static void check_output(const struct job *j, int variant)
                     continue;
                 }
                 const double got = number_at(j->v.y, j->y.bytes, at),
-                             want = number_at(j->v.y, out->data, from);
-                if (!(fabs(got - want) <= subject_bound(op, out->dtype, most, want) + 1e-5 * most))
+                             want =
+                                 number_at(j->v.y == CONV_F16 ? CONV_F32 : j->v.y, out->data, from);
+                const double rounded = j->v.y == CONV_F16 ? 1e-3 * most : 1e-5 * most;
+                if (!(fabs(got - want) <= subject_bound(op, out->dtype, most, want) + rounded))
                     fail_msg("%s variant %d: [%lld,%lld,%lld] is %g, not %g", op->name, variant,
                              (long long)n, (long long)k, (long long)p, got, want);
             }
@@ -143,6 +185,7 @@ static void fill_params(struct job *j)
                                      .residual = j->residual.bytes,
                                      .y = j->y.bytes};
     struct quant_operands       there = o;
+    j->operands = o;
     j->p = quant_params(&j->v, &o, false);
     j->laid = j->p;
     j->stream = quant_stream_params(&j->v, &o, false);
@@ -156,6 +199,7 @@ static void fill_params(struct job *j)
     there.x = j->room;
     j->laid = quant_params(&j->v, &there, true);
     j->stream = quant_stream_params(&j->v, &there, true);
+    j->operands = there;
 }
 
 static void make_constants(struct job *j)
@@ -210,14 +254,52 @@ static int run_streams(struct job *j)
     return ran;
 }
 
+static cudaError_t launch_tensor(const struct job *j, int variant)
+{
+    struct conv_copy_shape    shapes[QUANT_MAPS];
+    struct conv_tensor_params p =
+        quant_tensor_params(&j->v, &j->operands, j->room != NULL, variant, shapes);
+    struct conv_copy_map *maps[QUANT_MAPS] = {&p.x, &p.weights, &p.residual, &p.y};
+    for (int i = 0; i < QUANT_MAPS; i++)
+        assert_int_equal(conv_copy_map_make(&shapes[i], maps[i]), cudaSuccess);
+    return conv_launch_tensor(&p, j->v.kind, variant, 3, NULL);
+}
+
+/* Returns how many variants of the copy engine's ran. */
+static int run_tensors(struct job *j)
+{
+    int ran = 0;
+    for (int v = 0; v < CONV_TENSOR_VARIANTS; v++)
+        if (quant_tensors(&j->v, v, 90)) {
+            memset(j->y.bytes, 0xee, j->y.size);
+            assert_int_equal(launch_tensor(j, v), cudaSuccess);
+            check_output(j, 200 + v);
+            ran++;
+        }
+    return ran;
+}
+
 /* Elements from one pixel to the next, of a slice. */
 static int64_t apart(int64_t c, int64_t more)
 {
     return more ? c + more : 0;
 }
 
-/* tiles: by conv_bytes.cu too. Returns how many variants of blocks that stay ran. */
-static int check(const struct parity_case *pc, int64_t more, bool tiles)
+static uint16_t *halves_of(const float *from, int64_t count)
+{
+    uint16_t *to = sac_alloc((size_t)count * sizeof *to);
+    assert_non_null(to);
+    for (int64_t i = 0; i < count; i++)
+        to[i] = sac_float_to_half(from[i]);
+    return to;
+}
+
+/* By which kernels. */
+enum { TILES = 1, STREAMS = 2, TENSORS = 4 };
+struct ran {
+    int streams, tensors; /* so many variants */
+};
+static struct ran check(const struct parity_case *pc, int64_t more, int by, int half)
 {
     static struct sac_weights weights; /* only looked at whether there are any */
     struct subject            s;
@@ -226,11 +308,17 @@ static int check(const struct parity_case *pc, int64_t more, bool tiles)
     subject_seed(29);
     subject_init(&s, pc, FILL_RANDOM);
     assert_sac_ok(subject_shape(&s));
+    for (int64_t i = 0; half & HALF_OUT && i < sac_operand_elements(&s.call->in[4]); i++)
+        ((float *)(uintptr_t)s.call->in[4].data)[i] *= 1e-3f; /* results that float16 has */
     assert_sac_ok(s.node.op->ref(s.call));
     struct sac_kernel_plan plan = {
         .call = s.call, .precision = SAC_PRECISION_FP32, .weights = &weights};
     const struct sac_operand *in = s.call->in, *out = &s.call->out[0];
     const bool                conv = s.node.op->id == SAC_OP_QuantConv;
+    if (half & HALF_OUT)
+        plan.out_layout[0] = conv ? SAC_LAYOUT_CHANNELS_LAST_HALF : SAC_LAYOUT_PLAIN_HALF;
+    if (half & HALF_RESIDUAL)
+        plan.in_layout[3] = conv ? SAC_LAYOUT_CHANNELS_LAST_HALF : SAC_LAYOUT_PLAIN_HALF;
     plan.in_pixel[0] = conv ? apart(in[0].dims[1], more) : 0;
     plan.out_pixel[0] = conv ? apart(out->dims[1], more) : 0;
     plan.in_pixel[3] = conv && sac_op_has(s.call, 3) ? apart(out->dims[1], more) : 0;
@@ -243,15 +331,18 @@ static int check(const struct parity_case *pc, int64_t more, bool tiles)
     assert_non_null(room);
     j.x = lay(&c->in, c->n, 1, in_order(&j.v, in[0].data, c->in.c, 1, room));
     j.y = lay(&c->out, c->n, number_bytes(j.v.y), NULL);
+    uint16_t *halves =
+        half & HALF_RESIDUAL ? halves_of(in[3].data, sac_operand_elements(&in[3])) : NULL;
     if (c->residual_kind != SAC_RESIDUAL_NONE)
         j.residual = lay(&c->residual, c->n, number_bytes(j.v.residual),
-                         in_order(&j.v, in[3].data, c->out.c, number_bytes(j.v.residual), room));
+                         in_order(&j.v, halves ? halves : in[3].data, c->out.c,
+                                  number_bytes(j.v.residual), room));
     make_constants(&j);
     fill_params(&j);
-    if (tiles)
+    if (by & TILES)
         run_tiles(&j);
-    const int ran = run_streams(&j);
-    void     *all[] = {room, j.room, j.x.bytes, j.y.bytes, j.residual.bytes, j.weights, j.bias};
+    const struct ran ran = {by & STREAMS ? run_streams(&j) : 0, by & TENSORS ? run_tensors(&j) : 0};
+    void *all[] = {halves, room, j.room, j.x.bytes, j.y.bytes, j.residual.bytes, j.weights, j.bias};
     for (size_t i = 0; i < SAC_COUNT(all); i++)
         sac_free(all[i]);
     subject_finish(&s);
@@ -262,9 +353,9 @@ static void every_variant_is_right(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {
-        check(&cases[i], 0, true);
+        check(&cases[i], 0, TILES | STREAMS, 0);
         if (strcmp(cases[i].op, "QuantConv") == 0)
-            check(&cases[i], i % 2 ? 16 : 5, true);
+            check(&cases[i], i % 2 ? 16 : 5, TILES | STREAMS, 0);
     }
 }
 
@@ -272,10 +363,21 @@ static void blocks_that_stay_are_right(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(streamed); i++) {
-        assert_true(check(&streamed[i], 0, false) >= CONV_STREAM_VARIANTS - 1);
+        assert_true(check(&streamed[i], 0, STREAMS, 0).streams >= CONV_STREAM_VARIANTS - 1);
         if (strcmp(streamed[i].op, "QuantConv") == 0)
-            assert_true(check(&streamed[i], 16, false) >= CONV_STREAM_VARIANTS - 1);
+            assert_true(check(&streamed[i], 16, STREAMS, 0).streams >= CONV_STREAM_VARIANTS - 1);
     }
+}
+
+static void the_copy_engines_are_right(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(streamed); i++)
+        assert_int_equal(check(&streamed[i], 16 - i % 2 * 16, TENSORS, 0).tensors,
+                         CONV_TENSOR_VARIANTS);
+    for (size_t i = 0; i < SAC_COUNT(copied); i++)
+        assert_int_equal(check(&copied[i].c, i % 2 * 16, TENSORS, copied[i].half).tensors,
+                         CONV_TENSOR_VARIANTS);
 }
 
 /* On GPUs before, Hopper's variants are not taken, nor E4M3 on those without it. */
@@ -342,6 +444,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_variant_is_right),
         cmocka_unit_test(blocks_that_stay_are_right),
+        cmocka_unit_test(the_copy_engines_are_right),
         cmocka_unit_test(older_cards_have_fewer),
         cmocka_unit_test(the_library_takes_some_products),
     };

@@ -162,6 +162,8 @@ template <class BODY> void launch(dim3 grid, dim3 block, BODY body)
 int  lane();
 void wait_block();
 void wait_lanes(unsigned mask);
+void wait_group(int number, int threads); /* so many, whichever they are */
+void wait_turn();                         /* until all others have gone on */
 /* What each lane of the warp last put here. */
 unsigned long long *slots();
 

@@ -31,7 +31,7 @@ struct {
     jmp_buf scheduler;
     void (*fn)(void *);
     void              *arg;
-    barrier            block, lanes[THREADS_MAX / 32][BARRIERS_MAX];
+    barrier            block, groups[BARRIERS_MAX], lanes[THREADS_MAX / 32][BARRIERS_MAX];
     unsigned long long slot[THREADS_MAX / 32][32];
 } all;
 
@@ -99,6 +99,7 @@ void run_block()
 {
     all.alive = all.threads;
     all.block = {};
+    memset(all.groups, 0, sizeof all.groups);
     memset(all.lanes, 0, sizeof all.lanes);
     for (int i = 0; i < all.threads; i++)
         all.of[i].done = false;
@@ -150,6 +151,16 @@ unsigned long long *slots()
 void wait_block()
 {
     wait_for(&all.block, all.alive);
+}
+
+void wait_group(int number, int threads)
+{
+    wait_for(&all.groups[number], threads);
+}
+
+void wait_turn()
+{
+    give_way();
 }
 
 void wait_lanes(unsigned mask)

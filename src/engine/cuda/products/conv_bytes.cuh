@@ -153,6 +153,9 @@ template <int N> __device__ __forceinline__ void unit_wait()
 #define OUT64                                                                \
     OUT32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47" \
           ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define OUT96                                                                \
+    OUT64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79" \
+          ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 #define OUT128                                                                          \
     OUT64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"            \
           ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"            \
@@ -163,6 +166,7 @@ template <int N> __device__ __forceinline__ void unit_wait()
 #define SUMS16(i)  SUMS4(i), SUMS4(i + 4), SUMS4(i + 8), SUMS4(i + 12)
 #define SUMS32(i)  SUMS16(i), SUMS16(i + 16)
 #define SUMS64(i)  SUMS32(i), SUMS32(i + 32)
+#define SUMS96(i)  SUMS64(i), SUMS32(i + 64)
 #define SUMS128(i) SUMS64(i), SUMS64(i + 64)
 
 #define BYTES_WGMMA(n, count, kinds, a_at, b_at, add_at, signs)                      \
@@ -193,6 +197,7 @@ template <int KIND> struct bytes_kind {
 BYTES_WGMMA_OF(32, 16, 16, 17, 18)
 BYTES_WGMMA_OF(64, 32, 32, 33, 34)
 BYTES_WGMMA_OF(128, 64, 64, 65, 66)
+BYTES_WGMMA_OF(192, 96, 96, 97, 98)
 BYTES_WGMMA_OF(256, 128, 128, 129, 130)
 #endif
 

@@ -16,5 +16,7 @@ enum conv_number { CONV_F32 = 0, CONV_F16, CONV_S8, CONV_U8, CONV_F8 };
 enum { CONV_BYTES_HOPPER = 5, CONV_BYTES_VARIANTS = 12 };
 /* Of conv_stream.cu. */
 enum { CONV_STREAM_VARIANTS = 5 };
+/* Of conv_tensor.cu. */
+enum { CONV_TENSOR_VARIANTS = 8 };
 
 #endif

@@ -7,7 +7,7 @@
 
 static const char *const way_names[CONV_WAY_COUNT] = {
     "fused",   "plain", "depthwise",   "direct", "stem", "tile",
-    "patches", "bytes", "bytes-plain", "stream", "lt"};
+    "patches", "bytes", "bytes-plain", "stream", "lt",   "tensor"};
 
 size_t conv_choice_print(const struct conv_choice *c, char *out, size_t size)
 {

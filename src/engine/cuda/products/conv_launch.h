@@ -122,6 +122,36 @@ struct conv_stream_params {
 /* processors: of the GPU. cudaErrorNotSupported: it does not fit its shared memory. */
 cudaError_t conv_launch_stream(const struct conv_stream_params *p, enum conv_bytes_kind kind,
                                int variant, int processors, cudaStream_t stream);
+/* ---- on Hopper by its copy engine (conv_tensor.cu) ---- */
+
+/* Memory as the copy engine is told of it, in bytes: dims from the innermost one, of which a box is
+ * copied at once. The rows of a box, of 32, 64 or 128 bytes, lie in shared memory with their
+ * sixteens of bytes exchanged, so that rows side by side use other banks. */
+struct conv_copy_shape {
+    const void *at;
+    int         rank;
+    uint64_t    size[5], step[4];
+    uint32_t    box[5];
+    /* Of a map [c, w, h, n] whose pixels are those under one tap of a window; box[1] of them. */
+    bool     window;
+    int      low[2], high[2]; /* corners, w and h */
+    uint32_t stride[2];
+};
+/* The same as the engine reads it, and as kernels' parameters hold it. */
+struct conv_copy_map {
+    uint64_t words[16];
+} __attribute__((aligned(64)));
+
+struct conv_tensor_params {
+    struct conv_copy_map      x, weights, residual, y;
+    struct conv_stream_params s;
+    int                       chunk; /* bytes of a row of x and weights that are copied at once */
+    int                       turns, stages, panels, slots; /* the launcher's */
+};
+/* processors: of the GPU. cudaErrorNotSupported: it does not fit its shared memory. */
+cudaError_t conv_launch_tensor(const struct conv_tensor_params *p, enum conv_bytes_kind kind,
+                               int variant, int processors, cudaStream_t stream);
+
 /* Any: a thread for each four channels of an output. */
 cudaError_t conv_launch_bytes_plain(const struct conv_bytes_params *p, enum conv_bytes_kind kind,
                                     cudaStream_t stream);

@@ -105,6 +105,7 @@ enum conv_way {
     CONV_BYTES_PLAIN,     /* the same for any of these, when there is no other */
     CONV_STREAM,          /* saccade's own of 8-bit numbers, by blocks that stay for many tiles */
     CONV_LT,              /* a product of E4M3 numbers by cuBLASLt (quant_lt.h) */
+    CONV_TENSOR,          /* saccade's own of 8-bit numbers, by Hopper's copy engine */
     CONV_WAY_COUNT
 };
 enum { CONV_KNOBS_MAX = 24 };

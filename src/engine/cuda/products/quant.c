@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/cuda/products/conv_copies.h"
 #include "engine/cuda/products/quant_kernel.h"
 
 static enum sac_layout layout_of(const struct sac_kernel_question *q, enum sac_dtype dtype,
@@ -215,12 +216,29 @@ size_t quant_scratch(const struct quant_state *s)
     return bytes > 0 ? bytes + SCRATCH_ALIGN : 0;
 }
 
+static cudaError_t run_tensor(const struct quant_state *s, const struct quant_operands *o,
+                              bool laid, cudaStream_t stream)
+{
+    const int                 variant = (int)s->choice.engine;
+    struct conv_copy_shape    shapes[QUANT_MAPS];
+    struct conv_tensor_params p = quant_tensor_params(&s->spec, o, laid, variant, shapes);
+    struct conv_copy_map     *maps[QUANT_MAPS] = {&p.x, &p.weights, &p.residual, &p.y};
+    for (int i = 0; i < QUANT_MAPS; i++) {
+        const cudaError_t res = conv_copy_map_make(&shapes[i], maps[i]);
+        if (res != cudaSuccess)
+            return res;
+    }
+    return conv_launch_tensor(&p, s->spec.kind, variant, s->processors, stream);
+}
+
 static cudaError_t run_choice(const struct quant_state *s, const struct quant_operands *o,
                               bool laid, void *scratch, cudaStream_t stream)
 {
     const int variant = (int)s->choice.engine;
     if (s->choice.way == CONV_LT)
         return quant_lt_run(&s->lt, variant, o, scratch, stream);
+    if (s->choice.way == CONV_TENSOR)
+        return run_tensor(s, o, laid, stream);
     if (s->choice.way == CONV_STREAM) {
         const struct conv_stream_params p = quant_stream_params(&s->spec, o, laid);
         return conv_launch_stream(&p, s->spec.kind, variant, s->processors, stream);

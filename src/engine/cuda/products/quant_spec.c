@@ -177,7 +177,8 @@ bool quant_moves_bias(const struct quant_spec *s)
 static const struct conv_tile_size stream_sizes[CONV_STREAM_VARIANTS] = {
     {128, 128}, {128, 64}, {128, 32}, {64, 64}, {128, 256}};
 
-static bool stream_acts(const struct quant_spec *s)
+/* exact: is SiLU of float16 computed without its approximation? */
+static bool stream_acts(const struct quant_spec *s, bool exact)
 {
     const float step = s->q.y_inverse > 0 ? 1 / s->q.y_inverse : 0;
     switch (s->conv.act.kind) {
@@ -185,7 +186,7 @@ static bool stream_acts(const struct quant_spec *s)
     case SAC_ACT_RELU:
     case SAC_ACT_CLIP:
     case SAC_ACT_HARD_SWISH: return true;
-    case SAC_ACT_SILU: return s->y != CONV_F16;
+    case SAC_ACT_SILU: return exact || s->y != CONV_F16;
     /* their kernel is off by 0.001: less than half of a step, or of the largest E4M3 number's */
     case SAC_ACT_GELU:
     case SAC_ACT_GELU_TANH:
@@ -203,7 +204,7 @@ bool quant_streams(const struct quant_spec *s, int64_t variant, int capability)
            s->kind != CONV_BYTES_U8 && quant_fits(s, CONV_BYTES_HOPPER, capability) &&
            (s->y == own || s->y == CONV_F16) && (s->y == CONV_F16 || s->q.y_zero == 0) &&
            s->q.x_zero == 0 && (!added || (s->residual == own && s->q.r_zero == 0)) &&
-           c->out.c % 16 == 0 && quant_is_wide(s) && stream_acts(s) &&
+           c->out.c % 16 == 0 && quant_is_wide(s) && stream_acts(s, false) &&
            c->n * c->out.size[1] * c->out.size[2] < INT32_MAX;
 }
 
@@ -216,6 +217,80 @@ bool quant_stream_worth(const struct quant_spec *s, int variant)
         (pixels_of(s) + t.pixels - 1) / t.pixels * ((s->conv.out.c + t.channels - 1) / t.channels);
     return (s->conv.out.c > t.channels / 2 || t.channels == 32) &&
            (tiles >= 48 || t.pixels <= 64 || t.channels <= 64) && (tiles <= 8192 || variant != 3);
+}
+
+/* ---- by the copy engine ---- */
+
+const struct conv_tile_size quant_tensor_sizes[CONV_TENSOR_VARIANTS] = {
+    {128, 256}, {128, 192}, {128, 128}, {128, 64}, {128, 32}, {64, 256}, {64, 128}, {64, 64}};
+
+bool quant_is_dense(const struct conv_map *m, int64_t n)
+{
+    return n == 1 || m->sample == m->pixel * m->size[1] * m->size[2];
+}
+
+/* A copy has a cost of its own, and what it fills up with zeros is multiplied as well. */
+int quant_tensor_chunk(int64_t channels)
+{
+    static const struct {
+        int     bytes;
+        int64_t cost; /* of a byte */
+    } kinds[] = {{128, 8}, {64, 9}, {32, 12}};
+    int best = 0;
+    for (int i = 1; i < (int)SAC_COUNT(kinds); i++) {
+        const int64_t bytes = kinds[i].bytes, had = kinds[best].bytes;
+        if ((channels + bytes - 1) / bytes * bytes * kinds[i].cost <
+            (channels + had - 1) / had * had * kinds[best].cost)
+            best = i;
+    }
+    return kinds[best].bytes;
+}
+
+/* A window as the engine knows it: corners of eight bits with a sign, steps of at most eight, and
+ * taps that lie at most 255 from the first. */
+static bool copies_window(const struct conv_spec *c)
+{
+    for (int d = 1; d < CONV_DIMS; d++) {
+        const int64_t upper =
+            (c->out.size[d] - 1) * c->stride[d] + 1 - c->in.size[d] - c->pad_begin[d];
+        if (c->stride[d] > 8 || c->pad_begin[d] > 128 || upper < -128 || upper > 127 ||
+            (c->kernel[d] - 1) * c->dilation[d] > 255)
+            return false;
+    }
+    return true;
+}
+
+static bool tensor_takes(const struct conv_map *m, int64_t n, enum conv_number kind,
+                         enum conv_number own)
+{
+    return (kind == own || kind == CONV_F16) && quant_is_dense(m, n);
+}
+
+bool quant_tensors(const struct quant_spec *s, int64_t variant, int capability)
+{
+    const struct conv_spec *c = &s->conv;
+    const enum conv_number  own = s->kind == CONV_BYTES_F8 ? CONV_F8 : CONV_S8;
+    return variant >= 0 && variant < CONV_TENSOR_VARIANTS && capability == 90 &&
+           s->kind != CONV_BYTES_U8 && quant_fits(s, CONV_BYTES_HOPPER, capability) &&
+           s->q.x_zero == 0 && (s->y == CONV_F16 || s->q.y_zero == 0) &&
+           tensor_takes(&c->out, c->n, s->y, own) && c->out.c % 16 == 0 && quant_is_wide(s) &&
+           (c->residual_kind == SAC_RESIDUAL_NONE ||
+            (tensor_takes(&c->residual, c->n, s->residual, own) &&
+             (s->residual == CONV_F16 || s->q.r_zero == 0))) &&
+           stream_acts(s, true) && copies_window(c) &&
+           c->n * c->out.size[1] * c->out.size[2] < INT32_MAX - 256;
+}
+
+/* At least half of a tile's channels are used. Of tiles of the same width the taller ones are for
+ * many. */
+bool quant_tensor_worth(const struct quant_spec *s, int variant)
+{
+    const struct conv_tile_size t = quant_tensor_sizes[variant];
+    const int64_t               tiles =
+        (pixels_of(s) + t.pixels - 1) / t.pixels * ((s->conv.out.c + t.channels - 1) / t.channels);
+    return (s->conv.out.c > t.channels / 2 || t.channels == 32) &&
+           (s->conv.out.c < 192 || t.channels > 32) &&
+           (t.channels != 192 || s->conv.out.c % 192 == 0) && (tiles >= 40 || t.pixels <= 64);
 }
 
 /* ---- cuBLASLt ---- */

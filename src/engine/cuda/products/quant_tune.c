@@ -214,6 +214,8 @@ static bool runs(const struct quant_state *s, const struct conv_choice *c)
         return c->engine >= 0 && c->engine < s->lt.count;
     if (c->way == CONV_STREAM)
         return conv_bytes_has_hopper() && quant_streams(&s->spec, c->engine, s->capability);
+    if (c->way == CONV_TENSOR)
+        return conv_bytes_has_hopper() && quant_tensors(&s->spec, c->engine, s->capability);
     return c->way == CONV_BYTES && quant_fits(&s->spec, c->engine, s->capability) &&
            (c->engine < CONV_BYTES_HOPPER || conv_bytes_has_hopper());
 }
@@ -222,15 +224,21 @@ static bool worth(const struct quant_spec *s, const struct conv_choice *c)
 {
     if (c->way == CONV_LT)
         return true;
+    if (c->way == CONV_TENSOR)
+        return quant_tensor_worth(s, (int)c->engine);
     return c->way == CONV_STREAM ? quant_stream_worth(s, (int)c->engine)
                                  : quant_worth(s, (int)c->engine);
 }
 
-/* Hopper's own first, larger tiles before smaller ones; blocks that stay behind them, and the
- * library's last. */
-enum { OWN = CONV_BYTES_VARIANTS + CONV_STREAM_VARIANTS, TRIED = OWN + QUANT_LT_MAX };
+/* Those of the copy engine first, as they are mostly the fastest, then Hopper's own, larger tiles
+ * before smaller ones; blocks that stay behind them, and the library's last. */
+enum { OWN = CONV_BYTES_VARIANTS + CONV_STREAM_VARIANTS, OTHERS = OWN + QUANT_LT_MAX };
+enum { TRIED = CONV_TENSOR_VARIANTS + OTHERS };
 static struct conv_choice choice_at(int i)
 {
+    if (i < CONV_TENSOR_VARIANTS)
+        return (struct conv_choice){.way = CONV_TENSOR, .engine = i};
+    i -= CONV_TENSOR_VARIANTS;
     const int hopper = CONV_BYTES_VARIANTS - CONV_BYTES_HOPPER;
     if (i >= OWN)
         return (struct conv_choice){.way = CONV_LT, .engine = i - OWN};

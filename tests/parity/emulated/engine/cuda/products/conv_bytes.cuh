@@ -171,17 +171,19 @@ template <int N> void unit_wait()
 {
 }
 
-/* Bytes of a row of a matrix that is swizzled by 128: address bits 4 to 6 by bits 7 to 9. */
+/* Bytes of a row of a matrix whose rows of 128, 64 or 32 bytes are swizzled: of an address bits 4
+ * to 6 by bits 7 to 9, or as many of them as a row's sixteens need. */
 static inline void matrix_row(uint64_t matrix, int row, uint8_t (&out)[TAPS_OF_ONE])
 {
     const unsigned base = (unsigned)(matrix & 0x3fff) << 4, step = (unsigned)(matrix >> 32 & 0x3fff)
                                                                    << 4;
-    if (matrix >> 62 != 1 || base % 1024 / 128 != 0)
-        abort(); /* eight rows begin at a multiple of 1024 */
+    const unsigned width = 256u >> (matrix >> 62);
+    if (matrix >> 62 == 0 || base % (8 * width) / width != 0)
+        abort(); /* eight rows begin at a multiple of their bytes */
     for (int k = 0; k < TAPS_OF_ONE; k++) {
         const unsigned at =
-            base + (unsigned)(row / 8) * step + (unsigned)(row % 8) * 128 + (unsigned)k;
-        out[k] = shared_memory[at ^ (at >> 3 & 0x70)];
+            base + (unsigned)(row / 8) * step + (unsigned)(row % 8) * width + (unsigned)k;
+        out[k] = shared_memory[at ^ (at >> 3 & (width - 16))];
     }
 }
 
@@ -191,12 +193,15 @@ template <int COUNT, int KIND>
 void bytes_wgmma(uint32_t (&d)[COUNT], uint64_t a, uint64_t b, bool add, bytes_kind<KIND>)
 {
     const int lane = emulated::lane(), warp = (int)threadIdx.x / 32 % 4;
-    uint8_t   row[TAPS_OF_ONE], column[TAPS_OF_ONE];
+    uint8_t   rows[2][TAPS_OF_ONE], columns[2][TAPS_OF_ONE];
+    for (int r = 0; r < 2; r++)
+        matrix_row(a, warp * 16 + lane / 4 + r * 8, rows[r]);
     for (int i = 0; i < COUNT; i++) {
-        matrix_row(a, warp * 16 + lane / 4 + i % 4 / 2 * 8, row);
-        matrix_row(b, i / 4 * 8 + lane % 4 * 2 + i % 2, column);
+        if (i % 4 == 0)
+            for (int c = 0; c < 2; c++)
+                matrix_row(b, i / 4 * 8 + lane % 4 * 2 + c, columns[c]);
         d[i] = add ? d[i] : 0;
-        add_products<KIND>(d[i], row, column, TAPS_OF_ONE);
+        add_products<KIND>(d[i], rows[i % 4 / 2], columns[i % 2], TAPS_OF_ONE);
     }
 }
 

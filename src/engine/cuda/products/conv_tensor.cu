@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and products of 8-bit numbers on Hopper whose pieces of 128 taps are brought by its
+// copy engine: a warp asks for the pixels under a window's taps (the engine finds them, and fills
+// in zeros outside of the map) and for the weights, into a ring of stages, while one or two groups
+// of four warps multiply 64 pixels each with its matrix unit. Another warp asks for the residual.
+// What is behind the sums goes through panels in shared memory, from where the engine stores it.
+// Blocks stay for many tiles, so that the next one's pieces come while a tile ends.
+//
+// A thread of the unit gets two neighbouring columns of each eight. The engine brings the weights'
+// rows in another order, so that a thread has four channels of each sixteen side by side: column
+// 8 j + 2 t + e is channel 4 t + 2 j + e.
+//
+// It computes what conv_stream.cu does, where all maps' pixels follow each other, with residuals of
+// float16 too.
+#include "engine/cuda/products/conv_copies.cuh"
+#include "engine/cuda/products/conv_ending.cuh"
+
+namespace conv
+{
+
+enum { TENSOR_STAGES_MAX = 8 };
+enum { MULTIPROCESSOR_BYTES = 233472, BLOCK_BYTES = 1024 /* that each block has besides */ };
+
+template <int KIND_, int GROUPS_, int N, int BLOCKS> struct tensor_shape {
+    static constexpr int KIND = KIND_, GROUPS = GROUPS_, MS = GROUPS * 64, NS = N,
+                         RESIDENT = BLOCKS, SUMS = N / 2;
+    // Behind the groups are the warp that asks for pieces and the one that asks for residuals.
+    // Where one block has a multiprocessor they are a group that gives registers away.
+    static constexpr bool GIVES = BLOCKS == 1;
+    static constexpr int  THREADS = GROUPS * 128 + (GIVES ? 128 : 64);
+    enum { AT_FIRST = 65536 / THREADS / 8 * 8, ASKING = 40 };
+    enum { MULTIPLYING = (AT_FIRST + (AT_FIRST - ASKING) / GROUPS) / 8 * 8 };
+    static constexpr int PANEL = N < 64 ? N : 64, PANELS = N / PANEL;
+    // Sixteens of channels whose numbers are computed together, by registers.
+    static constexpr int PART = GIVES ? 2 : 1, NUMBERS = PART * 8, PARTS = PANEL / 16 / PART;
+    static constexpr int PIXELS = MS * BYTES_TAPS, STAGE = PIXELS + NS * BYTES_TAPS;
+    static constexpr int BUDGET = MULTIPROCESSOR_BYTES / BLOCKS - BLOCK_BYTES;
+    static_assert(PANEL % (16 * PART) == 0 && N % PANEL == 0, "parts are whole");
+};
+
+/* ---- shared memory ---- */
+
+template <class S> struct tensor_memory {
+    // Panels of a group, and a group's scales and biases of a tile.
+    static constexpr int                           FACTORS = 2 * S::NS * (int)sizeof(float);
+    static __host__ __device__ __forceinline__ int panel(int kind)
+    {
+        return 64 * S::PANEL * (kind == CONV_F16 ? 2 : 1);
+    }
+    static __host__ __device__ __forceinline__ int others(const conv_tensor_params &p)
+    {
+        return S::GROUPS * (p.panels * panel(p.s.b.y_kind) + p.slots * panel(p.s.b.residual_kind) +
+                            FACTORS) +
+               (TENSOR_STAGES_MAX + S::GROUPS * p.slots) * 2 * (int)sizeof(uint64_t);
+    }
+
+    uint8_t  *stages, *out, *residuals, *factors;
+    uint64_t *full, *empty, *come, *taken;
+
+    __device__ __forceinline__ explicit tensor_memory(const conv_tensor_params &p)
+    {
+        stages = stream_block_memory();
+        out = stages + p.stages * S::STAGE;
+        residuals = out + S::GROUPS * p.panels * panel(p.s.b.y_kind);
+        factors = residuals + S::GROUPS * p.slots * panel(p.s.b.residual_kind);
+        full = (uint64_t *)(factors + S::GROUPS * FACTORS);
+        empty = full + TENSOR_STAGES_MAX;
+        come = empty + TENSOR_STAGES_MAX;
+        taken = come + S::GROUPS * p.slots;
+    }
+};
+
+// A place in a ring, and the parity of its phase.
+struct ring_place {
+    int at = 0, parity = 0;
+
+    __device__ __forceinline__ void next(int count)
+    {
+        if (++at == count) {
+            at = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+struct tensor_tile {
+    int pixel, channel; /* the first */
+};
+// Channels of the same pixels come one after the other, for the cache.
+template <class S>
+__device__ __forceinline__ tensor_tile tile_of(const conv_tensor_params &p, unsigned i)
+{
+    const unsigned n_tiles = (unsigned)(p.s.b.at.out_c + S::NS - 1) / S::NS, m = i / n_tiles;
+    return {(int)m * S::MS, (int)(i - m * n_tiles) * S::NS};
+}
+template <class S> __device__ __forceinline__ unsigned tiles_of(const conv_tensor_params &p)
+{
+    return (unsigned)((p.s.b.at.m + S::MS - 1) / S::MS) *
+           ((unsigned)(p.s.b.at.out_c + S::NS - 1) / S::NS);
+}
+
+#ifdef BYTES_HOPPER
+template <class S>
+__device__ __forceinline__ void begin_barriers(const conv_tensor_params &p,
+                                               const tensor_memory<S>   &memory)
+{
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < p.stages; i++) {
+            barrier_init(memory.full + i, 1);
+            barrier_init(memory.empty + i, S::GROUPS * 4);
+        }
+        for (int i = 0; i < S::GROUPS * p.slots; i++) {
+            barrier_init(memory.come + i, 1);
+            barrier_init(memory.taken + i, 1);
+        }
+        barriers_are_ready();
+    }
+    __syncthreads();
+}
+
+/* ---- who asks for pieces ---- */
+
+// A turn's rows of `chunk` bytes: as many copies as make up 128 taps.
+template <class S>
+__device__ __forceinline__ void ask_turn(const conv_tensor_params &p, const tensor_tile &t,
+                                         const int (&from)[3], int &c, int &tap, uint8_t *stage,
+                                         uint64_t *full)
+{
+    const conv_tile_params &at = p.s.b.at;
+    const int               taps = at.kernel_h * at.kernel_w;
+    barrier_expect(full, S::STAGE);
+    for (int i = 0; i < BYTES_TAPS; i += p.chunk) {
+        const bool inside = tap < taps; // what is outside is zeros
+        const int  r = tap / at.kernel_w, s = tap - r * at.kernel_w;
+        if (p.s.flat)
+            copy_rows(stage + i * S::MS, &p.x, inside ? c : at.in_c, t.pixel, full);
+        else
+            copy_window(stage + i * S::MS, &p.x, inside ? c : at.in_c, from[0], from[1], from[2],
+                        inside ? s * at.dilation_w : 0, inside ? r * at.dilation_h : 0, full);
+        copy_turned(stage + S::PIXELS + i * S::NS, &p.weights, inside ? tap * at.in_c + c : at.taps,
+                    t.channel / 16, full);
+        c += p.chunk;
+        if (c >= at.in_c) {
+            c = 0;
+            tap++;
+        }
+    }
+}
+
+template <class S>
+__device__ __forceinline__ void ask_for_pieces(const conv_tensor_params &p,
+                                               const tensor_memory<S>   &memory)
+{
+    const conv_tile_params &at = p.s.b.at;
+    ring_place              place;
+    copy_foresee(&p.x);
+    copy_foresee(&p.weights);
+    copy_foresee(&p.y);
+    for (unsigned i = blockIdx.x; i < tiles_of<S>(p); i += gridDim.x) {
+        const tensor_tile t = tile_of<S>(p, i);
+        const int n = t.pixel / at.pixels, pixel = t.pixel - n * at.pixels, y = pixel / at.out_w,
+                  x = pixel - y * at.out_w;
+        const int from[3] = {x * at.stride_w - at.pad_left, y * at.stride_h - at.pad_top, n};
+        int       c = 0, tap = 0;
+        for (int turn = 0; turn < p.turns; turn++) {
+            barrier_wait(memory.empty + place.at, place.parity ^ 1);
+            ask_turn<S>(p, t, from, c, tap, memory.stages + place.at * S::STAGE,
+                        memory.full + place.at);
+            place.next(p.stages);
+        }
+    }
+}
+
+template <class S>
+__device__ __forceinline__ void ask_for_residuals(const conv_tensor_params &p,
+                                                  const tensor_memory<S>   &memory)
+{
+    const bool half = p.s.b.residual_kind == CONV_F16;
+    const int  bytes = memory.panel(p.s.b.residual_kind);
+    ring_place place;
+    for (unsigned i = blockIdx.x; i < tiles_of<S>(p); i += gridDim.x) {
+        const tensor_tile t = tile_of<S>(p, i);
+        for (int k = t.channel; k < t.channel + S::NS && k < p.s.b.at.out_c; k += S::PANEL) {
+            for (int g = 0; g < S::GROUPS; g++) {
+                const int slot = g * p.slots + place.at;
+                barrier_wait(memory.taken + slot, place.parity ^ 1);
+                barrier_expect(memory.come + slot, bytes);
+                copy_rows(memory.residuals + slot * bytes, &p.residual, half ? 2 * k : k,
+                          t.pixel + g * 64, memory.come + slot);
+            }
+            place.next(p.slots);
+        }
+    }
+}
+
+/* ---- who multiplies ---- */
+
+// A matrix for the unit whose rows of `chunk` bytes lie as the engine brings them.
+__device__ __forceinline__ uint64_t chunk_matrix(unsigned address, int chunk)
+{
+    const uint64_t swizzle = chunk == 128 ? 1 : chunk == 64 ? 2 : 3;
+    return (uint64_t)(address >> 4 & 0x3fff) | 1ull << 16 | (uint64_t)(chunk / 2) << 32 |
+           swizzle << 62;
+}
+
+template <class S>
+__device__ __forceinline__ void tensor_turn(const uint8_t *stage, int group, int chunk, bool first,
+                                            uint32_t (&sum)[S::SUMS])
+{
+    const uint64_t a = chunk_matrix(shared_address(stage) + group * 64 * chunk, chunk),
+                   b = chunk_matrix(shared_address(stage) + S::PIXELS, chunk);
+    unit_begin();
+#pragma unroll
+    for (int k = 0; k < BYTES_TAPS; k += 32) {
+        const int piece = k & ~(chunk - 1), in = k & (chunk - 1);
+        bytes_wgmma(sum, a + (piece * S::MS + in) / 16, b + (piece * S::NS + in) / 16,
+                    !first || k > 0, bytes_kind<S::KIND>());
+    }
+    unit_commit();
+}
+
+// All of its group's warps have read it.
+__device__ __forceinline__ void release(uint64_t *empty)
+{
+    __syncwarp();
+    if ((threadIdx.x & 31) == 0)
+        barrier_arrive(empty);
+}
+
+template <class S>
+__device__ __forceinline__ void tensor_multiply(const conv_tensor_params &p,
+                                                const tensor_memory<S> &memory, int group,
+                                                ring_place &place, uint32_t (&sum)[S::SUMS])
+{
+    int before = 0;
+#pragma unroll 1
+    for (int turn = 0; turn < p.turns; turn++) {
+        barrier_wait(memory.full + place.at, place.parity);
+        tensor_turn<S>(memory.stages + place.at * S::STAGE, group, p.chunk, turn == 0, sum);
+        if (turn > 0) {
+            unit_wait<1>();
+            release(memory.empty + before);
+        }
+        before = place.at;
+        place.next(p.stages);
+    }
+    unit_wait<0>();
+    release(memory.empty + before);
+}
+
+// Scales and biases of the tile's channels, which the group's threads read behind the sums.
+template <class S>
+__device__ __forceinline__ void tensor_factors(const conv_tensor_params &p, float *factors,
+                                               int channel)
+{
+    for (int i = threadIdx.x & 127; i < S::NS; i += 128) {
+        factors[i] = scale_at(p.s.b, channel + i);
+        factors[S::NS + i] = bias_at(p.s.b, channel + i);
+    }
+}
+
+// Registers have no index that is known only then.
+template <class S>
+__device__ __forceinline__ void sums_of_part(const uint32_t (&sum)[S::SUMS], int part,
+                                             uint32_t (&out)[S::NUMBERS])
+{
+#pragma unroll
+    for (int i = 0; i < S::SUMS / S::NUMBERS; i++)
+        if (i == part)
+#pragma unroll
+            for (int j = 0; j < S::NUMBERS; j++)
+                out[j] = sum[i * S::NUMBERS + j];
+}
+
+template <class S>
+__device__ __forceinline__ void
+tensor_end(const conv_tensor_params &p, const tensor_memory<S> &memory, int group,
+           const tensor_tile &t, ring_place &residual, int &panel, const uint32_t (&sum)[S::SUMS])
+{
+    const bool   one = (threadIdx.x & 127) == 0, half = p.s.b.y_kind == CONV_F16;
+    const int    bytes = memory.panel(p.s.b.y_kind);
+    const float *factors = (const float *)(memory.factors + group * memory.FACTORS);
+#pragma unroll 1
+    for (int i = 0; i < S::PANELS && t.channel + i * S::PANEL < p.s.b.at.out_c; i++) {
+        uint8_t       *to = memory.out + (group * p.panels + panel) * bytes;
+        const int      slot = group * p.slots + residual.at, k = t.channel + i * S::PANEL;
+        const uint8_t *other = memory.residuals + slot * memory.panel(p.s.b.residual_kind);
+        if (one && p.panels > 1)
+            copy_back_wait<1>();
+        else if (one)
+            copy_back_wait<0>();
+        if (p.slots)
+            barrier_wait(memory.come + slot, residual.parity);
+        group_sync(group);
+#pragma unroll 1
+        for (int part = 0; part < S::PARTS; part++) {
+            uint32_t some[S::NUMBERS];
+            sums_of_part<S>(sum, i * S::PARTS + part, some);
+            ending_part<S>(p.s, factors + i * S::PANEL, other, to, part * 16 * S::PART, some);
+        }
+        unit_sees();
+        group_sync(group);
+        if (one) {
+            copy_back(&p.y, half ? 2 * k : k, t.pixel + group * 64, to);
+            if (p.slots)
+                barrier_arrive(memory.taken + slot);
+        }
+        panel = panel + 1 == p.panels ? 0 : panel + 1;
+        if (p.slots)
+            residual.next(p.slots);
+    }
+}
+
+template <class S>
+__device__ __forceinline__ void multiply_tiles(const conv_tensor_params &p,
+                                               const tensor_memory<S>   &memory)
+{
+    const int  group = threadIdx.x >> 7;
+    ring_place place, residual;
+    int        panel = 0;
+    uint32_t   sum[S::SUMS];
+    for (unsigned i = blockIdx.x; i < tiles_of<S>(p); i += gridDim.x) {
+        const tensor_tile t = tile_of<S>(p, i);
+        tensor_factors<S>(p, (float *)(memory.factors + group * memory.FACTORS), t.channel);
+        tensor_multiply<S>(p, memory, group, place, sum);
+        tensor_end<S>(p, memory, group, t, residual, panel, sum);
+    }
+    copy_back_wait<0>();
+}
+#endif
+
+template <class S>
+__global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
+    tensor_kernel(const __grid_constant__ conv_tensor_params p)
+{
+    early_begin();
+#ifdef BYTES_HOPPER
+    const tensor_memory<S> memory(p);
+    const int              warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+    begin_barriers(p, memory);
+    if (warp < S::GROUPS * 4) {
+        if constexpr (S::GIVES)
+            registers_take<S::MULTIPLYING>();
+        multiply_tiles<S>(p, memory);
+    } else {
+        if constexpr (S::GIVES)
+            registers_give<S::ASKING>();
+        if (warp == S::GROUPS * 4 && lane == 0)
+            ask_for_pieces<S>(p, memory);
+        else if (warp == S::GROUPS * 4 + 1 && lane == 0 && p.slots)
+            ask_for_residuals<S>(p, memory);
+    }
+#endif
+}
+
+/* ---- launching ---- */
+
+// Of the output and of the residual two panels are under way at once, where three stages have room
+// beside them. Returns the bytes of all.
+template <class S> static int share_memory(conv_tensor_params *p)
+{
+    int others = 0;
+    for (int most = 2; most >= 1; most--) {
+        p->panels = most;
+        p->slots = p->s.b.at.finish.residual_kind == SAC_RESIDUAL_NONE ? 0 : most;
+        others = tensor_memory<S>::others(*p);
+        p->stages = (S::BUDGET - others) / S::STAGE;
+        if (p->stages >= 3)
+            break;
+    }
+    p->stages = p->stages < TENSOR_STAGES_MAX ? p->stages : TENSOR_STAGES_MAX;
+    return p->stages * S::STAGE + others;
+}
+
+template <class S>
+static cudaError_t run_tensor(conv_tensor_params p, int processors, cudaStream_t stream)
+{
+    const int               shared = share_memory<S>(&p);
+    const conv_tile_params &at = p.s.b.at;
+    const int64_t           tiles = (at.m + S::MS - 1) / S::MS * ((at.out_c + S::NS - 1) / S::NS),
+                  taps = (int64_t)at.kernel_h * at.kernel_w;
+    p.turns =
+        (int)((taps * ((at.in_c + p.chunk - 1) / p.chunk) * p.chunk + BYTES_TAPS - 1) / BYTES_TAPS);
+    if (p.stages < 2 || tiles > INT32_MAX)
+        return cudaErrorNotSupported;
+    const int64_t together = (int64_t)processors * S::RESIDENT,
+                  rounds = (tiles + together - 1) / together,
+                  blocks = (tiles + rounds - 1) / rounds;
+    return bytes_launch(tensor_kernel<S>, (unsigned)blocks, S::THREADS, shared, stream, p);
+}
+
+// Sizes as tensor_sizes (quant_spec.c) has them.
+template <int KIND>
+static cudaError_t run_tensor_variant(const conv_tensor_params &p, int variant, int processors,
+                                      cudaStream_t stream)
+{
+    switch (variant) {
+    case 0: return run_tensor<tensor_shape<KIND, 2, 256, 1>>(p, processors, stream);
+    case 1: return run_tensor<tensor_shape<KIND, 2, 192, 1>>(p, processors, stream);
+    case 2: return run_tensor<tensor_shape<KIND, 2, 128, 2>>(p, processors, stream);
+    case 3: return run_tensor<tensor_shape<KIND, 2, 64, 2>>(p, processors, stream);
+    case 4: return run_tensor<tensor_shape<KIND, 2, 32, 2>>(p, processors, stream);
+    case 5: return run_tensor<tensor_shape<KIND, 1, 256, 2>>(p, processors, stream);
+    case 6: return run_tensor<tensor_shape<KIND, 1, 128, 3>>(p, processors, stream);
+    case 7: return run_tensor<tensor_shape<KIND, 1, 64, 4>>(p, processors, stream);
+    default: return cudaErrorNotSupported;
+    }
+}
+
+} // namespace conv
+
+extern "C" cudaError_t conv_launch_tensor(const conv_tensor_params *p, enum conv_bytes_kind kind,
+                                          int variant, int processors, cudaStream_t stream)
+{
+    using namespace conv;
+    return kind == CONV_BYTES_S8
+               ? run_tensor_variant<CONV_BYTES_S8>(*p, variant, processors, stream)
+               : run_tensor_variant<CONV_BYTES_F8>(*p, variant, processors, stream);
+}
