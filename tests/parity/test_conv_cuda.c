@@ -3,6 +3,7 @@
  * random shapes, in each precision, dense and as slices of wider maps, by the likely best way, by a
  * way that leaves bias, activation and residual to a pass of ours, and by kernels of our own. All
  * numbers that go in are such that float16 and TF32 hold them, so only sums and results may differ.
+ * Those of 8-bit numbers by each variant of each kernel that takes them.
  * A line for each that is wrong, with the largest error against the largest number; then it goes
  * on.
  * usage: test_parity_conv_cuda [FIRST [COUNT]]     of the shapes, numbered from 0 */
@@ -107,7 +108,9 @@ static const struct parity_case fixed[] = {
     {"FusedMatMul", "[3,5,24] [24,136]!", "activation=11"},
     {"FusedMatMul", "[7,20] [20,24]! [24]!", "activation=10"},
 };
-enum { RANDOM_SHAPES = 40, SHAPES = (int)SAC_COUNT(fixed) + RANDOM_SHAPES };
+enum { RANDOM_SHAPES = 40, RANDOM_QUANTISED = 40 };
+enum { FLOAT_SHAPES = (int)SAC_COUNT(fixed) + RANDOM_SHAPES };
+enum { SHAPES = FLOAT_SHAPES + RANDOM_QUANTISED };
 
 struct bench {
     sac_device                       *dev;
@@ -158,6 +161,53 @@ static const char *random_case(int number, struct text *t)
     return "FusedConv";
 }
 
+/* Of 8-bit numbers; a residual and an output of floats are float16 then. */
+static const char *random_quantised(int number, struct text *t)
+{
+    static const int channels[] = {16, 32, 48, 64, 80, 96, 128, 144, 192, 256, 272, 320};
+    subject_seed(0x5851f42d4c957f2dull * (uint64_t)(number + 1));
+    const int c = channels[pick(0, (int)SAC_COUNT(channels) - 1)],
+              k = channels[pick(0, (int)SAC_COUNT(channels) - 1)];
+    const bool       f8 = pick(0, 2) == 0, product = pick(0, 4) == 0, floats = pick(0, 3) == 0;
+    const char      *kind = f8 ? "f8" : "i8", *other = pick(0, 1) ? kind : "";
+    const int        residual = pick(0, 2);
+    static const int kinds[] = {0, 1, 1, 1, 5, 5, 3, 7, 10};
+    const int        act = kinds[pick(0, (int)SAC_COUNT(kinds) - 1)];
+    int              at, end = 0;
+    char             map[64];
+    if (product) {
+        const int rows = pick(1, 300);
+        snprintf(map, sizeof map, "[%d,%d]", rows, k);
+        at = snprintf(t->inputs, sizeof t->inputs, "%s[%d,%d] %s[%d,%d]! [%d]!", kind, rows, c,
+                      kind, c, k, k);
+        t->attrs[0] = 0;
+    } else {
+        const int kernel = pick(0, 1) ? 1 : pick(2, 5), stride = pick(0, 2) ? 1 : pick(2, 3),
+                  dilation = kernel > 1 && pick(0, 2) == 0 ? pick(2, 5) : 1;
+        const int reach = (kernel - 1) * dilation + 1, n = pick(1, 5), h = reach + pick(0, 20),
+                  w = reach + pick(0, 20);
+        int pad[4];
+        for (int i = 0; i < 4; i++)
+            pad[i] = pick(0, reach / 2);
+        snprintf(map, sizeof map, "[%d,%d,%d,%d]", n, k, (h + pad[0] + pad[2] - reach) / stride + 1,
+                 (w + pad[1] + pad[3] - reach) / stride + 1);
+        at = snprintf(t->inputs, sizeof t->inputs, "%s[%d,%d,%d,%d] %s[%d,%d,%d,%d]! [%d]!", kind,
+                      n, c, h, w, kind, k, c, kernel, kernel, k);
+        end = snprintf(t->attrs, sizeof t->attrs, "pads=%d,%d,%d,%d strides=%d,%d dilations=%d,%d ",
+                       pad[0], pad[1], pad[2], pad[3], stride, stride, dilation, dilation);
+    }
+    snprintf(t->inputs + at, sizeof t->inputs - (size_t)at, " %s%s [%d]!", residual ? other : "-",
+             residual ? map : "", k);
+    end += snprintf(t->attrs + end, sizeof t->attrs - (size_t)end,
+                    "activation=%d alpha=%s beta=%s residual=%d r_scale=%s", act,
+                    act == 3 ? "-0.5" : "0.1666667", act == 3 ? "1.5" : "0.5", residual,
+                    f8 ? "1." : "0.02");
+    if (!floats)
+        snprintf(t->attrs + end, sizeof t->attrs - (size_t)end, " y_type=%d y_scale=%s",
+                 f8 ? 17 : 3, f8 ? "0.1" : "0.03");
+    return product ? "QuantMatMul" : "QuantConv";
+}
+
 /* ---- memory ---- */
 
 /* A map in its layout, as a slice that begins `skip` elements into a map with `pixel` for each
@@ -178,7 +228,7 @@ static void place(struct placed *p, sac_device *dev, const struct sac_operand *o
     if (slice) {
         p->c = o->dims[1];
         p->pixels = sac_operand_elements(o) / p->c;
-        p->skip = 8;
+        p->skip = p->element == 1 ? 16 : 8;
         p->pixel = (p->c + 7) / 8 * 8 + 16;
         p->bytes = (size_t)(p->pixels * p->pixel) * p->element;
     }
@@ -264,6 +314,31 @@ static double bound(const struct attempt *a, double most)
            1e-5 * a->before;
 }
 
+/* Of 8-bit numbers, or float16 that was made of such. */
+static void compare_quantised(struct attempt *a, const char *dense)
+{
+    const struct sac_operand *y = &a->s->call->out[0];
+    const struct sac_op      *op = a->s->node.op;
+    const int64_t             count = sac_operand_elements(y);
+    const double              most = subject_most(op, y);
+    float                    *got = sac_alloc((size_t)count * sizeof *got);
+    double                    worst = 0;
+    assert_non_null(got);
+    sac_layout_convert(y, got, SAC_LAYOUT_PLAIN, dense, a->plan.out_layout[0]);
+    for (int64_t i = 0; i < count; i++) {
+        struct sac_operand other = *y;
+        other.data = got;
+        const double want = sac_operand_get(y, i), is = sac_operand_get(&other, i);
+        const double may =
+            subject_bound(op, y->dtype, most, want) + (y->dtype == SAC_F32 ? 1e-3 : 1e-5) * most;
+        const double error = fabs(is - want) / may;
+        worst = error <= worst ? worst : isnan(error) ? INFINITY : error;
+    }
+    if (worst > 1)
+        complain(a, "error, of what it may be", worst);
+    sac_free(got);
+}
+
 static void compare(struct attempt *a, const char *dense)
 {
     const struct sac_operand *y = &a->s->call->out[0];
@@ -316,7 +391,10 @@ static void run(struct attempt *a, const struct sac_kernel *k)
         assert_non_null(dense);
         if (!copy_out(a->b->dev, &out, dense))
             complain(a, "wrote beside its slice", -1);
-        compare(a, dense);
+        if (strncmp(a->pc->op, "Quant", 5) == 0)
+            compare_quantised(a, dense);
+        else
+            compare(a, dense);
         sac_free(dense);
     }
     for (int i = 0; i < 4; i++)
@@ -403,6 +481,47 @@ static double largest_before(struct subject *s)
     return most;
 }
 
+/* Results about as large as the residual and the bias are. */
+static void scale_sums(struct subject *s)
+{
+    const struct sac_operand *w = &s->call->in[1];
+    const double              taps = (double)sac_operand_elements(w) /
+                        (double)sac_operand_elements(&s->call->in[4]),
+                 step = w->dtype == SAC_I8 ? 5000 : 1;
+    for (int64_t i = 0; i < sac_operand_elements(&s->call->in[4]); i++)
+        ((float *)(uintptr_t)s->call->in[4].data)[i] *= (float)(1 / (step * sqrt(taps)));
+}
+
+static void check_quantised(struct bench *b, const struct parity_case *pc)
+{
+    static const struct {
+        const char *name;
+        int         variants;
+    } ways[] = {{"tensor", 8}, {"stream", 5}, {"bytes", 12}, {"bytes-plain", 1}};
+    struct subject     s;
+    struct gpu_weights weights;
+    subject_seed(0x9e3779b97f4a7c15u);
+    subject_init(&s, pc, FILL_RANDOM);
+    gpu_weights_init(&weights, b->dev);
+    assert_sac_ok(subject_shape(&s));
+    s.call->workers = b->dev->workers;
+    scale_sums(&s);
+    if (s.call->in[3].present && s.call->in[3].dtype == SAC_F32)
+        for (int64_t i = 0; i < sac_operand_elements(&s.call->in[3]); i++) {
+            float *x = (float *)(uintptr_t)s.call->in[3].data + i;
+            *x = sac_half_to_float(sac_float_to_half(*x));
+        }
+    assert_sac_ok(s.node.op->ref(s.call));
+    for (size_t i = 0; i < SAC_COUNT(ways); i++)
+        for (int v = 0; v < ways[i].variants; v++) {
+            char choice[24];
+            snprintf(choice, sizeof choice, "%s %d", ways[i].name, v);
+            attempt(b, pc, &s, &weights, SAC_PRECISION_FP16, choice, v % 2, 0);
+        }
+    gpu_weights_finish(&weights);
+    subject_finish(&s);
+}
+
 static void check_case(struct bench *b, const struct parity_case *pc)
 {
     struct subject     s;
@@ -467,9 +586,14 @@ static void all_shapes(void **state)
         struct parity_case pc =
             i < (int)SAC_COUNT(fixed) ? fixed[i] : (struct parity_case){.op = NULL};
         if (!pc.op)
-            pc = (struct parity_case){
-                .op = random_case(i, &text), .inputs = text.inputs, .attrs = text.attrs};
-        check_case(&b, &pc);
+            pc = (struct parity_case){.op = i < FLOAT_SHAPES ? random_case(i, &text)
+                                                             : random_quantised(i, &text),
+                                      .inputs = text.inputs,
+                                      .attrs = text.attrs};
+        if (i < FLOAT_SHAPES)
+            check_case(&b, &pc);
+        else
+            check_quantised(&b, &pc);
         fflush(stdout);
     }
     printf("%d runs, %d wrong, %d not taken; largest error: fp32 %.2g, tf32 %.2g, fp16 %.2g\n",
