@@ -14,7 +14,8 @@
  * are tried as convolutions too (matmul_conv.h).
  *
  * Convolutions and products of 8-bit numbers (QuantConv, QuantMatMul) are quant.c's, in the same
- * order: quant_spec.h, quant_tune.c, quant_params.h. All their ways are variants of conv_bytes.cu.
+ * order: quant_spec.h, quant_tune.c, quant_params.h. Their ways are variants of conv_bytes.cu,
+ * conv_stream.cu and conv_tensor.cu, and cuBLASLt's (quant_lt.h).
  *
  * Read first: conv_spec.h, conv_kernel.h, conv.c. Here: what the kernels share. */
 #ifndef SAC_ENGINE_CUDA_PRODUCTS_PRODUCTS_H
