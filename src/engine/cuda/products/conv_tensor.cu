@@ -34,7 +34,6 @@ template <int KIND_, int GROUPS_, int N, int BLOCKS> struct tensor_shape {
     // Sixteens of channels whose numbers are computed together, by registers.
     static constexpr int PART = GIVES ? 2 : 1, NUMBERS = PART * 8, PARTS = PANEL / 16 / PART;
     static constexpr int PIXELS = MS * BYTES_TAPS, STAGE = PIXELS + NS * BYTES_TAPS;
-    static constexpr int BUDGET = MULTIPROCESSOR_BYTES / BLOCKS - BLOCK_BYTES;
     static_assert(PANEL % (16 * PART) == 0 && N % PANEL == 0, "parts are whole");
 };
 
@@ -355,16 +354,17 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
 
 /* ---- launching ---- */
 
-// Of the output and of the residual two panels are under way at once, where three stages have room
-// beside them. Returns the bytes of all.
-template <class S> static int share_memory(conv_tensor_params *p)
+// Shared memory for `blocks` on a multiprocessor. Of the output and of the residual two panels are
+// under way at once, where three stages have room beside them. Returns the bytes of all.
+template <class S> static int share_memory(conv_tensor_params *p, int blocks)
 {
-    int others = 0;
+    const int budget = MULTIPROCESSOR_BYTES / blocks - BLOCK_BYTES;
+    int       others = 0;
     for (int most = 2; most >= 1; most--) {
         p->panels = most;
         p->slots = p->s.b.at.finish.residual_kind == SAC_RESIDUAL_NONE ? 0 : most;
         others = tensor_memory<S>::others(*p);
-        p->stages = (S::BUDGET - others) / S::STAGE;
+        p->stages = (budget - others) / S::STAGE;
         if (p->stages >= 3)
             break;
     }
@@ -375,21 +375,22 @@ template <class S> static int share_memory(conv_tensor_params *p)
 template <class S>
 static cudaError_t run_tensor(conv_tensor_params p, int processors, cudaStream_t stream)
 {
-    const int               shared = share_memory<S>(&p);
     const conv_tile_params &at = p.s.b.at;
     const int64_t           tiles = (at.m + S::MS - 1) / S::MS * ((at.out_c + S::NS - 1) / S::NS),
-                  taps = (int64_t)at.kernel_h * at.kernel_w;
+                  taps = (int64_t)at.kernel_h * at.kernel_w,
+                  of_each = (tiles + processors - 1) / processors, // of a multiprocessor
+        blocks = of_each < S::RESIDENT ? of_each : S::RESIDENT;
+    // Few tiles leave memory to more pieces that are under way.
+    const int shared = share_memory<S>(&p, (int)blocks);
     p.turns =
         (int)((taps * ((at.in_c + p.chunk - 1) / p.chunk) * p.chunk + BYTES_TAPS - 1) / BYTES_TAPS);
     if (p.stages < 2 || tiles > INT32_MAX)
         return cudaErrorNotSupported;
-    const int64_t together = (int64_t)processors * S::RESIDENT,
-                  rounds = (tiles + together - 1) / together,
-                  blocks = (tiles + rounds - 1) / rounds;
-    return bytes_launch(tensor_kernel<S>, (unsigned)blocks, S::THREADS, shared, stream, p);
+    const int64_t grid = tiles < processors * blocks ? tiles : processors * blocks;
+    return bytes_launch(tensor_kernel<S>, (unsigned)grid, S::THREADS, shared, stream, p);
 }
 
-// Sizes as tensor_sizes (quant_spec.c) has them.
+// Sizes as quant_tensor_sizes has them.
 template <int KIND>
 static cudaError_t run_tensor_variant(const conv_tensor_params &p, int variant, int processors,
                                       cudaStream_t stream)
