@@ -32,40 +32,6 @@ __device__ __forceinline__ float residual_of(const uint32_t *w, int i, bool f8)
 }
 
 template <int N>
-__device__ __forceinline__ void stream_activate(const conv_stream_params &s, float (&v)[N])
-{
-    switch (s.act) {
-    case CONV_STREAM_CLAMP:
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] = fminf(fmaxf(v[i], s.low), s.high);
-        break;
-    case CONV_STREAM_SILU: // x / (1 + e^-x), by the tanh of half of it
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            const float half = 0.5f * v[i];
-            v[i] = fmaf(half, fast_tanh(half), half) * s.b.y_inverse;
-        }
-        break;
-    case CONV_STREAM_GELU: // by tanh, which is off by 0.0005 at most
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            const float half = 0.5f * v[i],
-                        t = v[i] * fmaf(0.79788456f * 0.044715f, v[i] * v[i], 0.79788456f);
-            v[i] = fmaf(half, fast_tanh(t), half) * s.b.y_inverse;
-        }
-        break;
-    case CONV_STREAM_HARD_SWISH:
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] *=
-                __saturatef(fmaf(s.b.at.finish.alpha, v[i], s.b.at.finish.beta)) * s.b.y_inverse;
-        break;
-    default: break;
-    }
-}
-
-template <int N>
 __device__ __forceinline__ void add_residual(const conv_stream_params &s, bool f8,
                                              const uint32_t *w, float (&v)[N])
 {
@@ -183,7 +149,7 @@ __device__ __forceinline__ void stream_finish(const conv_stream_params &s, const
                 read_run<S::RUN>(w, rows::place(slot, i * S::RUNS + g));
             if (kind == SAC_RESIDUAL_BEFORE)
                 add_residual(s, S::KIND == CONV_BYTES_F8, w, v);
-            stream_activate(s, v);
+            stream_activate<false>(s, v);
             if (kind == SAC_RESIDUAL_AFTER)
                 add_residual(s, S::KIND == CONV_BYTES_F8, w, v);
             if (m < s.b.at.m)
