@@ -496,6 +496,16 @@ static void scale_sums(struct subject *s)
         ((float *)(uintptr_t)s->call->in[4].data)[i] *= (float)(1 / (step * sqrt(taps)));
 }
 
+static void begin_case(struct bench *b, const struct parity_case *pc, struct subject *s,
+                       struct gpu_weights *weights)
+{
+    subject_seed(0x9e3779b97f4a7c15u);
+    subject_init(s, pc, FILL_RANDOM);
+    gpu_weights_init(weights, b->dev);
+    assert_sac_ok(subject_shape(s));
+    s->call->workers = b->dev->workers;
+}
+
 static void check_quantised(struct bench *b, const struct parity_case *pc)
 {
     static const struct {
@@ -504,11 +514,7 @@ static void check_quantised(struct bench *b, const struct parity_case *pc)
     } ways[] = {{"tensor", 8}, {"stream", 5}, {"bytes", 12}, {"bytes-plain", 1}};
     struct subject     s;
     struct gpu_weights weights;
-    subject_seed(0x9e3779b97f4a7c15u);
-    subject_init(&s, pc, FILL_RANDOM);
-    gpu_weights_init(&weights, b->dev);
-    assert_sac_ok(subject_shape(&s));
-    s.call->workers = b->dev->workers;
+    begin_case(b, pc, &s, &weights);
     scale_sums(&s);
     if (s.call->in[3].present && s.call->in[3].dtype == SAC_F32)
         for (int64_t i = 0; i < sac_operand_elements(&s.call->in[3]); i++) {
@@ -530,11 +536,7 @@ static void check_case(struct bench *b, const struct parity_case *pc)
 {
     struct subject     s;
     struct gpu_weights weights;
-    subject_seed(0x9e3779b97f4a7c15u);
-    subject_init(&s, pc, FILL_RANDOM);
-    gpu_weights_init(&weights, b->dev);
-    assert_sac_ok(subject_shape(&s));
-    s.call->workers = b->dev->workers;
+    begin_case(b, pc, &s, &weights);
     round_inputs(&s);
     const double before = largest_before(&s);
     assert_sac_ok(s.node.op->ref(s.call));
