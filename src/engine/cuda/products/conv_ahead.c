@@ -150,7 +150,7 @@ static void list_ways(void *arg, int piece, int worker)
     if (is_given_up(m, worker) || cuda_enter(m->dev) != SAC_OK)
         return;
     const struct products_loan loan = products_borrow(m->gpu, worker);
-    conv_ways_list(&loan.cudnn, &n->spec, &n->list);
+    conv_ways_list(m->gpu, &loan.cudnn, &n->spec, &n->list);
     products_give_back(m->gpu, &loan);
     cuda_leave();
     n->listed = true;

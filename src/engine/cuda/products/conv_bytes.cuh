@@ -169,28 +169,33 @@ template <int N> __device__ __forceinline__ void unit_wait()
 #define SUMS96(i)  SUMS64(i), SUMS32(i + 64)
 #define SUMS128(i) SUMS64(i), SUMS64(i + 64)
 
-#define BYTES_WGMMA(n, count, kinds, a_at, b_at, add_at, signs)                      \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %" #add_at ", 0; "                   \
-                 "wgmma.mma_async.sync.aligned.m64n" #n "k32." kinds " {" OUT##count \
-                 "}, %" #a_at ", %" #b_at ", p" signs ";}"                           \
-                 : SUMS##count(0)                                                    \
+#define BYTES_WGMMA(n, count, kinds, a_at, b_at, add_at, signs)               \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %" #add_at ", 0; "            \
+                 "wgmma.mma_async.sync.aligned.m64n" #n kinds " {" OUT##count \
+                 "}, %" #a_at ", %" #b_at ", p" signs ";}"                    \
+                 : SUMS##count(0)                                             \
                  : "l"(a), "l"(b), "r"((int)add))
 
 #define BYTES_WGMMA_OF(n, count, a_at, b_at, add_at)                                         \
     __device__ __forceinline__ void bytes_wgmma(uint32_t(&d)[count], uint64_t a, uint64_t b, \
                                                 bool add, bytes_kind<CONV_BYTES_S8>)         \
     {                                                                                        \
-        BYTES_WGMMA(n, count, "s32.s8.s8", a_at, b_at, add_at, "");                          \
+        BYTES_WGMMA(n, count, "k32.s32.s8.s8", a_at, b_at, add_at, "");                      \
     }                                                                                        \
     __device__ __forceinline__ void bytes_wgmma(uint32_t(&d)[count], uint64_t a, uint64_t b, \
                                                 bool add, bytes_kind<CONV_BYTES_U8>)         \
     {                                                                                        \
-        BYTES_WGMMA(n, count, "s32.u8.s8", a_at, b_at, add_at, "");                          \
+        BYTES_WGMMA(n, count, "k32.s32.u8.s8", a_at, b_at, add_at, "");                      \
     }                                                                                        \
     __device__ __forceinline__ void bytes_wgmma(uint32_t(&d)[count], uint64_t a, uint64_t b, \
                                                 bool add, bytes_kind<CONV_BYTES_F8>)         \
     {                                                                                        \
-        BYTES_WGMMA(n, count, "f32.e4m3.e4m3", a_at, b_at, add_at, ", 1, 1");                \
+        BYTES_WGMMA(n, count, "k32.f32.e4m3.e4m3", a_at, b_at, add_at, ", 1, 1");            \
+    }                                                                                        \
+    __device__ __forceinline__ void bytes_wgmma(uint32_t(&d)[count], uint64_t a, uint64_t b, \
+                                                bool add, bytes_kind<CONV_BYTES_F16>)        \
+    {                                                                                        \
+        BYTES_WGMMA(n, count, "k16.f32.f16.f16", a_at, b_at, add_at, ", 1, 1, 0, 0");        \
     }
 template <int KIND> struct bytes_kind {
 };

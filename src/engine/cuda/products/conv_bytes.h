@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels of 8-bit numbers compute, and their variants. */
+/* What the kernels of 8-bit numbers compute, and their variants; conv_tensor.cu multiplies float16,
+ * too. */
 #ifndef SAC_ENGINE_CUDA_PRODUCTS_CONV_BYTES_H
 #define SAC_ENGINE_CUDA_PRODUCTS_CONV_BYTES_H
 
 enum conv_bytes_kind {
     CONV_BYTES_S8 = 0, /* int8 by int8 */
     CONV_BYTES_U8,     /* uint8 by int8 */
-    CONV_BYTES_F8      /* E4M3 by E4M3, sums in float32 */
+    CONV_BYTES_F8,     /* E4M3 by E4M3, sums in float32 */
+    CONV_BYTES_F16     /* float16 by float16, sums in float32: by conv_tensor.cu alone */
 };
 /* What the output and the residual hold. */
 enum conv_number { CONV_F32 = 0, CONV_F16, CONV_S8, CONV_U8, CONV_F8 };

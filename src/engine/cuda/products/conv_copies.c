@@ -70,3 +70,17 @@ cudaError_t conv_copy_map_make(const struct conv_copy_shape *s, struct conv_copy
                            CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return res == CUDA_SUCCESS ? cudaSuccess : cudaErrorNotSupported;
 }
+
+cudaError_t conv_copies_run(struct conv_tensor_params   *p,
+                            const struct conv_copy_shape shapes[TENSOR_MAPS],
+                            enum conv_bytes_kind kind, int variant, int processors,
+                            cudaStream_t stream)
+{
+    struct conv_copy_map *maps[TENSOR_MAPS] = {&p->x, &p->weights, &p->residual, &p->y};
+    for (int i = 0; i < TENSOR_MAPS; i++) {
+        const cudaError_t res = conv_copy_map_make(&shapes[i], maps[i]);
+        if (res != cudaSuccess)
+            return res;
+    }
+    return conv_launch_tensor(p, kind, variant, processors, stream);
+}

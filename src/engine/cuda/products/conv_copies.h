@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps of memory for Hopper's copy engine. */
+/* Maps of memory for Hopper's copy engine, and the kernel that reads by them. */
 #ifndef SAC_ENGINE_CUDA_PRODUCTS_CONV_COPIES_H
 #define SAC_ENGINE_CUDA_PRODUCTS_CONV_COPIES_H
 
@@ -7,5 +7,10 @@
 
 /* cudaErrorNotSupported: the driver does not know the engine, or refuses such a map. Any thread. */
 cudaError_t conv_copy_map_make(const struct conv_copy_shape *s, struct conv_copy_map *out);
+/* Sets the maps, and launches conv_tensor.cu. */
+cudaError_t conv_copies_run(struct conv_tensor_params   *p,
+                            const struct conv_copy_shape shapes[TENSOR_MAPS],
+                            enum conv_bytes_kind kind, int variant, int processors,
+                            cudaStream_t stream);
 
 #endif

@@ -60,12 +60,14 @@ __device__ __forceinline__ void ending_part(const conv_stream_params &s, const f
 {
     const int lane = threadIdx.x & 31, row = (threadIdx.x >> 5 & 3) * 16 + (lane >> 2),
               from = first + (lane & 3) * 4, kind = s.b.at.finish.residual_kind;
-    const bool half = s.b.y_kind == CONV_F16, half_residual = s.b.residual_kind == CONV_F16;
-    float      v[S::NUMBERS], other[S::NUMBERS];
+    const bool half = S::HALF || s.b.y_kind == CONV_F16,
+               half_residual = S::HALF || s.b.residual_kind == CONV_F16;
+    float v[S::NUMBERS], other[S::NUMBERS];
 #pragma unroll
     for (int g = 0; g < S::PART; g++) {
-        float scale[4], bias[4];
-        floats_at(factors + from + g * 16, scale);
+        float scale[4] = {1, 1, 1, 1}, bias[4];
+        if (!S::HALF)
+            floats_at(factors + from + g * 16, scale);
         floats_at(factors + S::NS + from + g * 16, bias);
 #pragma unroll
         for (int i = 0; i < 8; i++)
@@ -84,7 +86,10 @@ __device__ __forceinline__ void ending_part(const conv_stream_params &s, const f
 #pragma unroll
         for (int i = 0; i < S::NUMBERS; i++)
             v[i] = fmaf(s.b.residual_scale, other[i], v[i]);
-    stream_activate<true>(s, v);
+    if constexpr (S::HALF)
+        activate_all(s.b.at.finish.act, s.b.at.finish.alpha, s.b.at.finish.beta, v);
+    else
+        stream_activate<true>(s, v);
     if (kind == SAC_RESIDUAL_AFTER)
 #pragma unroll
         for (int i = 0; i < S::NUMBERS; i++)

@@ -46,14 +46,15 @@ void conv_describe(const struct conv_state *s, struct sac_kernel_plan *plan);
 
 /* ---- ways (conv_ways.c); key: as conv_key ---- */
 
-enum { CONV_TRIED_MAX = 24 };
+enum { CONV_TRIED_MAX = 32 };
 
 /* Likely fastest first. */
 struct conv_ways {
     struct cudnn_candidate items[CONV_TRIED_MAX];
     int                    count, compiled;
 };
-void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, struct conv_ways *out);
+void conv_ways_list(const struct products_gpu *gpu, const struct cudnn_target *t,
+                    const struct conv_spec *s, struct conv_ways *out);
 /* NULL: it does not run here; the reason is logged at debug. The GPU's context must be current. The
  * result has one user. */
 struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_target *target,

@@ -142,8 +142,9 @@ struct conv_copy_map {
     uint64_t words[16];
 } __attribute__((aligned(64)));
 
+enum { TENSOR_MAPS = 4 };
 struct conv_tensor_params {
-    struct conv_copy_map      x, weights, residual, y;
+    struct conv_copy_map      x, weights, residual, y; /* TENSOR_MAPS of them */
     struct conv_stream_params s;
     int                       chunk; /* bytes of a row of x and weights that are copied at once */
     int                       turns, stages, panels, slots; /* the launcher's */

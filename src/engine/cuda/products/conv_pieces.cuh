@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of 8-bit numbers share (conv_bytes.cu, conv_stream.cu): how a block fetches its
-// pieces of pixels and weights, multiplies them, and reads numbers.
+// What the kernels of 8-bit numbers share (conv_bytes.cu, conv_stream.cu, conv_tensor.cu): how a
+// block fetches its pieces of pixels and weights, multiplies them, and reads numbers.
 //
 // A thread of the tensor cores gets two neighbouring columns of each eight. So the rows of the
 // weights are fetched in another order, by which those are RUN channels that lie side by side in
@@ -289,9 +289,16 @@ __device__ __forceinline__ float bias_at(const conv_bytes_params &b, int k)
     return bias && k < b.at.out_c ? __ldg(bias + k) * b.fold : 0;
 }
 
+__device__ __forceinline__ float half_bias_at(const conv_bytes_params &b, int k)
+{
+    const __half *bias = (const __half *)b.at.finish.bias;
+    return bias && k < b.at.out_c ? __half2float(__ldg(bias + k)) : 0;
+}
+
 template <int KIND> __device__ __forceinline__ float sum_of(uint32_t bits)
 {
-    return KIND == CONV_BYTES_F8 ? __uint_as_float(bits) : (float)(int)bits;
+    return KIND == CONV_BYTES_F8 || KIND == CONV_BYTES_F16 ? __uint_as_float(bits)
+                                                           : (float)(int)bits;
 }
 
 template <int N> __device__ __forceinline__ void floats_at(const float *from, float (&v)[N])

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues a ready convolution on a stream. */
+#include "engine/cuda/products/conv_copies.h"
 #include "engine/cuda/products/conv_kernel.h"
+#include "engine/cuda/products/tensor_spec.h"
 
 enum { WORKSPACE_ALIGN = 256 };
 
@@ -202,6 +204,16 @@ static cudaError_t run_tile(const struct conv_state *s, const struct conv_pointe
     return conv_launch_tile(&params, (int)s->ready->choice.engine, stream);
 }
 
+static cudaError_t run_tensor(const struct conv_state *s, const struct conv_pointers *p,
+                              cudaStream_t stream)
+{
+    const struct conv_tile_params at = tile_params(s, p);
+    const int                     variant = (int)s->ready->choice.engine;
+    struct conv_copy_shape        shapes[TENSOR_MAPS];
+    struct conv_tensor_params     params = tensor_half_params(&s->spec, &at, variant, shapes);
+    return conv_copies_run(&params, shapes, CONV_BYTES_F16, variant, s->gpu->processors, stream);
+}
+
 /* A row is a pixel of so many channels then, under a window of one. */
 static cudaError_t run_patches(const struct conv_state *s, const struct conv_pointers *p,
                                cudaStream_t stream)
@@ -239,6 +251,7 @@ cudaError_t conv_execute(const struct conv_state *s, const struct conv_pointers 
     case CONV_DIRECT: return run_direct(s, p, stream);
     case CONV_STEM: return run_stem(s, p, stream);
     case CONV_TILE: return run_tile(s, p, stream);
+    case CONV_TENSOR: return run_tensor(s, p, stream);
     case CONV_PATCHES: return run_patches(s, p, stream);
     case CONV_CUDNN_FUSED: return run_cudnn(s, p, stream);
     case CONV_CUDNN_PLAIN:

@@ -261,6 +261,14 @@ bool conv_stem_shape_of(const struct conv_spec *s, struct conv_stem_shape *out)
            CONV_STEM_SHARED_MAX;
 }
 
+bool conv_is_flat(const struct conv_spec *s)
+{
+    bool flat = !s->transposed && product(s->kernel) == 1;
+    for (int d = 0; d < CONV_DIMS; d++)
+        flat &= s->stride[d] == 1 && s->pad_begin[d] == 0 && s->in.size[d] == s->out.size[d];
+    return flat;
+}
+
 bool conv_is_depthwise(const struct conv_spec *s)
 {
     const int64_t sample_max = INT32_MAX / 2; /* elements: the kernel counts its bytes */

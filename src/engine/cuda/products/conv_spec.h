@@ -60,6 +60,8 @@ void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const flo
 
 /* ---- our own kernels ---- */
 
+/* A window of one that goes over all pixels? */
+bool conv_is_flat(const struct conv_spec *s);
 /* Is every channel computed by itself, over two dimensions at most? Of any variant. */
 bool conv_is_depthwise(const struct conv_spec *s);
 /* Rows of the output that a thread of conv_depthwise.cu goes down, by variant: the more, the less
@@ -105,7 +107,7 @@ enum conv_way {
     CONV_BYTES_PLAIN,     /* the same for any of these, when there is no other */
     CONV_STREAM,          /* saccade's own of 8-bit numbers, by blocks that stay for many tiles */
     CONV_LT,              /* a product of E4M3 numbers by cuBLASLt (quant_lt.h) */
-    CONV_TENSOR,          /* saccade's own of 8-bit numbers, by Hopper's copy engine */
+    CONV_TENSOR,          /* saccade's own by Hopper's copy engine (tensor_spec.h) */
     CONV_WAY_COUNT
 };
 enum { CONV_KNOBS_MAX = 24 };

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and products of 8-bit numbers on Hopper whose pieces of 128 taps are brought by its
-// copy engine: a warp asks for the pixels under a window's taps (the engine finds them, and fills
-// in zeros outside of the map) and for the weights, into a ring of stages, while one or two groups
-// of four warps multiply 64 pixels each with its matrix unit. Another warp asks for the residual.
-// What is behind the sums goes through panels in shared memory, from where the engine stores it.
-// Blocks stay for many tiles, so that the next one's pieces come while a tile ends.
+// Convolutions and products of 8-bit numbers and of float16 on Hopper, whose pieces of 128 bytes of
+// taps are brought by its copy engine: a warp asks for the pixels under a window's taps (the engine
+// finds them, and fills in zeros outside of the map) and for the weights, into a ring of stages,
+// while one or two groups of four warps multiply 64 pixels each with its matrix unit. Another warp
+// asks for the residual. What is behind the sums goes through panels in shared memory, from where
+// the engine stores it. Blocks stay for many tiles, so that the next one's pieces come while a tile
+// ends.
 //
 // A thread of the unit gets two neighbouring columns of each eight. The engine brings the weights'
 // rows in another order, so that a thread has four channels of each sixteen side by side: column
 // 8 j + 2 t + e is channel 4 t + 2 j + e.
 //
-// It computes what conv_stream.cu does, where all maps' pixels follow each other, with residuals of
-// float16 too.
+// Of 8-bit numbers it computes what conv_stream.cu does, where all maps' pixels follow each other,
+// with residuals of float16 too; of float16 what conv_tile.cu does. Whatever they are, channels and
+// taps of the input and of the weights are counted in bytes.
 #include "engine/cuda/products/conv_copies.cuh"
 #include "engine/cuda/products/conv_ending.cuh"
 
@@ -24,6 +26,7 @@ enum { MULTIPROCESSOR_BYTES = 233472, BLOCK_BYTES = 1024 /* that each block has 
 template <int KIND_, int GROUPS_, int N, int BLOCKS> struct tensor_shape {
     static constexpr int KIND = KIND_, GROUPS = GROUPS_, MS = GROUPS * 64, NS = N,
                          RESIDENT = BLOCKS, SUMS = N / 2;
+    static constexpr bool HALF = KIND == CONV_BYTES_F16;
     // Behind the groups are the warp that asks for pieces and the one that asks for residuals.
     // Where one block has a multiprocessor they are a group that gives registers away.
     static constexpr bool GIVES = BLOCKS == 1;
@@ -252,10 +255,13 @@ template <class S>
 __device__ __forceinline__ void tensor_factors(const conv_tensor_params &p, float *factors,
                                                int channel)
 {
-    for (int i = threadIdx.x & 127; i < S::NS; i += 128) {
-        factors[i] = scale_at(p.s.b, channel + i);
-        factors[S::NS + i] = bias_at(p.s.b, channel + i);
-    }
+    for (int i = threadIdx.x & 127; i < S::NS; i += 128)
+        if (S::HALF)
+            factors[S::NS + i] = half_bias_at(p.s.b, channel + i);
+        else {
+            factors[i] = scale_at(p.s.b, channel + i);
+            factors[S::NS + i] = bias_at(p.s.b, channel + i);
+        }
 }
 
 // Registers have no index that is known only then.
@@ -276,7 +282,7 @@ __device__ __forceinline__ void
 tensor_end(const conv_tensor_params &p, const tensor_memory<S> &memory, int group,
            const tensor_tile &t, ring_place &residual, int &panel, const uint32_t (&sum)[S::SUMS])
 {
-    const bool   one = (threadIdx.x & 127) == 0, half = p.s.b.y_kind == CONV_F16;
+    const bool   one = (threadIdx.x & 127) == 0, half = S::HALF || p.s.b.y_kind == CONV_F16;
     const int    bytes = memory.panel(p.s.b.y_kind);
     const float *factors = (const float *)(memory.factors + group * memory.FACTORS);
 #pragma unroll 1
@@ -390,7 +396,7 @@ static cudaError_t run_tensor(conv_tensor_params p, int processors, cudaStream_t
     return bytes_launch(tensor_kernel<S>, (unsigned)grid, S::THREADS, shared, stream, p);
 }
 
-// Sizes as quant_tensor_sizes has them.
+// Sizes as tensor_sizes has them.
 template <int KIND>
 static cudaError_t run_tensor_variant(const conv_tensor_params &p, int variant, int processors,
                                       cudaStream_t stream)
@@ -414,7 +420,10 @@ extern "C" cudaError_t conv_launch_tensor(const conv_tensor_params *p, enum conv
                                           int variant, int processors, cudaStream_t stream)
 {
     using namespace conv;
-    return kind == CONV_BYTES_S8
-               ? run_tensor_variant<CONV_BYTES_S8>(*p, variant, processors, stream)
-               : run_tensor_variant<CONV_BYTES_F8>(*p, variant, processors, stream);
+    switch (kind) {
+    case CONV_BYTES_S8: return run_tensor_variant<CONV_BYTES_S8>(*p, variant, processors, stream);
+    case CONV_BYTES_F8: return run_tensor_variant<CONV_BYTES_F8>(*p, variant, processors, stream);
+    case CONV_BYTES_F16: return run_tensor_variant<CONV_BYTES_F16>(*p, variant, processors, stream);
+    default: return cudaErrorNotSupported;
+    }
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/cuda/products/conv_trial.h"
+#include "engine/cuda/products/tensor_spec.h"
 
 /* ---- measuring ---- */
 
@@ -259,6 +260,9 @@ static bool is_worth(const struct conv_spec *s, const struct conv_choice *c)
 {
     switch (c->way) {
     case CONV_TILE: return conv_tile_fits(s, c->engine) && conv_tile_worth(s, (int)c->engine);
+    case CONV_TENSOR:
+        return c->engine >= 0 && c->engine < CONV_TENSOR_VARIANTS &&
+               tensor_worth(s, (int)c->engine);
     case CONV_PATCHES:
         return conv_patches_fits(s, c->engine) && conv_patches_worth(s, (int)c->engine);
     case CONV_DEPTHWISE:

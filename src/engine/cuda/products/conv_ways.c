@@ -5,6 +5,7 @@
 
 #include "engine/cuda/products/conv_kernel.h"
 #include "engine/cuda/products/cudnn_store.h"
+#include "engine/cuda/products/tensor_spec.h"
 
 /* NVRTC serialises compilations: with four threads YOLOX-S took 12 to 18 seconds per batch size
  * (one H200), so there are two. */
@@ -151,6 +152,11 @@ struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_ta
         ok = conv_stem_shape_of(spec, &stem) && choice->engine == 0 && choice->knob_count == 0;
         break;
     case CONV_TILE: ok = conv_tile_fits(spec, choice->engine) && choice->knob_count == 0; break;
+    case CONV_TENSOR:
+        ok = conv_bytes_has_hopper() &&
+             tensor_takes_half(spec, choice->engine, products_gpu_of(dev)->capability) &&
+             choice->knob_count == 0;
+        break;
     case CONV_PATCHES:
         ok = conv_patches_fits(spec, choice->engine) && choice->knob_count == 0;
         break;
@@ -219,6 +225,16 @@ static void add_tiles(struct conv_ways *l, const struct conv_spec *s)
     }
 }
 
+static void add_tensors(struct conv_ways *l, const struct products_gpu *gpu,
+                        const struct conv_spec *s)
+{
+    for (int v = 0; v < CONV_TENSOR_VARIANTS && conv_bytes_has_hopper(); v++) {
+        const struct cudnn_candidate c = {.choice = {.way = CONV_TENSOR, .engine = v}};
+        if (tensor_takes_half(s, v, gpu->capability) && tensor_worth(s, v))
+            add(l, &c);
+    }
+}
+
 static void add_patches(struct conv_ways *l, const struct conv_spec *s)
 {
     for (int v = 0; v < CONV_TILE_VARIANTS; v++) {
@@ -247,7 +263,8 @@ static bool writes_apart(const struct conv_spec *s)
            s->out.sample != s->out.pixel * s->out.size[0] * s->out.size[1] * s->out.size[2];
 }
 
-void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, struct conv_ways *out)
+void conv_ways_list(const struct products_gpu *gpu, const struct cudnn_target *t,
+                    const struct conv_spec *s, struct conv_ways *out)
 {
     const struct cudnn_candidate stem = {.choice.way = CONV_STEM};
     struct conv_stem_shape       shape;
@@ -256,6 +273,8 @@ void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, str
     if (conv_stem_shape_of(s, &shape))
         add(out, &stem);
     add_patches(out, s);
+    if (!t->handle)
+        add_tensors(out, gpu, s);
     if (!t->handle || writes_apart(s))
         add_tiles(out, s);
     if (!t->handle)
@@ -270,5 +289,6 @@ void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, str
         add_from(out, t, s, true, CUDNN_HEUR_MODE_FALLBACK, 1);
     if (out->count - own < ENOUGH) /* they run anywhere, and up to a thousand times longer */
         add_from(out, t, s, false, CUDNN_HEUR_MODE_FALLBACK, 2);
+    add_tensors(out, gpu, s);
     add_tiles(out, s);
 }

@@ -151,6 +151,15 @@ static void make_handles(struct sac_device *dev, struct products_gpu *gpu,
                 libs->found[SAC_NVIDIA_NVRTC].missing);
 }
 
+static void ask_gpu(const struct sac_device *dev, struct products_gpu *gpu)
+{
+    int major = 0, minor = 0;
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, dev->index);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, dev->index);
+    cudaDeviceGetAttribute(&gpu->processors, cudaDevAttrMultiProcessorCount, dev->index);
+    gpu->capability = major * 10 + minor;
+}
+
 /* The GPU's lock is held and its context is current. */
 static sac_result make_gpu(struct sac_device *dev, struct products_gpu *gpu)
 {
@@ -163,6 +172,7 @@ static sac_result make_gpu(struct sac_device *dev, struct products_gpu *gpu)
                                 "a stream to measure on");
     if (res != SAC_OK)
         return res;
+    ask_gpu(dev, gpu);
     make_handles(dev, gpu, libs);
     gpu->known = true;
     return SAC_OK;

@@ -22,6 +22,8 @@ enum { CUDNN_SPARE_HANDLES = 16 };
 struct products_gpu {
     pthread_mutex_t      lock; /* guards the handle's stream, and the rest during creation */
     bool                 known;
+    int                  capability; /* 90 of 9.0 */
+    int                  processors;
     struct cudnn_target  cudnn;  /* handle NULL: no cuDNN */
     cublasLtHandle_t     cublas; /* NULL: none */
     struct cudnn_kernels kernels;

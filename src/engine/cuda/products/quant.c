@@ -16,15 +16,6 @@ static enum sac_layout layout_of(const struct sac_kernel_question *q, enum sac_d
     return half ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_PLAIN;
 }
 
-static void ask_gpu(const struct sac_device *dev, struct quant_state *s)
-{
-    int major = 0, minor = 0;
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, dev->index);
-    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, dev->index);
-    cudaDeviceGetAttribute(&s->processors, cudaDevAttrMultiProcessorCount, dev->index);
-    s->capability = major * 10 + minor;
-}
-
 static struct sac_kernel_offer quant_supports(struct sac_device                *dev,
                                               const struct sac_kernel_question *q)
 {
@@ -123,7 +114,7 @@ static sac_result get_lt(struct sac_device *dev, struct quant_state *s,
     const float        *bias = constant(&source, SAC_QUANT_BIAS);
     void               *half = NULL;
     sac_result          res = SAC_OK;
-    if (!quant_lt_fits(&s->spec, s->capability) || !quant_lt_takes(&s->spec, scale, bias))
+    if (!quant_lt_fits(&s->spec, s->gpu->capability) || !quant_lt_takes(&s->spec, scale, bias))
         return SAC_OK;
     if (bias)
         res = w->ops->get(w, bias, "quant bias f16", (size_t)s->spec.conv.out.c * sizeof(uint16_t),
@@ -173,7 +164,6 @@ static sac_result make_ready(struct sac_device *dev, struct quant_state *s,
         res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
-    ask_gpu(dev, s);
     res = get_lt(dev, s, plan);
     if (res == SAC_OK)
         quant_choose(dev, s, plan);
@@ -220,15 +210,9 @@ static cudaError_t run_tensor(const struct quant_state *s, const struct quant_op
                               bool laid, cudaStream_t stream)
 {
     const int                 variant = (int)s->choice.engine;
-    struct conv_copy_shape    shapes[QUANT_MAPS];
+    struct conv_copy_shape    shapes[TENSOR_MAPS];
     struct conv_tensor_params p = quant_tensor_params(&s->spec, o, laid, variant, shapes);
-    struct conv_copy_map     *maps[QUANT_MAPS] = {&p.x, &p.weights, &p.residual, &p.y};
-    for (int i = 0; i < QUANT_MAPS; i++) {
-        const cudaError_t res = conv_copy_map_make(&shapes[i], maps[i]);
-        if (res != cudaSuccess)
-            return res;
-    }
-    return conv_launch_tensor(&p, s->spec.kind, variant, s->processors, stream);
+    return conv_copies_run(&p, shapes, s->spec.kind, variant, s->gpu->processors, stream);
 }
 
 static cudaError_t run_choice(const struct quant_state *s, const struct quant_operands *o,
@@ -241,7 +225,7 @@ static cudaError_t run_choice(const struct quant_state *s, const struct quant_op
         return run_tensor(s, o, laid, stream);
     if (s->choice.way == CONV_STREAM) {
         const struct conv_stream_params p = quant_stream_params(&s->spec, o, laid);
-        return conv_launch_stream(&p, s->spec.kind, variant, s->processors, stream);
+        return conv_launch_stream(&p, s->spec.kind, variant, s->gpu->processors, stream);
     }
     const struct conv_bytes_params p = quant_params(&s->spec, o, laid);
     return s->choice.way == CONV_BYTES ? conv_launch_bytes(&p, s->spec.kind, variant, stream)

@@ -11,8 +11,6 @@ struct quant_state {
     struct products_gpu *gpu;
     struct quant_spec    spec;
     struct conv_choice   choice;
-    int                  capability;             /* of the GPU: 90 of 9.0 */
-    int                  processors;             /* of the GPU */
     const void          *weights, *scale, *bias; /* on the device */
     struct quant_lt      lt;
     char                 label[96];

@@ -119,89 +119,19 @@ struct conv_stream_params quant_stream_params(const struct quant_spec     *s,
         p.b.residual_scale *= inverse;
     } else if (v->residual_kind == SAC_RESIDUAL_AFTER)
         p.b.residual_scale = (is_float(s->residual) ? 1 : s->q.r_scale) * inverse;
-    p.flat = v->kernel[1] * v->kernel[2] == 1 && v->in.size[1] == v->out.size[1] &&
-             v->in.size[2] == v->out.size[2] && (laid || quant_is_dense(&v->in, v->n));
-    for (int d = 1; d < CONV_DIMS; d++)
-        p.flat &= v->stride[d] == 1 && v->pad_begin[d] == 0;
-    p.dense = quant_is_dense(&v->out, v->n) &&
-              (v->residual_kind == SAC_RESIDUAL_NONE || quant_is_dense(&v->residual, v->n));
+    p.flat = conv_is_flat(v) && (laid || tensor_is_dense(&v->in, v->n));
+    p.dense = tensor_is_dense(&v->out, v->n) &&
+              (v->residual_kind == SAC_RESIDUAL_NONE || tensor_is_dense(&v->residual, v->n));
     return p;
-}
-
-/* ---- what the copy engine is told ---- */
-
-/* Rows of pixels side by side, of `bytes` each, and boxes of so many of both. */
-static struct conv_copy_shape rows_shape(const void *at, int64_t bytes, int64_t rows, int64_t step,
-                                         int box_bytes, int box_rows)
-{
-    return (struct conv_copy_shape){.at = at,
-                                    .rank = 2,
-                                    .size = {(uint64_t)bytes, (uint64_t)rows},
-                                    .step = {(uint64_t)step},
-                                    .box = {(uint32_t)box_bytes, (uint32_t)box_rows}};
-}
-
-static struct conv_copy_shape panel_shape(const void *at, const struct conv_map *m,
-                                          const struct conv_tile_params *p, enum conv_number kind,
-                                          int channels)
-{
-    const int bytes = kind == CONV_F16 ? 2 : 1;
-    return rows_shape(at, m->c * bytes, p->m, m->pixel * bytes, channels * bytes,
-                      QUANT_TENSOR_ROWS);
-}
-
-/* Pixels of [c, w, h, n]. Of a sample it visits those under the window's first tap, which begins
- * at its low corners; the others lie so far from them. */
-static struct conv_copy_shape window_shape(const struct conv_spec        *v,
-                                           const struct conv_tile_params *p, int chunk, int rows)
-{
-    struct conv_copy_shape c = {
-        .at = p->x,
-        .rank = 4,
-        .size = {(uint64_t)p->in_c, (uint64_t)p->in_w, (uint64_t)p->in_h, (uint64_t)v->n},
-        .step = {(uint64_t)p->x_pixel, (uint64_t)(p->in_w * p->x_pixel), (uint64_t)p->x_sample},
-        .box = {(uint32_t)chunk, (uint32_t)rows},
-        .window = true,
-    };
-    for (int i = 0; i < 2; i++) {
-        const int d = 2 - i; /* w, h */
-        c.low[i] = -(int)v->pad_begin[d];
-        c.high[i] = (int)((v->out.size[d] - 1) * v->stride[d] + 1 - v->in.size[d]) + c.low[i];
-        c.stride[i] = (uint32_t)v->stride[d];
-    }
-    return c;
-}
-
-/* Of each sixteen channels the columns 8 j + 2 t + e, as conv_tensor.cu wants them: e, t and j are
- * dims of their own. */
-static struct conv_copy_shape turned_shape(const struct conv_tile_params *p, int chunk,
-                                           int channels)
-{
-    const uint64_t taps = (uint64_t)p->taps;
-    return (struct conv_copy_shape){.at = p->w,
-                                    .rank = 5,
-                                    .size = {taps, 2, 4, 2, (uint64_t)p->out_c / 16},
-                                    .step = {taps, 4 * taps, 2 * taps, 16 * taps},
-                                    .box = {(uint32_t)chunk, 2, 4, 2, (uint32_t)channels / 16}};
 }
 
 struct conv_tensor_params quant_tensor_params(const struct quant_spec     *s,
                                               const struct quant_operands *o, bool laid,
                                               int                    variant,
-                                              struct conv_copy_shape shapes[QUANT_MAPS])
+                                              struct conv_copy_shape shapes[TENSOR_MAPS])
 {
-    const struct conv_tile_size    t = quant_tensor_sizes[variant];
-    const int                      panel = SAC_MIN(t.channels, (int)QUANT_TENSOR_PANEL);
-    struct conv_tensor_params      p = {.s = quant_stream_params(s, o, laid)};
-    const struct conv_tile_params *at = &p.s.b.at;
-    p.chunk = quant_tensor_chunk(at->in_c);
-    shapes[0] = p.s.flat ? rows_shape(at->x, at->in_c, at->m, at->x_pixel, p.chunk, t.pixels)
-                         : window_shape(&s->conv, at, p.chunk, t.pixels);
-    shapes[1] = turned_shape(at, p.chunk, t.channels);
-    shapes[3] = panel_shape(at->y, &s->conv.out, at, s->y, panel);
-    shapes[2] = s->conv.residual_kind == SAC_RESIDUAL_NONE
-                    ? shapes[3]
-                    : panel_shape(at->finish.residual, &s->conv.residual, at, s->residual, panel);
+    struct conv_tensor_params p = {.s = quant_stream_params(s, o, laid)};
+    tensor_shapes(&s->conv, &p, variant, shapes);
     return p;
 }
 

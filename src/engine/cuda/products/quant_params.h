@@ -5,6 +5,7 @@
 
 #include "engine/cuda/products/conv_launch.h"
 #include "engine/cuda/products/quant_spec.h"
+#include "engine/cuda/products/tensor_spec.h"
 
 /* On the device; bias NULL: none, residual: where the node has one. */
 struct quant_operands {
@@ -17,13 +18,11 @@ struct conv_bytes_params quant_params(const struct quant_spec *s, const struct q
 /* For conv_stream.cu, of what quant_streams. */
 struct conv_stream_params quant_stream_params(const struct quant_spec     *s,
                                               const struct quant_operands *o, bool laid);
-/* For a variant of conv_tensor.cu, of what quant_tensors: all but the maps, and what they are made
- * of, in their order; that of the residual, where there is none, is the output's. */
-enum { QUANT_MAPS = 4 };
+/* For a variant of conv_tensor.cu, of what quant_tensors; shapes: as tensor_shapes. */
 struct conv_tensor_params    quant_tensor_params(const struct quant_spec     *s,
                                                  const struct quant_operands *o, bool laid,
                                                  int                    variant,
-                                                 struct conv_copy_shape shapes[QUANT_MAPS]);
+                                                 struct conv_copy_shape shapes[TENSOR_MAPS]);
 struct conv_bytes_lay_params quant_lay_params(const struct quant_spec *s, const void *x, void *to);
 
 #endif

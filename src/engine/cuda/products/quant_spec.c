@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/cuda/products/tensor_spec.h"
 #include "engine/kernel/layout.h"
 
 static bool refuse(char *why, size_t size, const char *text)
@@ -221,49 +222,10 @@ bool quant_stream_worth(const struct quant_spec *s, int variant)
 
 /* ---- by the copy engine ---- */
 
-const struct conv_tile_size quant_tensor_sizes[CONV_TENSOR_VARIANTS] = {
-    {128, 256}, {128, 192}, {128, 128}, {128, 64}, {128, 32}, {64, 256}, {64, 128}, {64, 64}};
-
-bool quant_is_dense(const struct conv_map *m, int64_t n)
-{
-    return n == 1 || m->sample == m->pixel * m->size[1] * m->size[2];
-}
-
-/* A copy has a cost of its own, and what it fills up with zeros is multiplied as well. */
-int quant_tensor_chunk(int64_t channels)
-{
-    static const struct {
-        int     bytes;
-        int64_t cost; /* of a byte */
-    } kinds[] = {{128, 8}, {64, 9}, {32, 12}};
-    int best = 0;
-    for (int i = 1; i < (int)SAC_COUNT(kinds); i++) {
-        const int64_t bytes = kinds[i].bytes, had = kinds[best].bytes;
-        if ((channels + bytes - 1) / bytes * bytes * kinds[i].cost <
-            (channels + had - 1) / had * had * kinds[best].cost)
-            best = i;
-    }
-    return kinds[best].bytes;
-}
-
-/* A window as the engine knows it: corners of eight bits with a sign, steps of at most eight, and
- * taps that lie at most 255 from the first. */
-static bool copies_window(const struct conv_spec *c)
-{
-    for (int d = 1; d < CONV_DIMS; d++) {
-        const int64_t upper =
-            (c->out.size[d] - 1) * c->stride[d] + 1 - c->in.size[d] - c->pad_begin[d];
-        if (c->stride[d] > 8 || c->pad_begin[d] > 128 || upper < -128 || upper > 127 ||
-            (c->kernel[d] - 1) * c->dilation[d] > 255)
-            return false;
-    }
-    return true;
-}
-
 static bool tensor_takes(const struct conv_map *m, int64_t n, enum conv_number kind,
                          enum conv_number own)
 {
-    return (kind == own || kind == CONV_F16) && quant_is_dense(m, n);
+    return (kind == own || kind == CONV_F16) && tensor_is_dense(m, n);
 }
 
 bool quant_tensors(const struct quant_spec *s, int64_t variant, int capability)
@@ -273,24 +235,11 @@ bool quant_tensors(const struct quant_spec *s, int64_t variant, int capability)
     return variant >= 0 && variant < CONV_TENSOR_VARIANTS && capability == 90 &&
            s->kind != CONV_BYTES_U8 && quant_fits(s, CONV_BYTES_HOPPER, capability) &&
            s->q.x_zero == 0 && (s->y == CONV_F16 || s->q.y_zero == 0) &&
-           tensor_takes(&c->out, c->n, s->y, own) && c->out.c % 16 == 0 && quant_is_wide(s) &&
+           tensor_takes(&c->out, c->n, s->y, own) && quant_is_wide(s) &&
            (c->residual_kind == SAC_RESIDUAL_NONE ||
             (tensor_takes(&c->residual, c->n, s->residual, own) &&
              (s->residual == CONV_F16 || s->q.r_zero == 0))) &&
-           stream_acts(s, true) && copies_window(c) &&
-           c->n * c->out.size[1] * c->out.size[2] < INT32_MAX - 256;
-}
-
-/* At least half of a tile's channels are used. Of tiles of the same width the taller ones are for
- * many. */
-bool quant_tensor_worth(const struct quant_spec *s, int variant)
-{
-    const struct conv_tile_size t = quant_tensor_sizes[variant];
-    const int64_t               tiles =
-        (pixels_of(s) + t.pixels - 1) / t.pixels * ((s->conv.out.c + t.channels - 1) / t.channels);
-    return (s->conv.out.c > t.channels / 2 || t.channels == 32) &&
-           (s->conv.out.c < 192 || t.channels > 32) &&
-           (t.channels != 192 || s->conv.out.c % 192 == 0) && (tiles >= 40 || t.pixels <= 64);
+           stream_acts(s, true) && tensor_copies(c);
 }
 
 /* ---- cuBLASLt ---- */

@@ -36,17 +36,9 @@ bool quant_lt_fits(const struct quant_spec *s, int capability);
 bool quant_lt_takes(const struct quant_spec *s, const float *scale, const float *bias);
 /* May it be the fastest? */
 bool quant_stream_worth(const struct quant_spec *s, int variant);
-bool quant_tensor_worth(const struct quant_spec *s, int variant);
 bool quant_worth(const struct quant_spec *s, int variant);
 /* Can the output's channels be stored sixteen at once, and the residual's be loaded so? */
 bool quant_is_wide(const struct quant_spec *s);
-/* Does a map lie pixel after pixel, also from one of n samples to the next? */
-bool quant_is_dense(const struct conv_map *m, int64_t n);
-/* Pixels and channels of a tile of conv_tensor.cu, and the channels of a panel that it stores. */
-extern const struct conv_tile_size quant_tensor_sizes[CONV_TENSOR_VARIANTS];
-enum { QUANT_TENSOR_ROWS = 64, QUANT_TENSOR_PANEL = 64 };
-/* Bytes of a tap's channels that conv_tensor.cu has copied at once. */
-int quant_tensor_chunk(int64_t channels);
 /* Is the bias that the kernel adds another than the node's? Zero points are taken off there. */
 bool quant_moves_bias(const struct quant_spec *s);
 

@@ -213,10 +213,10 @@ static bool runs(const struct quant_state *s, const struct conv_choice *c)
     if (c->way == CONV_LT)
         return c->engine >= 0 && c->engine < s->lt.count;
     if (c->way == CONV_STREAM)
-        return conv_bytes_has_hopper() && quant_streams(&s->spec, c->engine, s->capability);
+        return conv_bytes_has_hopper() && quant_streams(&s->spec, c->engine, s->gpu->capability);
     if (c->way == CONV_TENSOR)
-        return conv_bytes_has_hopper() && quant_tensors(&s->spec, c->engine, s->capability);
-    return c->way == CONV_BYTES && quant_fits(&s->spec, c->engine, s->capability) &&
+        return conv_bytes_has_hopper() && quant_tensors(&s->spec, c->engine, s->gpu->capability);
+    return c->way == CONV_BYTES && quant_fits(&s->spec, c->engine, s->gpu->capability) &&
            (c->engine < CONV_BYTES_HOPPER || conv_bytes_has_hopper());
 }
 
@@ -225,7 +225,7 @@ static bool worth(const struct quant_spec *s, const struct conv_choice *c)
     if (c->way == CONV_LT)
         return true;
     if (c->way == CONV_TENSOR)
-        return quant_tensor_worth(s, (int)c->engine);
+        return tensor_worth(&s->conv, (int)c->engine);
     return c->way == CONV_STREAM ? quant_stream_worth(s, (int)c->engine)
                                  : quant_worth(s, (int)c->engine);
 }

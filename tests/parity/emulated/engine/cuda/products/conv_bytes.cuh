@@ -110,12 +110,20 @@ static inline uint32_t f8_of(float a, float b)
     return (uint32_t)sac_float_to_f8(a) | (uint32_t)sac_float_to_f8(b) << 8;
 }
 
+static inline float half_at(const uint8_t *p)
+{
+    __half h;
+    memcpy(&h.bits, p, 2);
+    return (float)h;
+}
 /* The sum of a row's bytes by a column's, added to what is there. */
 template <int KIND>
 void add_products(uint32_t &sum, const uint8_t *row, const uint8_t *column, int count)
 {
-    for (int k = 0; k < count; k++)
-        if (KIND == CONV_BYTES_F8)
+    for (int k = 0; k < count; k += KIND == CONV_BYTES_F16 ? 2 : 1)
+        if (KIND == CONV_BYTES_F16)
+            sum = __float_as_uint(__uint_as_float(sum) + half_at(row + k) * half_at(column + k));
+        else if (KIND == CONV_BYTES_F8)
             sum = __float_as_uint(__uint_as_float(sum) +
                                   sac_f8_to_float(row[k]) * sac_f8_to_float(column[k]));
         else

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/cuda/products/tensor_spec.h"
+
+const struct conv_tile_size tensor_sizes[CONV_TENSOR_VARIANTS] = {
+    {128, 256}, {128, 192}, {128, 128}, {128, 64}, {128, 32}, {64, 256}, {64, 128}, {64, 64}};
+
+/* ---- what it can ---- */
+
+static int64_t pixels_of(const struct conv_spec *s)
+{
+    return s->n * s->out.size[1] * s->out.size[2];
+}
+
+bool tensor_is_dense(const struct conv_map *m, int64_t n)
+{
+    return n == 1 || m->sample == m->pixel * m->size[1] * m->size[2];
+}
+
+/* Corners of eight bits with a sign, steps of at most eight, and taps that lie at most 255 from the
+ * first. */
+bool tensor_copies(const struct conv_spec *s)
+{
+    for (int d = 1; d < CONV_DIMS; d++) {
+        const int64_t upper =
+            (s->out.size[d] - 1) * s->stride[d] + 1 - s->in.size[d] - s->pad_begin[d];
+        if (s->stride[d] > 8 || s->pad_begin[d] > 128 || upper < -128 || upper > 127 ||
+            (s->kernel[d] - 1) * s->dilation[d] > 255)
+            return false;
+    }
+    return s->out.c % 16 == 0 && pixels_of(s) < INT32_MAX - 256;
+}
+
+/* At least half of a tile's channels are used. Of tiles of the same width the taller ones are for
+ * many. */
+bool tensor_worth(const struct conv_spec *s, int variant)
+{
+    const struct conv_tile_size t = tensor_sizes[variant];
+    const int64_t               tiles =
+        (pixels_of(s) + t.pixels - 1) / t.pixels * ((s->out.c + t.channels - 1) / t.channels);
+    return (s->out.c > t.channels / 2 || t.channels == 32) && (s->out.c < 192 || t.channels > 32) &&
+           (t.channels != 192 || s->out.c % 192 == 0) && (tiles >= 40 || t.pixels <= 64);
+}
+
+/* ---- what the engine is told ---- */
+
+/* Bytes of a tap's channels that are copied at once. A copy has a cost of its own, and what it
+ * fills up with zeros is multiplied as well. */
+static int chunk_of(int64_t channels)
+{
+    static const struct {
+        int     bytes;
+        int64_t cost; /* of a byte */
+    } kinds[] = {{128, 8}, {64, 9}, {32, 12}};
+    int best = 0;
+    for (int i = 1; i < (int)SAC_COUNT(kinds); i++) {
+        const int64_t bytes = kinds[i].bytes, had = kinds[best].bytes;
+        if ((channels + bytes - 1) / bytes * bytes * kinds[i].cost <
+            (channels + had - 1) / had * had * kinds[best].cost)
+            best = i;
+    }
+    return kinds[best].bytes;
+}
+
+/* Rows of pixels side by side, of `bytes` each, and boxes of so many of both. */
+static struct conv_copy_shape rows_shape(const void *at, int64_t bytes, int64_t rows, int64_t step,
+                                         int box_bytes, int box_rows)
+{
+    return (struct conv_copy_shape){.at = at,
+                                    .rank = 2,
+                                    .size = {(uint64_t)bytes, (uint64_t)rows},
+                                    .step = {(uint64_t)step},
+                                    .box = {(uint32_t)box_bytes, (uint32_t)box_rows}};
+}
+
+static struct conv_copy_shape panel_shape(const void *at, const struct conv_map *m,
+                                          const struct conv_tile_params *p, int kind, int channels)
+{
+    const int bytes = kind == CONV_F16 ? 2 : 1;
+    return rows_shape(at, m->c * bytes, p->m, m->pixel * bytes, channels * bytes, TENSOR_ROWS);
+}
+
+/* Pixels of [c, w, h, n]. Of a sample it visits those under the window's first tap, which begins
+ * at its low corners; the others lie so far from them. */
+static struct conv_copy_shape window_shape(const struct conv_spec        *v,
+                                           const struct conv_tile_params *p, int chunk, int rows)
+{
+    struct conv_copy_shape c = {
+        .at = p->x,
+        .rank = 4,
+        .size = {(uint64_t)p->in_c, (uint64_t)p->in_w, (uint64_t)p->in_h, (uint64_t)v->n},
+        .step = {(uint64_t)p->x_pixel, (uint64_t)(p->in_w * p->x_pixel), (uint64_t)p->x_sample},
+        .box = {(uint32_t)chunk, (uint32_t)rows},
+        .window = true,
+    };
+    for (int i = 0; i < 2; i++) {
+        const int d = 2 - i; /* w, h */
+        c.low[i] = -(int)v->pad_begin[d];
+        c.high[i] = (int)((v->out.size[d] - 1) * v->stride[d] + 1 - v->in.size[d]) + c.low[i];
+        c.stride[i] = (uint32_t)v->stride[d];
+    }
+    return c;
+}
+
+/* Of each sixteen channels the columns 8 j + 2 t + e, as conv_tensor.cu wants them: e, t and j are
+ * dims of their own. */
+static struct conv_copy_shape turned_shape(const struct conv_tile_params *p, int chunk,
+                                           int channels)
+{
+    const uint64_t taps = (uint64_t)p->taps;
+    return (struct conv_copy_shape){.at = p->w,
+                                    .rank = 5,
+                                    .size = {taps, 2, 4, 2, (uint64_t)p->out_c / 16},
+                                    .step = {taps, 4 * taps, 2 * taps, 16 * taps},
+                                    .box = {(uint32_t)chunk, 2, 4, 2, (uint32_t)channels / 16}};
+}
+
+void tensor_shapes(const struct conv_spec *s, struct conv_tensor_params *p, int variant,
+                   struct conv_copy_shape shapes[TENSOR_MAPS])
+{
+    const struct conv_tile_size    t = tensor_sizes[variant];
+    const int                      panel = SAC_MIN(t.channels, (int)TENSOR_PANEL);
+    const struct conv_tile_params *at = &p->s.b.at;
+    p->chunk = chunk_of(at->in_c);
+    shapes[0] = p->s.flat ? rows_shape(at->x, at->in_c, at->m, at->x_pixel, p->chunk, t.pixels)
+                          : window_shape(s, at, p->chunk, t.pixels);
+    shapes[1] = turned_shape(at, p->chunk, t.channels);
+    shapes[3] = panel_shape(at->y, &s->out, at, p->s.b.y_kind, panel);
+    shapes[2] =
+        s->residual_kind == SAC_RESIDUAL_NONE
+            ? shapes[3]
+            : panel_shape(at->finish.residual, &s->residual, at, p->s.b.residual_kind, panel);
+}
+
+/* ---- float16 ---- */
+
+/* The engine wants steps of 16 bytes. */
+static bool steps_fit(const struct conv_map *m)
+{
+    return m->pixel % 8 == 0 && m->sample % 8 == 0 && m->align >= 16;
+}
+
+bool tensor_takes_half(const struct conv_spec *s, int64_t variant, int capability)
+{
+    return variant >= 0 && variant < CONV_TENSOR_VARIANTS && capability == 90 &&
+           conv_tile_fits(s, 0) && tensor_copies(s) && steps_fit(&s->in) && steps_fit(&s->out) &&
+           tensor_is_dense(&s->out, s->n) &&
+           (s->residual_kind == SAC_RESIDUAL_NONE ||
+            (steps_fit(&s->residual) && tensor_is_dense(&s->residual, s->n)));
+}
+
+struct conv_tensor_params tensor_half_params(const struct conv_spec        *s,
+                                             const struct conv_tile_params *at, int variant,
+                                             struct conv_copy_shape shapes[TENSOR_MAPS])
+{
+    struct conv_tensor_params p = {
+        .s = {.b = {.at = *at, .y_kind = CONV_F16, .residual_kind = CONV_F16, .residual_scale = 1},
+              .flat = conv_is_flat(s) && tensor_is_dense(&s->in, s->n)}};
+    struct conv_tile_params *bytes = &p.s.b.at;
+    bytes->in_c *= 2;
+    bytes->taps *= 2;
+    bytes->x_pixel *= 2;
+    bytes->x_sample *= 2;
+    tensor_shapes(s, &p, variant, shapes);
+    return p;
+}

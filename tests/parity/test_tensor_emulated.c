@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions of float16 by the CUDA device's kernel for Hopper's copy engine, its threads
+ * emulated, every variant: the numbers that the reference row computes. Maps are dense, or slices
+ * of wider ones, where what lies beside them must stay. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/cuda/products/conv_copies.h"
+#include "engine/cuda/products/tensor_spec.h"
+#include "tests/parity/subject.h"
+#include "tests/test.h"
+
+enum { BESIDE = 0xeeee };
+
+/* Channels that fill a row of the engine and that do not, windows that reach over all edges, far
+ * taps, several tiles for a block, every ending. */
+static const struct parity_case cases[] = {
+    {"FusedConv", "[2,16,9,8] [32,16,3,3]! [32]!", "pads=1,1,1,1 activation=1"},
+    {"FusedConv", "[3,24,11,7] [80,24,3,3]! [80]! [3,80,4,4]",
+     "pads=0,2,1,0 strides=3,2 residual=1 activation=1"},
+    {"FusedConv", "[2,40,8,9] [208,40,3,3]! [208]! [2,208,8,9]",
+     "pads=3,3,3,3 dilations=3,3 residual=2 activation=5"},
+    {"FusedConv", "[2,64,14,13] [64,64,1,1]! -", "strides=2,2 activation=6"},
+    {"FusedConv", "[1,96,12,13] [96,96,2,3]! [96]! [1,96,11,11]", "residual=1"},
+    {"FusedConv", "[2,64,17,17] [272,64,1,1]! [272]!", "activation=10"},
+    {"FusedConv", "[2,8,10,9] [48,8,5,5]! [48]!", "pads=2,2,2,2 activation=2 alpha=0.1"},
+    {"FusedConv", "[150,136,2,1] [144,136,1,1]! [144]! [150,144,2,1]", "residual=2 activation=11"},
+};
+
+/* What the kernel does not take: groups, channels that are not sixteens, float32. */
+static const struct parity_case others[] = {
+    {"Conv", "[1,32,8,8] [32,16,3,3]!", "group=2"},
+    {"Conv", "[1,32,8,8] [40,32,3,3]!", ""},
+    {"Conv", "[1,12,8,8] [16,12,3,3]!", ""},
+    {"Conv", "[1,16,8,8] [16,16,3,3]!", "strides=9,9"},
+    {"ConvTranspose", "[1,16,8,8] [16,16,3,3]!", ""},
+};
+
+/* Numbers that float16 has, so that only what the kernel rounds is different. */
+static void round_inputs(const struct subject *s)
+{
+    for (int i = 0; i < s->call->in_count; i++)
+        for (int64_t k = 0; s->call->in[i].present && k < sac_operand_elements(&s->call->in[i]);
+             k++) {
+            float *v = (float *)(uintptr_t)s->call->in[i].data + k;
+            *v = sac_half_to_float(sac_float_to_half(*v));
+        }
+}
+
+static size_t span_of(const struct conv_map *m, int64_t n)
+{
+    return (size_t)(n * m->sample);
+}
+
+/* Channels last, and BESIDE elsewhere; from: [N,C,pixels] or NULL. */
+static uint16_t *lay(const struct conv_map *m, int64_t n, const float *from)
+{
+    const int64_t pixels = m->size[1] * m->size[2];
+    uint16_t     *map = sac_alloc_aligned(64, span_of(m, n) * 2);
+    assert_non_null(map);
+    memset(map, BESIDE & 0xff, span_of(m, n) * 2);
+    for (int64_t i = 0; from && i < n * m->c * pixels; i++)
+        map[i / pixels / m->c * m->sample + i % pixels * m->pixel + i / pixels % m->c] =
+            sac_float_to_half(from[i]);
+    return map;
+}
+
+static void compare(const struct subject *s, const struct conv_spec *v, const uint16_t *y,
+                    int variant)
+{
+    const int64_t pixels = v->out.size[1] * v->out.size[2];
+    const float  *want = s->call->out[0].data;
+    const double  most = subject_largest(&s->call->out[0]);
+    for (size_t i = 0; i < span_of(&v->out, v->n); i++) {
+        const int64_t n = (int64_t)i / v->out.sample, at = (int64_t)i % v->out.sample,
+                      p = at / v->out.pixel, k = at % v->out.pixel;
+        if (k >= v->out.c) {
+            assert_int_equal(y[i], BESIDE);
+            continue;
+        }
+        const double expected = (double)want[(n * v->out.c + k) * pixels + p],
+                     error = (double)sac_half_to_float(y[i]) - expected;
+        if (!(fabs(error) <= 1e-3 * fabs(expected) + 1e-5 * most))
+            fail_msg("variant %d: [%d,%d,%d] is off by %g of %g", variant, (int)n, (int)k, (int)p,
+                     error, expected);
+    }
+}
+
+static struct conv_tile_params places_of(const struct conv_spec *v, const uint16_t *x,
+                                         const uint16_t *weights, const uint16_t *bias,
+                                         const uint16_t *residual, uint16_t *y)
+{
+    const int64_t pixels = v->out.size[1] * v->out.size[2];
+    return (struct conv_tile_params){
+        .finish = {.act = (int)v->act.kind,
+                   .alpha = v->act.alpha,
+                   .beta = v->act.beta,
+                   .residual_kind = (int)v->residual_kind,
+                   .bias = bias,
+                   .residual = residual,
+                   .residual_pixel = v->residual.pixel,
+                   .residual_sample = v->residual.sample},
+        .x = x,
+        .w = weights,
+        .y = y,
+        .m = v->n * pixels,
+        .pixels = (int)pixels,
+        .in_c = (int)v->in.c,
+        .in_h = (int)v->in.size[1],
+        .in_w = (int)v->in.size[2],
+        .out_c = (int)v->out.c,
+        .out_w = (int)v->out.size[2],
+        .kernel_h = (int)v->kernel[1],
+        .kernel_w = (int)v->kernel[2],
+        .taps = (int)(v->kernel[1] * v->kernel[2] * v->in.c),
+        .stride_h = (int)v->stride[1],
+        .stride_w = (int)v->stride[2],
+        .dilation_h = (int)v->dilation[1],
+        .dilation_w = (int)v->dilation[2],
+        .pad_top = (int)v->pad_begin[1],
+        .pad_left = (int)v->pad_begin[2],
+        .x_pixel = v->in.pixel,
+        .x_sample = v->in.sample,
+        .y_pixel = v->out.pixel,
+        .y_sample = v->out.sample,
+    };
+}
+
+static struct conv_spec read_spec(const struct subject *s, int64_t more)
+{
+    static struct sac_weights weights; /* conv_spec_read only looks whether there are any */
+    struct sac_kernel_plan    plan = {
+           .call = s->call, .precision = SAC_PRECISION_FP16, .weights = &weights};
+    struct conv_spec v;
+    char             why[128];
+    plan.in_pixel[0] = s->call->in[0].dims[1] + more;
+    plan.out_pixel[0] = plan.in_pixel[3] = s->call->out[0].dims[1] + more;
+    if (!conv_spec_read(&plan, &v, why, sizeof why))
+        fail_msg("%s: %s", s->node.op->name, why);
+    return v;
+}
+
+/* more: channels beside these. */
+static void check(const struct parity_case *pc, int64_t more)
+{
+    struct subject s;
+    subject_seed(31);
+    subject_init(&s, pc, FILL_RANDOM);
+    assert_sac_ok(subject_shape(&s));
+    round_inputs(&s);
+    assert_sac_ok(s.node.op->ref(s.call));
+    const struct sac_operand *in = s.call->in;
+    const struct conv_spec    v = read_spec(&s, more);
+    const struct conv_map     biases = {
+            .c = v.out.c, .size = {1, 1, 1}, .pixel = v.out.c, .sample = v.out.c};
+    const bool added = v.residual_kind != SAC_RESIDUAL_NONE;
+    uint16_t  *x = lay(&v.in, v.n, in[0].data), *y = lay(&v.out, v.n, NULL),
+             *bias = v.bias ? lay(&biases, 1, in[2].data) : NULL,
+             *residual = added ? lay(&v.residual, v.n, in[3].data) : NULL,
+             *weights = sac_alloc_aligned(64, conv_weights_bytes(&v, CONV_FORM_LAST));
+    assert_non_null(weights);
+    conv_weights_pack(&v, CONV_FORM_LAST, in[1].data, weights);
+    const struct conv_tile_params at = places_of(&v, x, weights, bias, residual, y);
+    for (int variant = 0; variant < CONV_TENSOR_VARIANTS; variant++) {
+        struct conv_copy_shape shapes[TENSOR_MAPS];
+        assert_true(tensor_takes_half(&v, variant, 90));
+        struct conv_tensor_params p = tensor_half_params(&v, &at, variant, shapes);
+        struct conv_copy_map     *maps[TENSOR_MAPS] = {&p.x, &p.weights, &p.residual, &p.y};
+        for (int i = 0; i < TENSOR_MAPS; i++)
+            assert_int_equal(conv_copy_map_make(&shapes[i], maps[i]), cudaSuccess);
+        memset(y, BESIDE & 0xff, span_of(&v.out, v.n) * 2);
+        assert_int_equal(conv_launch_tensor(&p, CONV_BYTES_F16, variant, 3, NULL), cudaSuccess);
+        compare(&s, &v, y, variant);
+    }
+    uint16_t *const all[] = {x, y, bias, residual, weights};
+    for (size_t i = 0; i < SAC_COUNT(all); i++)
+        sac_free(all[i]);
+    subject_finish(&s);
+}
+
+static void every_variant_is_right(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(cases); i++)
+        check(&cases[i], i % 2 ? 8 : 0);
+}
+
+static void others_are_not_taken(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(others); i++) {
+        struct subject s;
+        subject_seed(1);
+        subject_init(&s, &others[i], FILL_RANDOM);
+        assert_sac_ok(subject_shape(&s));
+        const struct conv_spec v = read_spec(&s, 0);
+        if (tensor_takes_half(&v, 0, 90))
+            fail_msg("%s { %s } is taken", others[i].inputs, others[i].attrs);
+        subject_finish(&s);
+    }
+}
+
+static void only_hopper_has_the_engine(void **state)
+{
+    struct subject s;
+    (void)state;
+    subject_seed(1);
+    subject_init(&s, &cases[0], FILL_RANDOM);
+    assert_sac_ok(subject_shape(&s));
+    struct conv_spec v = read_spec(&s, 0);
+    assert_true(tensor_takes_half(&v, 0, 90));
+    assert_false(tensor_takes_half(&v, 0, 89) || tensor_takes_half(&v, 0, 100));
+    assert_false(tensor_takes_half(&v, -1, 90) || tensor_takes_half(&v, CONV_TENSOR_VARIANTS, 90));
+    v.out.sample += 8; /* samples apart */
+    assert_false(tensor_takes_half(&v, 0, 90));
+    v.precision = SAC_PRECISION_TF32;
+    assert_false(tensor_takes_half(&v, 0, 90));
+    subject_finish(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_variant_is_right),
+        cmocka_unit_test(others_are_not_taken),
+        cmocka_unit_test(only_hopper_has_the_engine),
+    };
+    return cmocka_run_group_tests_name("parity/tensor_emulated", tests, NULL, NULL);
+}
