@@ -56,6 +56,10 @@ static const struct parity_case fixed[] = {
     {"FusedConv", "[1,30,21,22] [30,1,3,3]! [30]!",
      "group=30 pads=1,0,1,1 strides=2,2 activation=7 alpha=0.1666667 beta=0.5"},
     {"FusedConv", "[1,1152,1,1] [1152,1,5,5]! [1152]!", "group=1152 pads=2,2,2,2 activation=5"},
+    {"FusedConv", "[4,96,28,28] [384,96,1,1]! [384]!", "activation=10"},
+    {"FusedConv", "[4,384,28,28] [96,384,1,1]! [96]! [4,96,28,28]", "activation=5 residual=2"},
+    {"FusedConv", "[5,144,27,31] [272,144,3,3]! [272]! [5,272,14,16]",
+     "pads=1,1,1,1 strides=2,2 activation=11 residual=1"},
     {"FusedConv", "[1,40,33,35] [40,1,5,5]! [40]! [1,40,33,35]",
      "group=40 pads=6,6,6,6 dilations=3,3 activation=1 residual=1"},
     {"FusedConv", "[2,24,25,27] [24,1,7,7]! [24]!", "group=24 pads=6,9,6,9 dilations=2,3"},
@@ -506,6 +510,17 @@ static void begin_case(struct bench *b, const struct parity_case *pc, struct sub
     s->call->workers = b->dev->workers;
 }
 
+/* Of float16 and smaller; every other one writes a slice. */
+static void attempt_variants(struct bench *b, const struct parity_case *pc, const struct subject *s,
+                             struct gpu_weights *weights, const char *way, int count, double before)
+{
+    for (int v = 0; v < count; v++) {
+        char choice[24];
+        snprintf(choice, sizeof choice, "%s %d", way, v);
+        attempt(b, pc, s, weights, SAC_PRECISION_FP16, choice, v % 2, before);
+    }
+}
+
 static void check_quantised(struct bench *b, const struct parity_case *pc)
 {
     static const struct {
@@ -523,11 +538,7 @@ static void check_quantised(struct bench *b, const struct parity_case *pc)
         }
     assert_sac_ok(s.node.op->ref(s.call));
     for (size_t i = 0; i < SAC_COUNT(ways); i++)
-        for (int v = 0; v < ways[i].variants; v++) {
-            char choice[24];
-            snprintf(choice, sizeof choice, "%s %d", ways[i].name, v);
-            attempt(b, pc, &s, &weights, SAC_PRECISION_FP16, choice, v % 2, 0);
-        }
+        attempt_variants(b, pc, &s, &weights, ways[i].name, ways[i].variants, 0);
     gpu_weights_finish(&weights);
     subject_finish(&s);
 }
@@ -544,11 +555,6 @@ static void check_case(struct bench *b, const struct parity_case *pc)
     for (int p = SAC_PRECISION_FP32; p <= SAC_PRECISION_FP16; p++) {
         const enum sac_precision precision = (enum sac_precision)p;
         attempt(b, pc, &s, &weights, precision, NULL, false, before);
-        for (int v = 0; v < 8 && !conv && precision == SAC_PRECISION_FP16; v++) {
-            char choice[16];
-            snprintf(choice, sizeof choice, "tile %d", v);
-            attempt(b, pc, &s, &weights, precision, choice, false, before);
-        }
         if (!conv)
             continue;
         attempt(b, pc, &s, &weights, precision, "plain 1", false, before);
@@ -559,18 +565,14 @@ static void check_case(struct bench *b, const struct parity_case *pc)
             snprintf(choice, sizeof choice, "depthwise %d", v);
             attempt(b, pc, &s, &weights, precision, choice, v % 2, before);
         }
-        for (int v = 0; v < 8 && precision == SAC_PRECISION_FP16; v++) {
-            char choice[16];
-            snprintf(choice, sizeof choice, "tile %d", v);
-            attempt(b, pc, &s, &weights, precision, choice, v % 2, before);
-            snprintf(choice, sizeof choice, "patches %d", v);
-            attempt(b, pc, &s, &weights, precision, choice, v % 2, before);
-        }
         if (precision == SAC_PRECISION_FP16) {
             attempt(b, pc, &s, &weights, precision, NULL, true, before);
             attempt(b, pc, &s, &weights, precision, "plain 1", true, before);
+            attempt_variants(b, pc, &s, &weights, "patches", 8, before);
         }
     }
+    attempt_variants(b, pc, &s, &weights, "tile", 8, before);
+    attempt_variants(b, pc, &s, &weights, "tensor", 8, before);
     gpu_weights_finish(&weights);
     subject_finish(&s);
 }
