@@ -8,98 +8,147 @@
 namespace conv
 {
 
-// Where a byte of a panel lies whose rows have `width` bytes; row and byte as one number.
-__device__ __forceinline__ int panel_at(int at, int width)
-{
-    return at ^ (at >> 3 & (width - 16));
-}
+// A thread's numbers in a panel whose rows have `CHANNELS` of EACH bytes, their sixteens of bytes
+// exchanged as the engine has them: fours, of two rows by turns, from a sixteen of channels to the
+// next.
+template <int CHANNELS, int EACH> struct panel_place {
+    static constexpr int WIDTH = CHANNELS * EACH;
+    int                  row, column, twist;
 
-// Four numbers of a residual.
-__device__ __forceinline__ void ending_residual(const uint8_t *from, bool half, bool f8, float *v)
-{
-    if (half) {
-        const uint2   w = *reinterpret_cast<const uint2 *>(from);
-        const __half2 low = *reinterpret_cast<const __half2 *>(&w.x),
-                      high = *reinterpret_cast<const __half2 *>(&w.y);
-        const float2 a = __half22float2(low), b = __half22float2(high);
-        v[0] = a.x, v[1] = a.y, v[2] = b.x, v[3] = b.y;
-        return;
+    __device__ __forceinline__ panel_place()
+    {
+        const int lane = threadIdx.x & 31;
+        row = ((threadIdx.x >> 5 & 3) * 16 + (lane >> 2)) * WIDTH;
+        column = (lane & 3) * 4 * EACH;
+        twist = row >> 3 & (WIDTH - 16);
     }
-    const uint32_t w = *reinterpret_cast<const uint32_t *>(from);
+    __device__ __forceinline__ int at(int four) const
+    {
+        return row + four % 2 * 8 * WIDTH + ((column + four / 2 * 16 * EACH) ^ twist);
+    }
+};
+
+__device__ __forceinline__ void floats_of_halves(uint2 w, float *v)
+{
+    const __half2 low = *reinterpret_cast<const __half2 *>(&w.x),
+                  high = *reinterpret_cast<const __half2 *>(&w.y);
+    const float2 a = __half22float2(low), b = __half22float2(high);
+    v[0] = a.x, v[1] = a.y, v[2] = b.x, v[3] = b.y;
+}
+__device__ __forceinline__ void floats_of_f8(uint32_t w, float *v)
+{
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const uint32_t byte = w >> i * 8 & 255;
-        v[i] = f8 ? float_of_f8(byte) : (float)(int8_t)byte;
-    }
+    for (int i = 0; i < 4; i++)
+        v[i] = float_of_f8(w >> i * 8 & 255);
+}
+// A byte b + 128 in the low bits of 2^23 is 2^23 + b + 128.
+__device__ __forceinline__ void floats_of_bytes(uint32_t w, float *v)
+{
+    const uint32_t positive = w ^ 0x80808080u;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        v[i] = __fadd_rn(__uint_as_float(__byte_perm(positive, 0x4b000000u, 0x7440u + (unsigned)i)),
+                         -8388736.0f);
+}
+// Adding 1.5 * 2^23 rounds to the nearest even integer, which is then in the low bits.
+__device__ __forceinline__ uint32_t bytes_of_floats(const float *v)
+{
+    uint32_t bits[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        bits[i] = __float_as_uint(__fadd_rn(v[i], 12582912.0f));
+    return __byte_perm(__byte_perm(bits[0], bits[1], 0x40), __byte_perm(bits[2], bits[3], 0x40),
+                       0x5410);
 }
 
-template <int KIND>
-__device__ __forceinline__ void ending_put(bool half, uint8_t *to, const float *v)
+template <int COUNT> __device__ __forceinline__ void limit(float (&v)[COUNT], float low, float high)
 {
-    if (half)
-        *reinterpret_cast<uint2 *>(to) = make_uint2(word_of(v[0], v[1]), word_of(v[2], v[3]));
-    else if (KIND == CONV_BYTES_F8)
-        *reinterpret_cast<uint32_t *>(to) = f8_of(v[0], v[1]) | f8_of(v[2], v[3]) << 16;
-    else {
-        // Adding 1.5 * 2^23 rounds to the nearest even integer, which is then in the low bits.
-        uint32_t bits[4];
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        v[i] = fminf(fmaxf(v[i], low), high);
+}
+
+template <class S>
+__device__ __forceinline__ void ending_add(const conv_stream_params &s, const uint8_t *residual,
+                                           int first, float (&v)[S::NUMBERS])
+{
+    const panel_place<S::PANEL, 2> halves;
+    const panel_place<S::PANEL, 1> bytes;
+    const bool                     half = S::HALF || s.b.residual_kind == CONV_F16;
+#pragma unroll
+    for (int i = 0; i < S::NUMBERS; i += 4) {
+        float other[4];
+        if (half)
+            floats_of_halves(*reinterpret_cast<const uint2 *>(residual + halves.at(first + i / 4)),
+                             other);
+        else if (S::KIND == CONV_BYTES_F8)
+            floats_of_f8(*reinterpret_cast<const uint32_t *>(residual + bytes.at(first + i / 4)),
+                         other);
+        else
+            floats_of_bytes(*reinterpret_cast<const uint32_t *>(residual + bytes.at(first + i / 4)),
+                            other);
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            bits[j] = __float_as_uint(__fadd_rn(fminf(fmaxf(v[j], -128.0f), 127.0f), 12582912.0f));
-        *reinterpret_cast<uint32_t *>(to) = __byte_perm(
-            __byte_perm(bits[0], bits[1], 0x40), __byte_perm(bits[2], bits[3], 0x40), 0x5410);
+            v[i + j] = fmaf(s.b.residual_scale, other[j], v[i + j]);
     }
 }
 
-// A part of a panel: S::PART sixteens of channels from `first` on, of which `sum` has the thread's.
-// factors: of the panel's channels, residual: NULL, none.
 template <class S>
-__device__ __forceinline__ void ending_part(const conv_stream_params &s, const float *factors,
-                                            const uint8_t *residual, uint8_t *panel, int first,
-                                            const uint32_t (&sum)[S::NUMBERS])
+__device__ __forceinline__ void ending_put(const conv_tensor_params &p, uint8_t *panel, int first,
+                                           float (&v)[S::NUMBERS])
 {
-    const int lane = threadIdx.x & 31, row = (threadIdx.x >> 5 & 3) * 16 + (lane >> 2),
-              from = first + (lane & 3) * 4, kind = s.b.at.finish.residual_kind;
-    const bool half = S::HALF || s.b.y_kind == CONV_F16,
-               half_residual = S::HALF || s.b.residual_kind == CONV_F16;
-    float v[S::NUMBERS], other[S::NUMBERS];
+    const panel_place<S::PANEL, 2> halves;
+    const panel_place<S::PANEL, 1> bytes;
+    if (S::HALF || p.s.b.y_kind == CONV_F16) {
+#pragma unroll
+        for (int i = 0; i < S::NUMBERS; i += 4)
+            *reinterpret_cast<uint2 *>(panel + halves.at(first + i / 4)) =
+                make_uint2(word_of(v[i], v[i + 1]), word_of(v[i + 2], v[i + 3]));
+        return;
+    }
+    if (S::KIND != CONV_BYTES_F8 && p.saturates)
+        limit(v, -128, 127);
+#pragma unroll
+    for (int i = 0; i < S::NUMBERS; i += 4)
+        *reinterpret_cast<uint32_t *>(panel + bytes.at(first + i / 4)) =
+            S::KIND == CONV_BYTES_F8 ? f8_of(v[i], v[i + 1]) | f8_of(v[i + 2], v[i + 3]) << 16
+                                     : bytes_of_floats(v + i);
+}
+
+// A panel of the tile, the FIRST of whose sums it begins with. factors: of its channels, residual:
+// NULL, none.
+template <class S, int FIRST, int SIXTEEN = 0>
+__device__ __forceinline__ void ending_panel(const conv_tensor_params &p, const float *factors,
+                                             const uint8_t *residual, uint8_t *panel,
+                                             const uint32_t (&sum)[S::SUMS])
+{
+    const conv_finish &finish = p.s.b.at.finish;
+    const int          from = (threadIdx.x & 3) * 4;
+    float              v[S::NUMBERS];
 #pragma unroll
     for (int g = 0; g < S::PART; g++) {
-        float scale[4] = {1, 1, 1, 1}, bias[4];
+        const float *of = factors + from + (SIXTEEN + g) * 16;
+        float        scale[4] = {1, 1, 1, 1}, bias[4];
         if (!S::HALF)
-            floats_at(factors + from + g * 16, scale);
-        floats_at(factors + S::NS + from + g * 16, bias);
+            floats_at(of, scale);
+        floats_at(of + S::NS, bias);
 #pragma unroll
         for (int i = 0; i < 8; i++)
-            v[g * 8 + i] = fmaf(sum_of<S::KIND>(sum[g * 8 + i % 4 / 2 * 4 + i / 4 * 2 + i % 2]),
-                                scale[i % 4], bias[i % 4]);
+            v[g * 8 + i] = fmaf(
+                sum_of<S::KIND>(sum[FIRST + (SIXTEEN + g) * 8 + i % 4 / 2 * 4 + i / 4 * 2 + i % 2]),
+                scale[i % 4], bias[i % 4]);
     }
-    if (kind != SAC_RESIDUAL_NONE) {
-        const int each = half_residual ? 2 : 1, width = S::PANEL * each;
-#pragma unroll
-        for (int i = 0; i < S::PART * 2; i++)
-            ending_residual(
-                residual + panel_at((row + i % 2 * 8) * width + (from + i / 2 * 16) * each, width),
-                half_residual, S::KIND == CONV_BYTES_F8, other + 4 * i);
-    }
-    if (kind == SAC_RESIDUAL_BEFORE)
-#pragma unroll
-        for (int i = 0; i < S::NUMBERS; i++)
-            v[i] = fmaf(s.b.residual_scale, other[i], v[i]);
+    if (finish.residual_kind == SAC_RESIDUAL_BEFORE)
+        ending_add<S>(p.s, residual, SIXTEEN * 2, v);
     if constexpr (S::HALF)
-        activate_all(s.b.at.finish.act, s.b.at.finish.alpha, s.b.at.finish.beta, v);
+        activate_all(finish.act, finish.alpha, finish.beta, v);
     else
-        stream_activate<true>(s, v);
-    if (kind == SAC_RESIDUAL_AFTER)
-#pragma unroll
-        for (int i = 0; i < S::NUMBERS; i++)
-            v[i] = fmaf(s.b.residual_scale, other[i], v[i]);
-    const int each = half ? 2 : 1, width = S::PANEL * each;
-#pragma unroll
-    for (int i = 0; i < S::PART * 2; i++)
-        ending_put<S::KIND>(
-            half, panel + panel_at((row + i % 2 * 8) * width + (from + i / 2 * 16) * each, width),
-            v + 4 * i);
+        stream_activate<true>(p.s, v);
+    if (finish.residual_kind == SAC_RESIDUAL_AFTER)
+        ending_add<S>(p.s, residual, SIXTEEN * 2, v);
+    ending_put<S>(p, panel, SIXTEEN * 2, v);
+    if constexpr (SIXTEEN + S::PART < S::PANEL / 16)
+        ending_panel<S, FIRST, SIXTEEN + S::PART>(p, factors, residual, panel, sum);
 }
 
 } // namespace conv

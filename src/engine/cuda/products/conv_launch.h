@@ -146,6 +146,7 @@ enum { TENSOR_MAPS = 4 };
 struct conv_tensor_params {
     struct conv_copy_map      x, weights, residual, y; /* TENSOR_MAPS of them */
     struct conv_stream_params s;
+    bool                      saturates; /* int8 outputs may lie outside of -128..127 yet */
     int                       chunk; /* bytes of a row of x and weights that are copied at once */
     int                       turns, stages, panels, slots; /* the launcher's */
 };

@@ -34,10 +34,10 @@ template <int KIND_, int GROUPS_, int N, int BLOCKS> struct tensor_shape {
     enum { AT_FIRST = 65536 / THREADS / 8 * 8, ASKING = 40 };
     enum { MULTIPLYING = (AT_FIRST + (AT_FIRST - ASKING) / GROUPS) / 8 * 8 };
     static constexpr int PANEL = N < 64 ? N : 64, PANELS = N / PANEL;
-    // Sixteens of channels whose numbers are computed together, by registers.
-    static constexpr int PART = GIVES ? 2 : 1, NUMBERS = PART * 8, PARTS = PANEL / 16 / PART;
+    // Sixteens of channels of a panel whose numbers are computed together, by registers.
+    static constexpr int PART = GIVES || SUMS <= 32 ? 2 : 1, NUMBERS = PART * 8;
     static constexpr int PIXELS = MS * BYTES_TAPS, STAGE = PIXELS + NS * BYTES_TAPS;
-    static_assert(PANEL % (16 * PART) == 0 && N % PANEL == 0, "parts are whole");
+    static_assert(PANEL % (16 * PART) == 0 && N % PANEL == 0, "panels are whole");
 };
 
 /* ---- shared memory ---- */
@@ -264,71 +264,61 @@ __device__ __forceinline__ void tensor_factors(const conv_tensor_params &p, floa
         }
 }
 
-// Registers have no index that is known only then.
-template <class S>
-__device__ __forceinline__ void sums_of_part(const uint32_t (&sum)[S::SUMS], int part,
-                                             uint32_t (&out)[S::NUMBERS])
-{
-#pragma unroll
-    for (int i = 0; i < S::SUMS / S::NUMBERS; i++)
-        if (i == part)
-#pragma unroll
-            for (int j = 0; j < S::NUMBERS; j++)
-                out[j] = sum[i * S::NUMBERS + j];
-}
+// Where a group is in its rings of panels.
+struct tensor_rings {
+    ring_place residual;
+    int        panel = 0;
+};
 
-template <class S>
+// The I-th panel and those behind it: registers have no index that is known only then.
+template <class S, int I = 0>
 __device__ __forceinline__ void
 tensor_end(const conv_tensor_params &p, const tensor_memory<S> &memory, int group,
-           const tensor_tile &t, ring_place &residual, int &panel, const uint32_t (&sum)[S::SUMS])
+           const tensor_tile &t, tensor_rings &rings, const uint32_t (&sum)[S::SUMS])
 {
-    const bool   one = (threadIdx.x & 127) == 0, half = S::HALF || p.s.b.y_kind == CONV_F16;
-    const int    bytes = memory.panel(p.s.b.y_kind);
-    const float *factors = (const float *)(memory.factors + group * memory.FACTORS);
-#pragma unroll 1
-    for (int i = 0; i < S::PANELS && t.channel + i * S::PANEL < p.s.b.at.out_c; i++) {
-        uint8_t       *to = memory.out + (group * p.panels + panel) * bytes;
-        const int      slot = group * p.slots + residual.at, k = t.channel + i * S::PANEL;
-        const uint8_t *other = memory.residuals + slot * memory.panel(p.s.b.residual_kind);
-        if (one && p.panels > 1)
-            copy_back_wait<1>();
-        else if (one)
-            copy_back_wait<0>();
+    const int k = t.channel + I * S::PANEL;
+    if (k >= p.s.b.at.out_c)
+        return;
+    const bool     one = (threadIdx.x & 127) == 0, half = S::HALF || p.s.b.y_kind == CONV_F16;
+    const int      slot = group * p.slots + rings.residual.at;
+    uint8_t       *to = memory.out + (group * p.panels + rings.panel) * memory.panel(p.s.b.y_kind);
+    const uint8_t *other = memory.residuals + slot * memory.panel(p.s.b.residual_kind);
+    const float   *factors = (const float *)(memory.factors + group * memory.FACTORS);
+    if (one && p.panels > 1)
+        copy_back_wait<1>();
+    else if (one)
+        copy_back_wait<0>();
+    if (p.slots)
+        barrier_wait(memory.come + slot, rings.residual.parity);
+    group_sync(group);
+    ending_panel<S, I * S::PANEL / 2>(p, factors + I * S::PANEL, other, to, sum);
+    unit_sees();
+    group_sync(group);
+    if (one) {
+        copy_back(&p.y, half ? 2 * k : k, t.pixel + group * 64, to);
         if (p.slots)
-            barrier_wait(memory.come + slot, residual.parity);
-        group_sync(group);
-#pragma unroll 1
-        for (int part = 0; part < S::PARTS; part++) {
-            uint32_t some[S::NUMBERS];
-            sums_of_part<S>(sum, i * S::PARTS + part, some);
-            ending_part<S>(p.s, factors + i * S::PANEL, other, to, part * 16 * S::PART, some);
-        }
-        unit_sees();
-        group_sync(group);
-        if (one) {
-            copy_back(&p.y, half ? 2 * k : k, t.pixel + group * 64, to);
-            if (p.slots)
-                barrier_arrive(memory.taken + slot);
-        }
-        panel = panel + 1 == p.panels ? 0 : panel + 1;
-        if (p.slots)
-            residual.next(p.slots);
+            barrier_arrive(memory.taken + slot);
     }
+    rings.panel = rings.panel + 1 == p.panels ? 0 : rings.panel + 1;
+    if (p.slots)
+        rings.residual.next(p.slots);
+    if constexpr (I + 1 < S::PANELS)
+        tensor_end<S, I + 1>(p, memory, group, t, rings, sum);
 }
 
 template <class S>
 __device__ __forceinline__ void multiply_tiles(const conv_tensor_params &p,
                                                const tensor_memory<S>   &memory)
 {
-    const int  group = threadIdx.x >> 7;
-    ring_place place, residual;
-    int        panel = 0;
-    uint32_t   sum[S::SUMS];
+    const int    group = threadIdx.x >> 7;
+    ring_place   place;
+    tensor_rings rings;
+    uint32_t     sum[S::SUMS];
     for (unsigned i = blockIdx.x; i < tiles_of<S>(p); i += gridDim.x) {
         const tensor_tile t = tile_of<S>(p, i);
         tensor_factors<S>(p, (float *)(memory.factors + group * memory.FACTORS), t.channel);
         tensor_multiply<S>(p, memory, group, place, sum);
-        tensor_end<S>(p, memory, group, t, residual, panel, sum);
+        tensor_end<S>(p, memory, group, t, rings, sum);
     }
     copy_back_wait<0>();
 }

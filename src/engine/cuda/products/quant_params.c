@@ -130,7 +130,16 @@ struct conv_tensor_params quant_tensor_params(const struct quant_spec     *s,
                                               int                    variant,
                                               struct conv_copy_shape shapes[TENSOR_MAPS])
 {
-    struct conv_tensor_params p = {.s = quant_stream_params(s, o, laid)};
+    struct conv_tensor_params  p = {.s = quant_stream_params(s, o, laid)};
+    struct conv_stream_params *e = &p.s;
+    if (s->y == CONV_S8 && s->conv.residual_kind != SAC_RESIDUAL_AFTER &&
+        (e->act == CONV_STREAM_NONE || e->act == CONV_STREAM_CLAMP)) {
+        const bool none = e->act == CONV_STREAM_NONE;
+        e->act = CONV_STREAM_CLAMP; /* one limit does for both */
+        e->low = none ? -128 : SAC_MAX(-128.0f, SAC_MIN(e->low, 127.0f));
+        e->high = none ? 127 : SAC_MAX(-128.0f, SAC_MIN(e->high, 127.0f));
+    } else
+        p.saturates = s->y == CONV_S8;
     tensor_shapes(&s->conv, &p, variant, shapes);
     return p;
 }
