@@ -360,6 +360,10 @@ static sac_result move_bytes(struct sac_graph *g, struct sac_node *n, bool *chan
     return res;
 }
 
+/* Steps behind a product that end it: normalisation, residual, activation and what these are
+ * spelled as. */
+enum { ENDING_MAX = 8 };
+
 /* It gives the same numbers in another order or shape. */
 static bool reorders(const struct sac_node *n)
 {
@@ -386,6 +390,44 @@ static sac_result quantise_before(struct sac_graph *g, struct sac_node *n, bool 
         rounds->inputs[i] = i == 0 ? from->inputs[0] : n->inputs[i];
     rounds->outputs[0] = bytes;
     moves->inputs[0] = bytes;
+    *changed = true;
+    return SAC_OK;
+}
+
+/* Is v what a step of 8-bit numbers makes, or will be one's when the passes are through? */
+static bool is_of_bytes(const struct sac_value *v)
+{
+    static const char *const products[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
+    struct sac_to_bytes      s;
+    for (int i = 0; i < ENDING_MAX && v && v->producer; i++) {
+        const struct sac_node *n = v->producer;
+        if (is_quant(n))
+            return true;
+        if (sac_is_any(n, products, SAC_COUNT(products)))
+            return dequantiser(n->inputs[0], &s) != NULL;
+        v = n->input_count > 0 ? n->inputs[0] : NULL;
+    }
+    return false;
+}
+
+/* What a step of floats makes is rounded behind a pool, which leaves less to round. */
+static sac_result quantise_behind(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    struct sac_to_bytes    s;
+    const struct sac_node *from = n->inputs[0] ? n->inputs[0]->producer : NULL;
+    if (!from || !sac_makes_bytes(from, &s) || !takes_largest(n, s.dtype) ||
+        sac_only_reader(g, from, "MaxPool") != n || is_of_bytes(from->inputs[0]))
+        return SAC_OK;
+    struct sac_node  *pools = sac_op_node(g, n->domain, n->op_type, n->input_count, 1, n);
+    struct sac_value *floats = sac_value_like(g, n->outputs[0]);
+    struct sac_node  *rounds = again(g, from, n);
+    if (!pools || !floats || !rounds || sac_copy_attrs(g, pools, n) != SAC_OK)
+        return SAC_ERR_MEMORY;
+    floats->dtype = from->inputs[0]->dtype;
+    floats->producer = pools;
+    pools->inputs[0] = from->inputs[0];
+    pools->outputs[0] = floats;
+    rounds->inputs[0] = floats;
     *changed = true;
     return SAC_OK;
 }
@@ -431,7 +473,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     static sac_result (*const steps[])(struct sac_graph *, struct sac_node *, bool *) = {
         fuse_conv,  fuse_product,    absorb_quantise, absorb_residual,
-        move_bytes, quantise_before, drop_pair};
+        move_bytes, quantise_before, quantise_behind, drop_pair};
     sac_result res = SAC_OK;
     if (n->output_count < 1 || n->input_count < 1)
         return SAC_OK;

@@ -89,35 +89,6 @@ struct pixel8 {
     }
 };
 
-/* Eight numbers, also of 8-bit integers, whose maximum is one of them. */
-OPS_BODY void take8(const void *p, int type, int64_t at, float (&v)[LANES])
-{
-    if (type != SAC_I8 && type != SAC_U8) {
-        get8(p, type, at, v);
-        return;
-    }
-    const uint64_t bytes = *(const uint64_t *)((const uint8_t *)p + at);
-    OPS_UNROLL
-    for (int k = 0; k < LANES; k++) {
-        const uint8_t byte = (uint8_t)(bytes >> 8 * k);
-        v[k] = type == SAC_I8 ? (float)(int8_t)byte : (float)byte;
-    }
-}
-
-OPS_BODY void leave8(void *p, int type, int64_t at, const float (&v)[LANES])
-{
-    if (type != SAC_I8 && type != SAC_U8) {
-        put8(p, type, at, v);
-        return;
-    }
-    uint64_t bytes = 0;
-    OPS_UNROLL
-    for (int k = 0; k < LANES; k++) /* of nothing: as the reference saturates */
-        bytes |= (uint64_t)(uint8_t)(int)(v[k] < -128 ? (type == SAC_I8 ? -128 : 0) : v[k])
-                 << 8 * k;
-    *(uint64_t *)((uint8_t *)p + at) = bytes;
-}
-
 OPS_BODY void keep_larger(float (&acc)[LANES], const float (&v)[LANES])
 {
     OPS_UNROLL
@@ -142,7 +113,7 @@ template <bool MAX> struct pool8_body {
             for (int b = sy.first; b < sy.last; b++) {
                 const int64_t row = at.from + at.row(w, a, b);
                 for (int k = sx.first; k < sx.last; k++) {
-                    take8(in, p.in_type, row + (sx.start + k * w.dilation[2]) * w.x_step[4], v);
+                    get8(in, p.in_type, row + (sx.start + k * w.dilation[2]) * w.x_step[4], v);
                     if (MAX)
                         keep_larger(acc, v);
                     OPS_UNROLL
@@ -156,7 +127,7 @@ template <bool MAX> struct pool8_body {
         OPS_UNROLL
         for (int j = 0; j < LANES && !MAX; j++)
             acc[j] *= part;
-        leave8(out, p.out_type, at.to(w), acc);
+        put8(out, p.out_type, at.to(w), acc);
     }
 };
 
@@ -189,12 +160,12 @@ template <int SIZE> struct max8_body {
                 const int64_t row = at.row(w, a, b);
                 OPS_UNROLL
                 for (int k = 0; k < SIZE; k++)
-                    take8(in, p.in_type, row + column[k], v[k]);
+                    get8(in, p.in_type, row + column[k], v[k]);
                 OPS_UNROLL
                 for (int k = 0; k < SIZE; k++)
                     keep_larger(acc, v[k]);
             }
-        leave8(out, p.out_type, at.to(w), acc);
+        put8(out, p.out_type, at.to(w), acc);
     }
 };
 
@@ -218,41 +189,93 @@ OPS_BODY uint32_t larger2(uint32_t a, uint32_t b)
 #endif
 }
 
-OPS_BODY void keep_larger(bytes16 &acc, const bytes16 &v)
+/* The largest of eight float16 each, of those taken so far. */
+struct largest_halves {
+    using words = bytes16;
+    static constexpr uint32_t LEAST = 0xfc00fc00; /* minus infinity, twice */
+    bytes16                   acc = {LEAST, LEAST, LEAST, LEAST};
+
+    OPS_BODY void take(const bytes16 &v)
+    {
+        acc.x = larger2(acc.x, v.x);
+        acc.y = larger2(acc.y, v.y);
+        acc.z = larger2(acc.z, v.z);
+        acc.w = larger2(acc.w, v.w);
+    }
+    OPS_BODY bytes16 all() const
+    {
+        return acc;
+    }
+};
+
+/* Of pairs of 16-bit integers. */
+template <bool SIGNED> OPS_BODY uint32_t larger2_integers(uint32_t a, uint32_t b)
 {
-    acc.x = larger2(acc.x, v.x);
-    acc.y = larger2(acc.y, v.y);
-    acc.z = larger2(acc.z, v.z);
-    acc.w = larger2(acc.w, v.w);
+#ifdef __CUDACC__
+    return SIGNED ? __vmaxs2(a, b) : __vmaxu2(a, b);
+#else
+    const uint32_t flip = SIGNED ? 0x8000 : 0, a0 = a & 0xffff, b0 = b & 0xffff, a1 = a >> 16,
+                   b1 = b >> 16;
+    return ((a0 ^ flip) > (b0 ^ flip) ? a0 : b0) | ((a1 ^ flip) > (b1 ^ flip) ? a1 : b1) << 16;
+#endif
 }
 
-/* Windows of SIZE rows and columns in float16, whose loads are all in flight at once; SIZE 0: any
- * window. */
-template <int SIZE> struct halves8_body {
-    struct ops_pool p;
-    const uint16_t *in;
-    uint16_t       *out;
+/* Of eight bytes each: as the upper halves of 16-bit integers, whose lower halves change no order.
+ */
+template <bool SIGNED> struct largest_bytes {
+    struct alignas(8) words {
+        uint32_t of[2];
+    };
+    static constexpr uint32_t LEAST = SIGNED ? 0x80008000 : 0;
+    uint32_t                  even[2] = {LEAST, LEAST}, odd[2] = {LEAST, LEAST};
 
-    OPS_BODY void square(const pixel8 &at, int a, bytes16 &acc) const
+    OPS_BODY void take(const words &v)
+    {
+        OPS_UNROLL
+        for (int i = 0; i < 2; i++) {
+            even[i] = larger2_integers<SIGNED>(even[i], v.of[i] << 8);
+            odd[i] = larger2_integers<SIGNED>(odd[i], v.of[i]);
+        }
+    }
+    OPS_BODY words all() const
+    {
+        words v;
+        OPS_UNROLL
+        for (int i = 0; i < 2; i++)
+            v.of[i] = (even[i] >> 8 & 0x00ff00ff) | (odd[i] & 0xff00ff00);
+        return v;
+    }
+};
+
+/* Windows of SIZE rows and columns of numbers that are compared as they lie in memory, whose loads
+ * are all in flight at once; SIZE 0: any window. */
+template <class MOST, int SIZE> struct words8_body {
+    using words = typename MOST::words;
+    static constexpr int64_t EACH = sizeof(words) / LANES;
+    struct ops_pool          p;
+    const uint8_t           *in;
+    uint8_t                 *out;
+
+    OPS_BODY void square(const pixel8 &at, int a, MOST &acc) const
     {
         const ops_window &w = p.w;
         int64_t           column[SIZE ? SIZE : 1];
-        bytes16           v[SIZE ? SIZE : 1][SIZE ? SIZE : 1];
+        words             v[SIZE ? SIZE : 1][SIZE ? SIZE : 1];
         OPS_UNROLL
         for (int k = 0; k < SIZE; k++)
             column[k] = at.from + (at.x.start + nearest(at.x, k) * w.dilation[2]) * w.x_step[4];
         OPS_UNROLL
         for (int b = 0; b < SIZE; b++) {
-            const uint16_t *row = in + at.row(w, a, nearest(at.y, b));
+            const int64_t row = at.row(w, a, nearest(at.y, b));
             OPS_UNROLL
             for (int k = 0; k < SIZE; k++)
-                v[b][k] = *(const bytes16 *)(row + column[k]);
+                v[b][k] = *(const words *)(in + (row + column[k]) * EACH);
         }
         OPS_UNROLL
         for (int k = 0; k < SIZE * SIZE; k++)
-            keep_larger(acc, v[k / SIZE][k % SIZE]);
+            acc.take(v[k / SIZE][k % SIZE]);
     }
-    OPS_BODY void any(const pixel8 &at, int a, bytes16 &acc) const
+    OPS_BODY void any(const pixel8 &at, int a, MOST &acc) const
     {
         const ops_window &w = p.w;
         const int64_t     step = w.dilation[2] * w.x_step[4];
@@ -260,14 +283,13 @@ template <int SIZE> struct halves8_body {
             const int64_t row = at.from + at.row(w, a, b) + at.x.start * w.x_step[4];
             OPS_UNROLL_SOME
             for (int k = at.x.first; k < at.x.last; k++)
-                keep_larger(acc, *(const bytes16 *)(in + row + k * step));
+                acc.take(*(const words *)(in + (row + k * step) * EACH));
         }
     }
     OPS_BODY void operator()(int64_t i) const
     {
-        const pixel8       at(p, i);
-        constexpr uint32_t LEAST = 0xfc00fc00; /* minus infinity, twice */
-        bytes16            acc = {LEAST, LEAST, LEAST, LEAST};
+        const pixel8 at(p, i);
+        MOST         acc;
         if (at.y.first < at.y.last && at.x.first < at.x.last)
             for (int a = at.z.first; a < at.z.last; a++) {
                 if constexpr (SIZE > 0)
@@ -275,19 +297,31 @@ template <int SIZE> struct halves8_body {
                 else
                     any(at, a, acc);
             }
-        *(bytes16 *)(out + at.to(p.w)) = acc;
+        *(words *)(out + at.to(p.w) * EACH) = acc.all();
     }
 };
 
-template <int SIZE>
-int halves(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
+template <class MOST, int SIZE>
+int words_of(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
 {
-    halves8_body<SIZE> body = {p, (const uint16_t *)ports->in[0], (uint16_t *)ports->out[0]};
+    words8_body<MOST, SIZE> body = {p, (const uint8_t *)ports->in[0], (uint8_t *)ports->out[0]};
     return each(body, p.units.count, stream);
 }
 
+template <class MOST>
+int words(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
+{
+    const int columns = p.w.kernel[2];
+    switch (p.w.kernel[1] == columns ? columns : 0) {
+    case 2: return words_of<MOST, 2>(p, ports, stream);
+    case 3: return words_of<MOST, 3>(p, ports, stream);
+    case 5: return words_of<MOST, 5>(p, ports, stream);
+    default: return words_of<MOST, 0>(p, ports, stream);
+    }
+}
+
 template <int SIZE>
-int floats_or_bytes(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
+int floats(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
 {
     max8_body<SIZE> body = {p, ports->in[0], ports->out[0]};
     return each(body, p.units.count, stream);
@@ -295,16 +329,19 @@ int floats_or_bytes(const struct ops_pool &p, const struct ops_ports *ports, voi
 
 int largest(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
 {
-    const bool half = p.in_type == SAC_F16 && p.out_type == SAC_F16;
-    const int  columns = p.w.kernel[2], square = p.w.kernel[1] == columns ? columns : 0;
-    switch (half ? square : columns) {
-    case 2: return half ? halves<2>(p, ports, stream) : floats_or_bytes<2>(p, ports, stream);
-    case 3: return half ? halves<3>(p, ports, stream) : floats_or_bytes<3>(p, ports, stream);
-    case 5: return half ? halves<5>(p, ports, stream) : floats_or_bytes<5>(p, ports, stream);
+    if (p.in_type == p.out_type)
+        switch (p.in_type) {
+        case SAC_F16: return words<largest_halves>(p, ports, stream);
+        case SAC_I8: return words<largest_bytes<true>>(p, ports, stream);
+        case SAC_U8: return words<largest_bytes<false>>(p, ports, stream);
+        default: break;
+        }
+    switch (p.w.kernel[2]) {
+    case 2: return floats<2>(p, ports, stream);
+    case 3: return floats<3>(p, ports, stream);
+    case 5: return floats<5>(p, ports, stream);
     default: break;
     }
-    if (half)
-        return halves<0>(p, ports, stream);
     pool8_body<true> body = {p, ports->in[0], ports->out[0]};
     return each(body, p.units.count, stream);
 }

@@ -327,7 +327,7 @@ __device__ __forceinline__ void stream_activate(const conv_stream_params &s, flo
         if (EXACT && s.b.y_kind == CONV_F16) {
 #pragma unroll
             for (int i = 0; i < N; i++)
-                v[i] = __fdividef(v[i], 1.0f + __expf(-v[i]));
+                v[i] *= sigmoid(v[i]);
             break;
         }
 #pragma unroll

@@ -88,18 +88,35 @@ struct ring_place {
 struct tensor_tile {
     int pixel, channel; /* the first */
 };
-// Channels of the same pixels come one after the other, for the cache.
-template <class S>
-__device__ __forceinline__ tensor_tile tile_of(const conv_tensor_params &p, unsigned i)
-{
-    const unsigned n_tiles = (unsigned)(p.s.b.at.out_c + S::NS - 1) / S::NS, m = i / n_tiles;
-    return {(int)m * S::MS, (int)(i - m * n_tiles) * S::NS};
-}
-template <class S> __device__ __forceinline__ unsigned tiles_of(const conv_tensor_params &p)
-{
-    return (unsigned)((p.s.b.at.m + S::MS - 1) / S::MS) *
-           ((unsigned)(p.s.b.at.out_c + S::NS - 1) / S::NS);
-}
+// The tiles of a block. Channels of the same pixels come one after the other, for the cache.
+template <class S> struct tensor_walk {
+    unsigned rows, columns, row, column, row_step, column_step; /* of tiles */
+
+    __device__ __forceinline__ explicit tensor_walk(const conv_tensor_params &p)
+        : rows((unsigned)((p.s.b.at.m + S::MS - 1) / S::MS)),
+          columns((unsigned)(p.s.b.at.out_c + S::NS - 1) / S::NS), row(blockIdx.x / columns),
+          column(blockIdx.x - row * columns), row_step(gridDim.x / columns),
+          column_step(gridDim.x - row_step * columns)
+    {
+    }
+    __device__ __forceinline__ bool inside() const
+    {
+        return row < rows;
+    }
+    __device__ __forceinline__ void next()
+    {
+        row += row_step;
+        column += column_step;
+        if (column >= columns) {
+            column -= columns;
+            row++;
+        }
+    }
+    __device__ __forceinline__ tensor_tile tile() const
+    {
+        return {(int)row * S::MS, (int)column * S::NS};
+    }
+};
 
 #ifdef BYTES_HOPPER
 template <class S>
@@ -158,8 +175,8 @@ __device__ __forceinline__ void ask_for_pieces(const conv_tensor_params &p,
     copy_foresee(&p.x);
     copy_foresee(&p.weights);
     copy_foresee(&p.y);
-    for (unsigned i = blockIdx.x; i < tiles_of<S>(p); i += gridDim.x) {
-        const tensor_tile t = tile_of<S>(p, i);
+    for (tensor_walk<S> walk(p); walk.inside(); walk.next()) {
+        const tensor_tile t = walk.tile();
         const int n = t.pixel / at.pixels, pixel = t.pixel - n * at.pixels, y = pixel / at.out_w,
                   x = pixel - y * at.out_w;
         const int from[3] = {x * at.stride_w - at.pad_left, y * at.stride_h - at.pad_top, n};
@@ -180,8 +197,8 @@ __device__ __forceinline__ void ask_for_residuals(const conv_tensor_params &p,
     const bool half = p.s.b.residual_kind == CONV_F16;
     const int  bytes = memory.panel(p.s.b.residual_kind);
     ring_place place;
-    for (unsigned i = blockIdx.x; i < tiles_of<S>(p); i += gridDim.x) {
-        const tensor_tile t = tile_of<S>(p, i);
+    for (tensor_walk<S> walk(p); walk.inside(); walk.next()) {
+        const tensor_tile t = walk.tile();
         for (int k = t.channel; k < t.channel + S::NS && k < p.s.b.at.out_c; k += S::PANEL) {
             for (int g = 0; g < S::GROUPS; g++) {
                 const int slot = g * p.slots + place.at;
@@ -197,24 +214,23 @@ __device__ __forceinline__ void ask_for_residuals(const conv_tensor_params &p,
 
 /* ---- who multiplies ---- */
 
-// A matrix for the unit whose rows of `chunk` bytes lie as the engine brings them.
-__device__ __forceinline__ uint64_t chunk_matrix(unsigned address, int chunk)
+// A matrix for the unit whose rows of CHUNK bytes lie as the engine brings them. The unit counts
+// its place in sixteens of bytes, so that one further on is a sum.
+template <int CHUNK> __device__ __forceinline__ uint64_t chunk_matrix(unsigned address)
 {
-    const uint64_t swizzle = chunk == 128 ? 1 : chunk == 64 ? 2 : 3;
-    return (uint64_t)(address >> 4 & 0x3fff) | 1ull << 16 | (uint64_t)(chunk / 2) << 32 |
-           swizzle << 62;
+    constexpr uint64_t SWIZZLE = CHUNK == 128 ? 1 : CHUNK == 64 ? 2 : 3;
+    return (uint64_t)(address >> 4 & 0x3fff) | 1ull << 16 | (uint64_t)(CHUNK / 2) << 32 |
+           SWIZZLE << 62;
 }
 
-template <class S>
-__device__ __forceinline__ void tensor_turn(const uint8_t *stage, int group, int chunk, bool first,
+template <class S, int CHUNK>
+__device__ __forceinline__ void tensor_turn(uint64_t a, uint64_t b, bool first,
                                             uint32_t (&sum)[S::SUMS])
 {
-    const uint64_t a = chunk_matrix(shared_address(stage) + group * 64 * chunk, chunk),
-                   b = chunk_matrix(shared_address(stage) + S::PIXELS, chunk);
     unit_begin();
 #pragma unroll
     for (int k = 0; k < BYTES_TAPS; k += 32) {
-        const int piece = k & ~(chunk - 1), in = k & (chunk - 1);
+        const int piece = k & ~(CHUNK - 1), in = k & (CHUNK - 1);
         bytes_wgmma(sum, a + (piece * S::MS + in) / 16, b + (piece * S::NS + in) / 16,
                     !first || k > 0, bytes_kind<S::KIND>());
     }
@@ -229,16 +245,20 @@ __device__ __forceinline__ void release(uint64_t *empty)
         barrier_arrive(empty);
 }
 
-template <class S>
-__device__ __forceinline__ void tensor_multiply(const conv_tensor_params &p,
+template <class S, int CHUNK>
+__device__ __forceinline__ void multiply_chunks(const conv_tensor_params &p,
                                                 const tensor_memory<S> &memory, int group,
                                                 ring_place &place, uint32_t (&sum)[S::SUMS])
 {
+    const unsigned stages = shared_address(memory.stages);
+    const uint64_t a = chunk_matrix<CHUNK>(stages + group * 64 * CHUNK),
+                   b = chunk_matrix<CHUNK>(stages + S::PIXELS);
     int before = 0;
 #pragma unroll 1
     for (int turn = 0; turn < p.turns; turn++) {
+        const unsigned at = place.at * (S::STAGE / 16);
         barrier_wait(memory.full + place.at, place.parity);
-        tensor_turn<S>(memory.stages + place.at * S::STAGE, group, p.chunk, turn == 0, sum);
+        tensor_turn<S, CHUNK>(a + at, b + at, turn == 0, sum);
         if (turn > 0) {
             unit_wait<1>();
             release(memory.empty + before);
@@ -248,6 +268,18 @@ __device__ __forceinline__ void tensor_multiply(const conv_tensor_params &p,
     }
     unit_wait<0>();
     release(memory.empty + before);
+}
+
+template <class S>
+__device__ __forceinline__ void tensor_multiply(const conv_tensor_params &p,
+                                                const tensor_memory<S> &memory, int group,
+                                                ring_place &place, uint32_t (&sum)[S::SUMS])
+{
+    switch (p.chunk) {
+    case 128: multiply_chunks<S, 128>(p, memory, group, place, sum); break;
+    case 64: multiply_chunks<S, 64>(p, memory, group, place, sum); break;
+    default: multiply_chunks<S, 32>(p, memory, group, place, sum); break;
+    }
 }
 
 // Scales and biases of the tile's channels, which the group's threads read behind the sums.
@@ -310,12 +342,12 @@ template <class S>
 __device__ __forceinline__ void multiply_tiles(const conv_tensor_params &p,
                                                const tensor_memory<S>   &memory)
 {
-    const int    group = threadIdx.x >> 7;
+    const int    group = __shfl_sync(~0u, threadIdx.x >> 7, 0); // the same to all of a warp
     ring_place   place;
     tensor_rings rings;
     uint32_t     sum[S::SUMS];
-    for (unsigned i = blockIdx.x; i < tiles_of<S>(p); i += gridDim.x) {
-        const tensor_tile t = tile_of<S>(p, i);
+    for (tensor_walk<S> walk(p); walk.inside(); walk.next()) {
+        const tensor_tile t = walk.tile();
         tensor_factors<S>(p, (float *)(memory.factors + group * memory.FACTORS), t.channel);
         tensor_multiply<S>(p, memory, group, place, sum);
         tensor_end<S>(p, memory, group, t, rings, sum);
