@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels may be launched before the one before them is done (src/device/cuda/early.c), so each waits
-for that first: every kernel's first statement is early_begin(), and every launch is one of launch.h."""
+for that first: every kernel's first statement is early_begin(), or early_prepare() and early_begin() behind it, and
+every launch is one of launch.h."""
 import pathlib
 import re
 
@@ -31,8 +32,11 @@ def faults(text):
 
     def line(at):
         return text.count("\n", 0, at) + 1
+    begins = r"\s*early_begin\(\);"
+    if len(re.findall(r"\bearly_begin\(\);", text)) > 1: # by those of its threads that wait
+        begins += r"|\s*early_prepare\(\);"
     late = [line(found.start()) for found in re.finditer(r"\b__global__\b", text)
-            if not re.match(r"\s*early_begin\(\);", body_of(text, found.end()) or "early_begin();")]
+            if not re.match(begins, body_of(text, found.end()) or "early_begin();")]
     return late, [line(found.start()) for found in re.finditer(r"<<<|\bcudaLaunch(Cooperative)?Kernel\w*\s*\(", text)]
 
 
@@ -43,6 +47,8 @@ GOOD = "__global__ void __launch_bounds__(1)\n    k(int n)\n{\n    /* first */\n
     (GOOD, [], []),
     (GOOD + GOOD.replace("early_begin();", "if (n) return; early_begin();"), [8], []),
     (GOOD.replace("early_begin();", "// early_begin();"), [1], []),
+    (GOOD.replace("early_begin();", "early_prepare();"), [1], []),
+    (GOOD.replace("early_begin();", "early_prepare(); if (ask) early_begin(); else early_begin();"), [], []),
     (GOOD.replace("early_begin();", "early_begins();"), [1], []),
     ("__global__ void k(int n);\n" + GOOD, [], []),
     ("void f()\n{\n    k<1><<<1, 2, 0, stream>>>(3);\n    cudaLaunchKernel(k, g, b, p, 0, s);\n}\n", [], [3, 4]),

@@ -139,31 +139,69 @@ __device__ __forceinline__ void begin_barriers(const conv_tensor_params &p,
 
 /* ---- who asks for pieces ---- */
 
-// A turn's rows of `chunk` bytes: as many copies as make up 128 taps.
-template <class S>
-__device__ __forceinline__ void ask_turn(const conv_tensor_params &p, const tensor_tile &t,
-                                         const int (&from)[3], int &c, int &tap, uint8_t *stage,
-                                         uint64_t *full)
-{
-    const conv_tile_params &at = p.s.b.at;
-    const int               taps = at.kernel_h * at.kernel_w;
-    barrier_expect(full, S::STAGE);
-    for (int i = 0; i < BYTES_TAPS; i += p.chunk) {
-        const bool inside = tap < taps; // what is outside is zeros
-        const int  r = tap / at.kernel_w, s = tap - r * at.kernel_w;
-        if (p.s.flat)
-            copy_rows(stage + i * S::MS, &p.x, inside ? c : at.in_c, t.pixel, full);
-        else
-            copy_window(stage + i * S::MS, &p.x, inside ? c : at.in_c, from[0], from[1], from[2],
-                        inside ? s * at.dilation_w : 0, inside ? r * at.dilation_h : 0, full);
-        copy_turned(stage + S::PIXELS + i * S::NS, &p.weights, inside ? tap * at.in_c + c : at.taps,
-                    t.channel / 16, full);
+// The next row of `chunk` bytes: which channels of which tap. What is outside is zeros.
+struct tensor_taps {
+    int c = 0, tap = 0;
+
+    __device__ __forceinline__ bool inside(const conv_tile_params &at) const
+    {
+        return tap < at.kernel_h * at.kernel_w;
+    }
+    __device__ __forceinline__ void next(const conv_tensor_params &p)
+    {
         c += p.chunk;
-        if (c >= at.in_c) {
+        if (c >= p.s.b.at.in_c) {
             c = 0;
             tap++;
         }
     }
+};
+
+// A turn is as many rows as make up 128 bytes of taps.
+template <class S>
+__device__ __forceinline__ void ask_weights(const conv_tensor_params &p, int channel,
+                                            tensor_taps &taps, uint8_t *stage, uint64_t *full)
+{
+    const conv_tile_params &at = p.s.b.at;
+    for (int i = 0; i < BYTES_TAPS; i += p.chunk) {
+        copy_turned(stage + S::PIXELS + i * S::NS, &p.weights,
+                    taps.inside(at) ? taps.tap * at.in_c + taps.c : at.taps, channel / 16, full);
+        taps.next(p);
+    }
+}
+
+// from: under the window's first tap, and the sample.
+template <class S>
+__device__ __forceinline__ void ask_pixels(const conv_tensor_params &p, int   pixel,
+                                           const int (&from)[3], tensor_taps &taps, uint8_t *stage,
+                                           uint64_t *full)
+{
+    const conv_tile_params &at = p.s.b.at;
+    for (int i = 0; i < BYTES_TAPS; i += p.chunk) {
+        const bool inside = taps.inside(at);
+        const int  r = taps.tap / at.kernel_w, s = taps.tap - r * at.kernel_w;
+        if (p.s.flat)
+            copy_rows(stage + i * S::MS, &p.x, inside ? taps.c : at.in_c, pixel, full);
+        else
+            copy_window(stage + i * S::MS, &p.x, inside ? taps.c : at.in_c, from[0], from[1],
+                        from[2], inside ? s * at.dilation_w : 0, inside ? r * at.dilation_h : 0,
+                        full);
+        taps.next(p);
+    }
+}
+
+// The weights of the first pieces, which no step before this one makes, come while that ends.
+template <class S>
+__device__ __forceinline__ int ask_ahead(const conv_tensor_params &p,
+                                         const tensor_memory<S> &memory, int channel,
+                                         tensor_taps &taps)
+{
+    const int turns = p.turns < p.stages ? p.turns : p.stages;
+    for (int i = 0; i < turns; i++) {
+        barrier_expect(memory.full + i, S::STAGE);
+        ask_weights<S>(p, channel, taps, memory.stages + i * S::STAGE, memory.full + i);
+    }
+    return turns;
 }
 
 template <class S>
@@ -171,22 +209,34 @@ __device__ __forceinline__ void ask_for_pieces(const conv_tensor_params &p,
                                                const tensor_memory<S>   &memory)
 {
     const conv_tile_params &at = p.s.b.at;
+    tensor_walk<S>          walk(p);
+    tensor_taps             weights;
     ring_place              place;
     copy_foresee(&p.x);
     copy_foresee(&p.weights);
     copy_foresee(&p.y);
-    for (tensor_walk<S> walk(p); walk.inside(); walk.next()) {
+    int ahead = ask_ahead<S>(p, memory, walk.tile().channel, weights);
+    early_begin();
+    for (; walk.inside(); walk.next()) {
         const tensor_tile t = walk.tile();
         const int n = t.pixel / at.pixels, pixel = t.pixel - n * at.pixels, y = pixel / at.out_w,
                   x = pixel - y * at.out_w;
-        const int from[3] = {x * at.stride_w - at.pad_left, y * at.stride_h - at.pad_top, n};
-        int       c = 0, tap = 0;
+        const int   from[3] = {x * at.stride_w - at.pad_left, y * at.stride_h - at.pad_top, n};
+        tensor_taps pixels;
         for (int turn = 0; turn < p.turns; turn++) {
+            uint8_t  *stage = memory.stages + place.at * S::STAGE;
+            uint64_t *full = memory.full + place.at;
             barrier_wait(memory.empty + place.at, place.parity ^ 1);
-            ask_turn<S>(p, t, from, c, tap, memory.stages + place.at * S::STAGE,
-                        memory.full + place.at);
+            if (ahead > 0)
+                ahead--;
+            else {
+                barrier_expect(full, S::STAGE);
+                ask_weights<S>(p, t.channel, weights, stage, full);
+            }
+            ask_pixels<S>(p, t.pixel, from, pixels, stage, full);
             place.next(p.stages);
         }
+        weights = tensor_taps();
     }
 }
 
@@ -197,6 +247,7 @@ __device__ __forceinline__ void ask_for_residuals(const conv_tensor_params &p,
     const bool half = p.s.b.residual_kind == CONV_F16;
     const int  bytes = memory.panel(p.s.b.residual_kind);
     ring_place place;
+    early_begin();
     for (tensor_walk<S> walk(p); walk.inside(); walk.next()) {
         const tensor_tile t = walk.tile();
         for (int k = t.channel; k < t.channel + S::NS && k < p.s.b.at.out_c; k += S::PANEL) {
@@ -360,7 +411,7 @@ template <class S>
 __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     tensor_kernel(const __grid_constant__ conv_tensor_params p)
 {
-    early_begin();
+    early_prepare(); // who asks begins, where it asks for what others make
 #ifdef BYTES_HOPPER
     const tensor_memory<S> memory(p);
     const int              warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
@@ -377,6 +428,8 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
         else if (warp == S::GROUPS * 4 + 1 && lane == 0 && p.slots)
             ask_for_residuals<S>(p, memory);
     }
+#else
+    early_begin();
 #endif
 }
 
