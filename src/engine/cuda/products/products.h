@@ -4,14 +4,14 @@
  *
  * A convolution's way: conv.c reads the node into a description (conv_spec.h), the key to all that
  * is known of it. conv_ways.c lists the ways to compute it, cuDNN's (cudnn_*.c) and our kernels'
- * (conv_stem.cu, conv_tile.cu, conv_patches.cu, conv_depthwise.cu, conv_direct.cu); conv_ahead.c
- * makes those of many by several threads, fewer where conv_near.c knows better; conv_tune.c tries
- * them on the GPU (conv_trial.c: right numbers first, then the time; measure.c) and prints its
- * choice as a word for the plan's book (conv_choice.c). conv_memory.c shares what is ready between
- * plans, conv_run.c queues it, with a pass of conv_pass.cu behind it where the way does not apply
- * bias, residual or activation itself. Products are the same with cuBLASLt: matmul.c,
- * matmul_spec.h, matmul_lt.h, and matmul_pass.cu behind them. Those that would need that pass
- * are tried as convolutions too (matmul_conv.h).
+ * (conv_stem.cu, conv_tensor.cu, conv_tile.cu, conv_patches.cu, conv_depthwise.cu,
+ * conv_direct.cu); conv_ahead.c makes those of many by several threads, fewer where conv_near.c
+ * knows better; conv_tune.c tries them on the GPU (conv_trial.c: right numbers first, then the
+ * time; measure.c) and prints its choice as a word for the plan's book (conv_choice.c).
+ * conv_memory.c shares what is ready between plans, conv_run.c queues it, with a pass of
+ * conv_pass.cu behind it where the way does not apply bias, residual or activation itself.
+ * Products are the same with cuBLASLt: matmul.c, matmul_spec.h, matmul_lt.h, and matmul_pass.cu
+ * behind them. Those that would need that pass are tried as convolutions too (matmul_conv.h).
  *
  * Convolutions and products of 8-bit numbers (QuantConv, QuantMatMul) are quant.c's, in the same
  * order: quant_spec.h, quant_tune.c, quant_params.h. Their ways are variants of conv_bytes.cu,
