@@ -88,10 +88,10 @@ static const struct cudnn_candidate ways[] = {
 };
 enum { WAYS = (int)SAC_COUNT(ways) };
 
-void conv_ways_list(const struct products_gpu *gpu, const struct cudnn_target *t,
+void conv_ways_list(const struct products_gpu *products, const struct cudnn_target *t,
                     const struct conv_spec *s, struct conv_ways *out)
 {
-    (void)gpu, (void)t, (void)s;
+    (void)products, (void)t, (void)s;
     atomic_fetch_add(&lists, 1);
     out->count = WAYS;
     memcpy(out->items, ways, sizeof ways);
