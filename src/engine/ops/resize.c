@@ -85,6 +85,12 @@ static sac_result size_from_scales(const struct sac_op_call *c, struct sac_resiz
     return SAC_OK;
 }
 
+/* Of an empty batch too. */
+static double ratio_of(int64_t size, int64_t in)
+{
+    return size == in ? 1 : (double)size / (double)in;
+}
+
 static sac_result size_from_sizes(const struct sac_op_call *c, struct sac_resize *r,
                                   const int64_t *sizes, const int *axes, int count)
 {
@@ -94,14 +100,14 @@ static sac_result size_from_sizes(const struct sac_op_call *c, struct sac_resize
     double      common = larger ? 0 : INFINITY;
     for (int i = 0; i < count; i++) {
         int64_t in = c->in[0].dims[axes[i]];
-        SAC_CHECK(c, sizes[i] > 0 && sizes[i] < INT32_MAX && in > 0, "from a size of %lld to %lld",
-                  (long long)in, (long long)sizes[i]);
-        double scale = (double)sizes[i] / (double)in;
+        SAC_CHECK(c, sizes[i] == in || (sizes[i] > 0 && sizes[i] < INT32_MAX && in > 0),
+                  "from a size of %lld to %lld", (long long)in, (long long)sizes[i]);
+        double scale = ratio_of(sizes[i], in);
         common = larger ? fmax(common, scale) : fmin(common, scale);
     }
     for (int i = 0; i < count; i++) {
         int d = axes[i];
-        r->scale[d] = keep ? common : (double)sizes[i] / (double)c->in[0].dims[d];
+        r->scale[d] = keep ? common : ratio_of(sizes[i], c->in[0].dims[d]);
         r->out[d] = keep ? (int64_t)floor(common * (double)c->in[0].dims[d] + 0.5) : sizes[i];
     }
     return SAC_OK;

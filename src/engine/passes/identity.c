@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes that change nothing: Identity, Dropout at inference, a Cast to the same dtype, a Transpose
  * that moves nothing, a Pad by nothing (PyTorch 1 writes one before each average pooling), a
- * Reshape to the same shape, a Slice of all, a Concat or Sum of one, a Reshape of a Reshape. */
+ * Reshape to the same shape, a Resize to the same size, a Slice of all, a Concat or Sum of one, a
+ * Reshape of a Reshape. */
+#include <string.h>
+
 #include "engine/passes/pass.h"
 
 static bool identity_perm(const struct sac_node *n)
@@ -41,6 +44,21 @@ static bool slices_nothing(const struct sac_node *n)
     return true;
 }
 
+/* By sizes, or by scales of one: others may give the same size too, and move every pixel. Heads of
+ * segmenters bring all their maps to the size of the largest, that one too. */
+static bool resizes_nothing(const struct sac_node *n)
+{
+    const struct sac_value *sizes = sac_node_input(n, 3), *scales = sac_node_input(n, 2);
+    const int64_t           count = scales && scales->data ? sac_value_elements(scales) : 0;
+    const float            *scale = count > 0 ? sac_constant_floats(scales) : NULL;
+    bool                    same = sac_same_shape(n->inputs[0], n->outputs[0]) && n->opset >= 11;
+    /* TensorFlow's begin half a pixel further, or anywhere */
+    same &= strncmp(sac_attr_string(n, "coordinate_transformation_mode", ""), "tf_", 3) != 0;
+    for (int64_t i = 0; i < count; i++)
+        same &= scale && scale[i] == 1;
+    return same && (sizes || scale);
+}
+
 static bool changes_nothing(const struct sac_node *n)
 {
     const struct sac_value *in = sac_node_input(n, 0), *out = n->outputs[0];
@@ -61,6 +79,8 @@ static bool changes_nothing(const struct sac_node *n)
         return pads_nothing(n);
     if (sac_is(n, "Slice"))
         return slices_nothing(n);
+    if (sac_is(n, "Resize"))
+        return resizes_nothing(n);
     if (sac_is(n, "Reshape"))
         return sac_same_shape(in, out);
     return (sac_is(n, "Concat") || sac_is(n, "Sum")) && n->input_count == 1;
