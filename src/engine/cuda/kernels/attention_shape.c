@@ -10,19 +10,23 @@ enum {
     BLOCK_BYTES = 99 << 10,
     PROCESSOR_BYTES = 227 << 10,
     WARPS_MAX = OPS_ATTENTION_THREADS / 32,
-    START = 2200, /* clocks of a block before it multiplies and while it writes */
-    JOIN = 2300,  /* and where warps put together what they made */
-    BLOCK = 350,  /* and of a processor for each of its blocks */
-    BYTES_A_CLOCK = 48
+    JOIN = 2300, /* clocks where warps put together what they made */
+    GROUP = 4    /* warps that multiply together */
 };
 
-/* What a warp takes at a time. warps: so many have registers; turn: clocks of one turn of a warp
- * that is alone; work: clocks of a busy processor for 16 queries by 64 keys of 64 numbers. All
- * clocks are a fit to the times of 23 problems on one H100, most of which get the fastest of the
- * shapes that were timed. */
+/* What a warp takes at a time. warps: so many have registers. In clocks, start: of a block before
+ * it multiplies and while it writes; block: of a processor for each of its blocks; turn: of one
+ * turn of a warp that is alone; work: of a busy processor for 16 queries by 64 keys of 64 numbers.
+ * read: bytes a clock. All are fits to the times of 23 problems on one H100, most of which get the
+ * fastest of the shapes that were timed, or one within a tenth of it. */
 static const struct kind {
-    int keys, piles, warps, turn, work;
-} kinds[] = {{32, 1, 12, 850, 175}, {64, 1, 16, 1200, 115}, {64, 2, 8, 2550, 155}};
+    int keys, piles, warps, start, block, turn, work, read;
+} kinds[] = {
+    {32, 1, 12, 2200, 350, 850, 175, 48},
+    {64, 1, 16, 2200, 350, 1200, 115, 48},
+    {64, 2, 8, 2200, 350, 2550, 155, 48},
+    [OPS_ATTENTION_TOGETHER] = {64, 1, 16, 1800, 100, 900, 100, 128},
+};
 
 static int64_t parts_of(int64_t whole, int64_t part)
 {
@@ -52,13 +56,14 @@ static bool set_room(const struct ops_fused_attention *p, struct ops_attention_s
                                                       : s->keys),
                   room = turns <= s->stages ? keys : s->stages * whole;
     const int64_t queries = (int64_t)s->query_warps * s->piles * OPS_ATTENTION_PILE,
-                  key_pitch = s->key_size + OPS_ATTENTION_PADDING,
-                  value_pitch = s->value_size + OPS_ATTENTION_PADDING,
+                  padding = s->together ? 0 : OPS_ATTENTION_PADDING,
+                  key_pitch = s->key_size + padding, value_pitch = s->value_size + padding,
                   tiles = 2 * (queries * key_pitch + room * (key_pitch + value_pitch)),
                   join = s->key_warps == 1 ? 0
                                            : (int64_t)4 * s->key_warps * s->query_warps * 32 *
                                                  s->piles * (s->value_size / 2 + 4),
-                  results = p->bytes.type ? 2 * queries * value_pitch : 0,
+                  results =
+                      p->bytes.type ? 2 * queries * (s->value_size + OPS_ATTENTION_PADDING) : 0,
                   shared = SAC_MAX(tiles, join + results);
     s->turns = (int32_t)turns;
     s->room = (int32_t)room;
@@ -83,10 +88,10 @@ static int64_t clocks_of(const struct ops_fused_attention *p, const struct ops_a
                   waves = parts_of(each, resident), numbers = s->key_size + s->value_size,
                   piles = (int64_t)s->query_warps * s->piles,
                   work = each * piles * k->work * p->keys * (numbers + 96) / (64 * 224),
-                  reads = each * 2 * (p->keys * (p->size + p->v_size) + queries * p->size) /
-                          BYTES_A_CLOCK,
+                  reads =
+                      each * 2 * (p->keys * (p->size + p->v_size) + queries * p->size) / k->read,
                   turns = waves * s->turns * k->turn * (numbers + 128) / 256;
-    return waves * (START + (s->key_warps > 1 ? JOIN : 0)) + each * BLOCK +
+    return waves * (k->start + (s->key_warps > 1 ? JOIN : 0)) + each * k->block +
            SAC_MAX(work, SAC_MAX(reads, turns));
 }
 
@@ -98,8 +103,12 @@ bool ops_attention_shape_of(const struct ops_fused_attention *p, int kind, int q
     out->piles = k->piles;
     out->query_warps = query_warps;
     out->key_warps = key_warps;
+    out->together = kind == OPS_ATTENTION_TOGETHER;
     set_sizes(p, out);
     if (query_warps * key_warps > WARPS_MAX || (kind > 0 && out->value_size > 64))
+        return false;
+    const bool whole = p->q_piece == 8 && p->k_piece == 8 && p->v_piece == 8;
+    if (out->together && (query_warps % GROUP || out->key_size != out->value_size || !whole))
         return false;
     for (out->stages = 3; out->stages >= 2; out->stages--)
         if (set_room(p, out))
@@ -107,10 +116,12 @@ bool ops_attention_shape_of(const struct ops_fused_attention *p, int kind, int q
     return false;
 }
 
-void ops_attention_shape(const struct ops_fused_attention *p, struct ops_attention_shape *out)
+void ops_attention_shape(const struct ops_fused_attention *p, bool together,
+                         struct ops_attention_shape *out)
 {
-    int64_t least = INT64_MAX;
-    for (int kind = 0; kind < OPS_ATTENTION_KINDS; kind++)
+    const int kinds_here = together ? OPS_ATTENTION_KINDS : OPS_ATTENTION_TOGETHER;
+    int64_t   least = INT64_MAX;
+    for (int kind = 0; kind < kinds_here; kind++)
         for (int key_warps = 1; key_warps <= WARPS_MAX; key_warps *= 2)
             for (int query_warps = 1; query_warps <= WARPS_MAX; query_warps++) {
                 struct ops_attention_shape s;

@@ -35,13 +35,16 @@ enum { FEW = OPS_ATTENTION_FEW, PILE = OPS_ATTENTION_PILE, PADDING = OPS_ATTENTI
 constexpr float GROWTH = 8; /* of a score, as a power of two */
 
 /* KEY, VALUE: numbers of a key and of a value, rounded up; KEYS: of a warp in a turn; PILES: of
- * queries of a warp. */
-template <int KEY_, int VALUE_, int KEYS_, int PILES_, bool MASKED_> struct tile_shape {
-    static constexpr bool MASKED = MASKED_;
+ * queries of a warp; UNIT: four warps multiply together. */
+template <int KEY_, int VALUE_, int KEYS_, int PILES_, bool MASKED_, bool UNIT_ = false>
+struct tile_shape {
+    static constexpr bool MASKED = MASKED_, UNIT = UNIT_;
     static constexpr int  KEY = KEY_, VALUE = VALUE_, KEYS = KEYS_, PILES = PILES_;
     static constexpr int  QUERIES = PILES * PILE, EIGHTS = KEYS / 8;
-    /* eight rows of 16 bytes begin in different banks */
-    static constexpr int KEY_PITCH = KEY + PADDING, VALUE_PITCH = VALUE + PADDING;
+    /* eight rows of 16 bytes begin in different banks, or are turned: see place */
+    static constexpr int KEY_PITCH = UNIT ? KEY : KEY + PADDING,
+                         VALUE_PITCH = UNIT ? VALUE : VALUE + PADDING,
+                         RESULT_PITCH = VALUE + PADDING;
     static constexpr int STATE = PILES * (VALUE / 2 + 4); /* a lane's part of what a warp made */
     /* blocks of most threads that have registers */
     static constexpr int RESIDENT = PILES == 1 && VALUE <= 64 && !(MASKED && KEYS > 32) ? 2 : 1;
@@ -61,6 +64,16 @@ template <class S> struct tile_part {
 
 /* ---- fetching ---- */
 
+/* Where number d of a row lies: of rows of WIDTH numbers, with padding behind them or, for the unit
+ * of four warps, with their pieces of 16 bytes in an order that the row turns. */
+template <int WIDTH, bool UNIT> __device__ __forceinline__ int place(int row, int d)
+{
+    constexpr int PIECES = WIDTH / 8; /* of 16 bytes; all rows of 128 bytes begin in the same bank
+                                       */
+    return UNIT ? row * WIDTH + (((d >> 3) ^ (row * PIECES >> 3 & (PIECES - 1))) << 3 | (d & 7))
+                : row * (WIDTH + PADDING) + d;
+}
+
 /* One number at a time, in the order in which they probably lie. */
 template <int WIDTH>
 __device__ __forceinline__ void fetch_numbers(uint16_t *to, const uint16_t *head,
@@ -72,7 +85,7 @@ __device__ __forceinline__ void fetch_numbers(uint16_t *to, const uint16_t *head
     for (int i = thread; i < rows * WIDTH; i += threads) {
         const int  row = dense ? i / WIDTH : i % rows, d = dense ? i % WIDTH : i / rows;
         const bool real = first + row < count && d < size;
-        to[row * (WIDTH + PADDING) + d] =
+        to[place<WIDTH, false>(row, d)] =
             real ? head[(first + row) * view.step[2] + d * view.step[3]] : (uint16_t)0;
     }
 }
@@ -86,7 +99,6 @@ __device__ __forceinline__ void fetch_pieces(uint16_t *to, const uint16_t *head,
     const int     at = thread % ABREAST * 8;
     if (at >= WIDTH)
         return;
-    to += at;
 #pragma unroll 4
     for (int row = thread / ABREAST; row < rows; row += threads / ABREAST) {
         const bool      real = first + row < count;
@@ -94,20 +106,39 @@ __device__ __forceinline__ void fetch_pieces(uint16_t *to, const uint16_t *head,
 #pragma unroll
         for (int k = 0; k < 8; k += PIECE) {
             const bool in = real && at + k < size;
-            fetch<2 * PIECE>(to + row * (WIDTH + PADDING) + k, from + (in ? at + k : 0), in);
+            fetch<2 * PIECE>(to + place<WIDTH, false>(row, at + k), from + (in ? at + k : 0), in);
         }
     }
 }
 
-/* Rows first.. of a head to shared memory, zeros where there are none. */
+/* In pieces of eight, for the unit. Rows a multiple of eight apart are turned alike. Copies need no
+ * registers, and the less code there is the less often a warp waits for it: no loop is unrolled. */
 template <int WIDTH>
+__device__ __forceinline__ void fetch_turned(uint16_t *to, const uint16_t *head, int step,
+                                             int first, int rows, int count, int size, int thread,
+                                             int threads)
+{
+    const int       at = thread % (WIDTH / 8) * 8, abreast = threads / (WIDTH / 8);
+    int             row = thread / (WIDTH / 8);
+    const uint16_t *from = head + (int64_t)(first + row) * step + at;
+    const int64_t   from_step = (int64_t)abreast * step;
+    to += place<WIDTH, true>(row, at);
+#pragma unroll 1
+    for (; row < rows; row += abreast, to += abreast * WIDTH, from += from_step)
+        fetch<16>(to, from, first + row < count && at < size);
+}
+
+/* Rows first.. of a head to shared memory, zeros where there are none. */
+template <int WIDTH, bool UNIT>
 __device__ __forceinline__ void fetch_rows(uint16_t *to, const uint16_t *head,
                                            const ops_head_view &view, int piece, int first,
                                            int rows, int count, int size)
 {
     const int thread = threadIdx.x + 32 * (threadIdx.y + blockDim.y * threadIdx.z),
               threads = 32 * blockDim.y * blockDim.z, step = (int)view.step[2];
-    if (piece == 8)
+    if constexpr (UNIT)
+        fetch_turned<WIDTH>(to, head, step, first, rows, count, size, thread, threads);
+    else if (piece == 8)
         fetch_pieces<WIDTH, 8>(to, head, step, first, rows, count, size, thread, threads);
     else if (piece == 4)
         fetch_pieces<WIDTH, 4>(to, head, step, first, rows, count, size, thread, threads);
@@ -130,10 +161,10 @@ __device__ __forceinline__ void fetch_turn(const tile_params &a, const uint16_t 
                                                                     (tail == 0     ? 0
                                                                      : tail <= FEW ? (int)FEW
                                                                                    : S::KEYS);
-        fetch_rows<S::KEY>(keys + stage * whole * S::KEY_PITCH, k, p.k, p.k_piece, first, rows,
-                           count, (int)p.size);
-        fetch_rows<S::VALUE>(values + stage * whole * S::VALUE_PITCH, v, p.v, p.v_piece, first,
-                             rows, count, (int)p.v_size);
+        fetch_rows<S::KEY, S::UNIT>(keys + stage * whole * S::KEY_PITCH, k, p.k, p.k_piece, first,
+                                    rows, count, (int)p.size);
+        fetch_rows<S::VALUE, S::UNIT>(values + stage * whole * S::VALUE_PITCH, v, p.v, p.v_piece,
+                                      first, rows, count, (int)p.v_size);
     }
     fetch_commit();
 }
@@ -198,6 +229,47 @@ __device__ __forceinline__ void begin_turn(const tile_params &a, int64_t mask, i
 #pragma unroll
                 for (int i = 0; i < 4; i++)
                     c.of[m][j][i] = 0;
+}
+
+/* Shares of pile m and keys 16 k and on, as factors. */
+template <class S>
+__device__ __forceinline__ void tile_pairs(const tile_part<S> &c, int m, int k,
+                                           uint32_t (&share)[4])
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        share[i] =
+            pair_of(c.of[m][2 * k + i / 2][i % 2 * 2], c.of[m][2 * k + i / 2][i % 2 * 2 + 1]);
+}
+
+/* As tile_scores and tile_mix below do, by four warps together. */
+template <int EIGHTS, class S>
+__device__ __forceinline__ void unit_scores(const tile_state<S> &s, const uint16_t *keys,
+                                            tile_part<S> &c)
+{
+    unit_begin();
+#pragma unroll
+    for (int k = 0; k < S::KEY / 16; k++)
+        unit_multiply<EIGHTS, false>(c.of[0], s.q[0][k], unit_matrix<S::KEY>(keys + k * 16));
+    unit_commit();
+    unit_wait<0>();
+}
+
+template <int EIGHTS, class S>
+__device__ __forceinline__ void unit_mix(tile_state<S> &s, const uint16_t *values,
+                                         const tile_part<S> &c)
+{
+    uint32_t share[EIGHTS / 2][4];
+#pragma unroll
+    for (int k = 0; k < EIGHTS / 2; k++)
+        tile_pairs(c, 0, k, share[k]);
+    unit_begin();
+#pragma unroll
+    for (int k = 0; k < EIGHTS / 2; k++)
+        unit_multiply<S::VALUE / 8, true>(s.out[0], share[k],
+                                          unit_matrix<S::VALUE>(values + k * 16 * S::VALUE));
+    unit_commit();
+    unit_wait<0>();
 }
 
 /* The scores of a warp's first EIGHTS times eight keys of a turn. */
@@ -316,10 +388,7 @@ __device__ __forceinline__ void tile_mix(tile_state<S> &s, const uint16_t *value
         uint32_t share[S::PILES][4];
 #pragma unroll
         for (int m = 0; m < S::PILES; m++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                share[m][i] = pair_of(c.of[m][2 * k + i / 2][i % 2 * 2],
-                                      c.of[m][2 * k + i / 2][i % 2 * 2 + 1]);
+            tile_pairs(c, m, k, share[m]);
 #pragma unroll
         for (int d = 0; d < S::VALUE / 8; d += 2) {
             uint32_t b[4];
@@ -337,12 +406,18 @@ template <int EIGHTS, class S>
 __device__ __forceinline__ void tile_turn(tile_state<S> &s, tile_part<S> &c, const uint16_t *keys,
                                           const uint16_t *values, int left, float scale)
 {
-    tile_scores<EIGHTS>(s, keys, c);
+    if constexpr (S::UNIT)
+        unit_scores<EIGHTS>(s, keys, c);
+    else
+        tile_scores<EIGHTS>(s, keys, c);
     if (left < EIGHTS * 8)
         tile_end<EIGHTS>(c, left);
     tile_grow<EIGHTS>(s, c, scale);
     tile_shares<EIGHTS>(s, c, scale);
-    tile_mix<EIGHTS>(s, values, c);
+    if constexpr (S::UNIT)
+        unit_mix<EIGHTS>(s, values, c);
+    else
+        tile_mix<EIGHTS>(s, values, c);
 }
 
 /* ---- the result ---- */
@@ -405,10 +480,34 @@ template <class S> __device__ __forceinline__ void sum_rows(tile_state<S> &s)
         }
 }
 
+/* Whole rows in pairs, as most are. */
+template <class S>
+__device__ __forceinline__ void tile_store_whole(const tile_state<S> &s, const tile_rows &y,
+                                                 int row)
+{
+    uint16_t *to = y.first + (int64_t)row * y.step + 2 * (threadIdx.x & 3);
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float share = s.sum[m][r] != 0 ? 1 / s.sum[m][r] : 0;
+            uint16_t   *own = to + (m * PILE + r * 8) * y.step;
+            if (row + m * PILE + r * 8 < y.rows)
+#pragma unroll
+                for (int d = 0; d < S::VALUE / 8; d++)
+                    *reinterpret_cast<uint32_t *>(own + d * 8) =
+                        pair_of(s.out[m][d][2 * r] * share, s.out[m][d][2 * r + 1] * share);
+        }
+}
+
 /* row: the lane's first. */
 template <class S>
 __device__ __forceinline__ void tile_store(const tile_state<S> &s, const tile_rows &y, int row)
 {
+    if (y.pairs && y.size == S::VALUE) {
+        tile_store_whole(s, y, row);
+        return;
+    }
 #pragma unroll
     for (int m = 0; m < S::PILES; m++)
 #pragma unroll
@@ -477,6 +576,8 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
     tile_kernel(const __grid_constant__ tile_params a)
 {
     early_begin();
+    if constexpr (S::UNIT && !UNIT_HERE)
+        return;
     constexpr float            LOG2_E = 1.44269504f;
     const ops_fused_attention &p = a.p;
     const int                  lane = threadIdx.x, batch = blockIdx.x, head = blockIdx.y;
@@ -484,8 +585,9 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
               whole = blockDim.z * S::KEYS, own_key = threadIdx.z * S::KEYS,
               own_query = threadIdx.y * S::QUERIES, first = blockIdx.z * (blockDim.y * S::QUERIES),
               query = first + own_query + (lane >> 2);
-    const bool             any = first + own_query < (int)p.queries;
-    const float            scale = p.scale * LOG2_E;
+    /* Where four warps multiply together, of all four. */
+    const bool  any = first + (S::UNIT ? own_query & -4 * S::QUERIES : own_query) < (int)p.queries;
+    const float scale = p.scale * LOG2_E;
     uint16_t *const        queries = attention_memory(),
                     *const keys = queries + blockDim.y * S::QUERIES * S::KEY_PITCH,
                     *const values = keys + p.shape.room * S::KEY_PITCH;
@@ -496,8 +598,8 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
         S::MASKED ? (unsigned)batch % (unsigned)p.period * p.mask_step[0] + head * p.mask_step[1]
                   : 0;
 
-    fetch_rows<S::KEY>(queries, q, p.q, p.q_piece, first, blockDim.y * S::QUERIES, (int)p.queries,
-                       (int)p.size);
+    fetch_rows<S::KEY, S::UNIT>(queries, q, p.q, p.q_piece, first, blockDim.y * S::QUERIES,
+                                (int)p.queries, (int)p.size);
     for (int turn = 0; turn < stages - 1; turn++)
         fetch_turn<S>(a, k, v, keys, values, turn, turn);
     tile_state<S> s = {};
@@ -510,6 +612,8 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
         tile_part<S> c;
         begin_turn<S>(a, mask, key, query, c);
         wait_turn(stages);
+        if constexpr (S::UNIT)
+            unit_sees();
         /* this turn's tile is there, and all have read the one before it */
         __syncthreads();
         if (turn == 0)
@@ -517,8 +621,9 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
             for (int m = 0; m < S::PILES; m++)
 #pragma unroll
                 for (int i = 0; i < S::KEY / 16; i++)
-                    load(s.q[m][i], queries + (own_query + m * PILE + (lane & 15)) * S::KEY_PITCH +
-                                        i * 16 + (lane >> 4) * 8);
+                    load(s.q[m][i],
+                         queries + place<S::KEY, S::UNIT>(own_query + m * PILE + (lane & 15),
+                                                          i * 16 + (lane >> 4) * 8));
         fetch_turn<S>(a, k, v, keys, values, turn + stages - 1, stage ? stage - 1 : stages - 1);
         const uint16_t *own_keys = keys + (stage * whole + own_key) * S::KEY_PITCH,
                        *own_values = values + (stage * whole + own_key) * S::VALUE_PITCH;
@@ -539,7 +644,7 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
                       p.y.step[3],
                       p.y_piece > 1};
     if (bytes)
-        rows = {queries + p.shape.joined / 2, rows.rows, rows.size, S::VALUE_PITCH, 1, true};
+        rows = {queries + p.shape.joined / 2, rows.rows, rows.size, S::RESULT_PITCH, 1, true};
     if (bytes || joins) {
         fetch_wait<0>();
         __syncthreads(); /* all have read the last tile */
@@ -570,6 +675,9 @@ template <class S> int run_tiles(const tile_params &a, void *stream)
 
 template <int KEY, int VALUE, bool MASKED> int run_size(const tile_params &a, void *stream)
 {
+    if constexpr (KEY == VALUE && VALUE <= 64)
+        if (a.p.shape.together)
+            return run_tiles<tile_shape<KEY, VALUE, 64, 1, MASKED, true>>(a, stream);
     if constexpr (VALUE <= 64)
         if (a.p.shape.keys == 64)
             return a.p.shape.piles == 1

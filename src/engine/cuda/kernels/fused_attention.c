@@ -152,8 +152,10 @@ static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
     p->k_piece = tiles ? piece_of(&a.k) : 0;
     p->v_piece = tiles ? piece_of(&a.v) : 0;
     p->y_piece = tiles ? piece_of(&a.y) : 0;
-    if (tiles)
-        ops_attention_shape(p, &p->shape);
+    if (tiles) {
+        ops_attention_shape(p, false, &p->shape);
+        ops_attention_shape(p, true, &p->hopper_shape);
+    }
     const int64_t scores = OPS_ATTENTION_GROUP * a.keys,
                   groups = a.batch * a.heads *
                            ((a.queries + OPS_ATTENTION_GROUP - 1) / OPS_ATTENTION_GROUP);

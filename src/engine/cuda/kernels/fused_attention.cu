@@ -162,6 +162,22 @@ bool can_tile(const struct ops_fused_attention &p, const struct ops_ports *ports
            fits16(ports->out[0]);
 }
 
+/* Code with Hopper's unit is for compute capability 9.0 alone. */
+bool has_unit()
+{
+#ifdef SAC_HOPPER_CODE
+    int device, major, minor;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
+               cudaSuccess &&
+           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) ==
+               cudaSuccess &&
+           major == 9 && minor == 0;
+#else
+    return false;
+#endif
+}
+
 #endif
 
 } // namespace
@@ -169,10 +185,13 @@ bool can_tile(const struct ops_fused_attention &p, const struct ops_ports *ports
 extern "C" int ops_launch_fused_attention(const void *params, const struct ops_ports *ports,
                                           void *stream)
 {
-    const struct ops_fused_attention &p = *(const struct ops_fused_attention *)params;
+    struct ops_fused_attention p = *(const struct ops_fused_attention *)params;
 #ifdef __CUDACC__
-    if (can_tile(p, ports))
+    if (can_tile(p, ports)) {
+        if (p.hopper_shape.together && has_unit())
+            p.shape = p.hopper_shape;
         return by_tiles(p, ports, stream);
+    }
 #endif
     const bool floats = p.q_type == SAC_F32 && p.k_type == SAC_F32 && p.v_type == SAC_F32;
     return floats ? by_groups<whole>(p, ports, stream) : by_groups<by_type>(p, ports, stream);

@@ -15,14 +15,17 @@ enum {
     OPS_ATTENTION_PILE = 16,     /* queries that are multiplied at a time */
     OPS_ATTENTION_FEW = 16,      /* keys of a last tile of which the others are left out */
     OPS_ATTENTION_PADDING = 8,   /* numbers behind each row in shared memory */
-    OPS_ATTENTION_KINDS = 3      /* of a warp's tiles: 32 keys, 64, and 64 by two piles */
+    /* of a warp's tiles: 32 keys; 64; 64 by two piles; 64 that four warps multiply together */
+    OPS_ATTENTION_KINDS = 4,
+    OPS_ATTENTION_TOGETHER = 3
 };
 /* A block's warps: query_warps of `piles` piles each, for each of which key_warps share a turn's
  * keys, `keys` each. Sizes of the heads are rounded up; `room` keys lie in `shared` bytes, those of
- * `stages` turns or all; results that become bytes lie there after them, behind `joined` bytes. */
+ * `stages` turns or all; results that become bytes lie there after them, behind `joined` bytes.
+ * together: four warps with queries multiply with Hopper's unit. */
 struct ops_attention_shape {
     int32_t key_size, value_size, keys, piles, query_warps, key_warps, stages, turns, room, joined,
-        shared;
+        shared, together;
 };
 
 /* struct sac_head_view of engine/ops/reads.h: steps of batch, head, token and number. */
@@ -39,17 +42,19 @@ struct ops_fused_attention {
     /* Numbers that are read at once by tiles: 8, 4, or 1 wherever they lie; 0: no tiles. Of y, more
      * than 1: pairs can be written. */
     int32_t                    q_piece, k_piece, v_piece, y_piece;
-    struct ops_attention_shape shape; /* of tiles */
-    struct ops_bytes           bytes; /* out_type is that of the numbers before */
+    struct ops_attention_shape shape, hopper_shape; /* of tiles; where there is Hopper's unit */
+    struct ops_bytes           bytes;               /* out_type is that of the numbers before */
 };
 OPS_LAUNCHER(ops_launch_fused_attention);
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* attention_shape.c: the shape that is probably fastest, by the sizes in p; and one that is named,
- * for tests. False: there is none of these warps. */
-void ops_attention_shape(const struct ops_fused_attention *p, struct ops_attention_shape *out);
+/* attention_shape.c: the shape that is probably fastest, by the sizes in p, where four warps can
+ * multiply together or not; and one that is named, for tests. False: there is none of these warps.
+ */
+void ops_attention_shape(const struct ops_fused_attention *p, bool together,
+                         struct ops_attention_shape *out);
 bool ops_attention_shape_of(const struct ops_fused_attention *p, int kind, int query_warps,
                             int key_warps, struct ops_attention_shape *out);
 #ifdef __cplusplus

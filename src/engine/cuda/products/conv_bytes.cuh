@@ -8,6 +8,7 @@
 
 #include "device/cuda/launch.h"
 #include "engine/cuda/products/conv_bytes.h"
+#include "engine/cuda/unit.cuh"
 
 namespace conv
 {
@@ -130,23 +131,7 @@ __device__ __forceinline__ void bytes_multiply(uint32_t *d, const uint32_t (&a)[
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define BYTES_HOPPER 1
 
-// The unit reads what ordinary writes have written.
-__device__ __forceinline__ void unit_sees()
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-__device__ __forceinline__ void unit_begin()
-{
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-__device__ __forceinline__ void unit_commit()
-{
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-template <int N> __device__ __forceinline__ void unit_wait()
-{
-    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
-}
+using namespace unit;
 
 #define OUT16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define OUT32 OUT16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"

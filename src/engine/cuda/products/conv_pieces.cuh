@@ -10,6 +10,7 @@
 #include "engine/cuda/products/conv_numbers.cuh"
 
 #include "engine/cuda/products/conv_bytes.cuh"
+#include "engine/cuda/unit.cuh"
 
 namespace conv
 {
@@ -21,13 +22,6 @@ enum { BYTES_TAPS = 128 /* of one turn */, BYTES_CHUNKS = BYTES_TAPS / 16 };
 __device__ __forceinline__ int bytes_at(int row, int chunk)
 {
     return row * BYTES_TAPS + ((chunk ^ (row & 7)) << 4);
-}
-
-// Such a matrix for the unit, at a multiple of 1024 bytes, plus a multiple of 32 within its rows:
-// eight rows are 1024 bytes.
-__device__ __forceinline__ uint64_t matrix_at(unsigned address)
-{
-    return (uint64_t)(address >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
 // Groups of four warps share the pixels, 64 of which a group's instruction computes for all
@@ -186,8 +180,8 @@ __device__ __forceinline__ void stream_turn(const uint8_t *pixels, const uint8_t
     for (int k = 0; k < BYTES_TAPS; k += 32)
 #pragma unroll
         for (int i = 0; i < S::MT; i++)
-            bytes_wgmma(sum[i], matrix_at(a + i * 64 * BYTES_TAPS + k), matrix_at(b + k),
-                        !first || k > 0, bytes_kind<S::KIND>());
+            bytes_wgmma(sum[i], unit::matrix_of<BYTES_TAPS>(a + i * 64 * BYTES_TAPS + k),
+                        unit::matrix_of<BYTES_TAPS>(b + k), !first || k > 0, bytes_kind<S::KIND>());
     unit_commit();
 }
 #endif

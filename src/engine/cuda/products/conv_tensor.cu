@@ -16,6 +16,7 @@
 // taps of the input and of the weights are counted in bytes.
 #include "engine/cuda/products/conv_copies.cuh"
 #include "engine/cuda/products/conv_ending.cuh"
+#include "engine/cuda/unit.cuh"
 
 namespace conv
 {
@@ -265,15 +266,6 @@ __device__ __forceinline__ void ask_for_residuals(const conv_tensor_params &p,
 
 /* ---- who multiplies ---- */
 
-// A matrix for the unit whose rows of CHUNK bytes lie as the engine brings them. The unit counts
-// its place in sixteens of bytes, so that one further on is a sum.
-template <int CHUNK> __device__ __forceinline__ uint64_t chunk_matrix(unsigned address)
-{
-    constexpr uint64_t SWIZZLE = CHUNK == 128 ? 1 : CHUNK == 64 ? 2 : 3;
-    return (uint64_t)(address >> 4 & 0x3fff) | 1ull << 16 | (uint64_t)(CHUNK / 2) << 32 |
-           SWIZZLE << 62;
-}
-
 template <class S, int CHUNK>
 __device__ __forceinline__ void tensor_turn(uint64_t a, uint64_t b, bool first,
                                             uint32_t (&sum)[S::SUMS])
@@ -302,8 +294,8 @@ __device__ __forceinline__ void multiply_chunks(const conv_tensor_params &p,
                                                 ring_place &place, uint32_t (&sum)[S::SUMS])
 {
     const unsigned stages = shared_address(memory.stages);
-    const uint64_t a = chunk_matrix<CHUNK>(stages + group * 64 * CHUNK),
-                   b = chunk_matrix<CHUNK>(stages + S::PIXELS);
+    const uint64_t a = unit::matrix_of<CHUNK>(stages + group * 64 * CHUNK),
+                   b = unit::matrix_of<CHUNK>(stages + S::PIXELS);
     int before = 0;
 #pragma unroll 1
     for (int turn = 0; turn < p.turns; turn++) {

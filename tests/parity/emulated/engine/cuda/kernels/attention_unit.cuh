@@ -14,7 +14,7 @@ namespace ops
 {
 
 enum { ATTENTION_BYTES = 99 << 10, THREADS_MOST = 256, FETCHES_MOST = 4096 };
-alignas(16) inline uint16_t attention_shared[ATTENTION_BYTES / 2];
+alignas(1024) inline uint16_t attention_shared[ATTENTION_BYTES / 2];
 
 /* What a thread has fetched and not waited for. */
 struct fetches {
@@ -120,6 +120,59 @@ static inline void multiply_halves(float (&d)[4], const uint32_t (&a)[4], uint32
                 d[i] += of[g * 4 + k % 8 / 2]->a[i / 2 + k / 8 * 2][k % 2] *
                         of[(2 * t + i % 2) * 4 + k % 8 / 2]->b[k / 8][k % 2];
     });
+}
+
+/* ---- the unit of four warps: each computes its rows at once, as nothing else runs meanwhile ----
+ */
+
+enum { UNIT_HERE = 1 };
+
+/* The place of a matrix's first number, and of what size its rows are. */
+struct unit_place {
+    uintptr_t at;
+    int       bytes;
+};
+template <int WIDTH> unit_place unit_matrix(const uint16_t *from)
+{
+    return {(uintptr_t)from - (uintptr_t)attention_shared, 2 * WIDTH};
+}
+/* Number `i` of row `row`. The unit turns pieces of 16 bytes by the address alone. */
+static inline float number_of(const unit_place &m, int row, int i)
+{
+    const uintptr_t at = m.at + (uintptr_t)(row * m.bytes + 2 * i),
+                    turned = at ^ ((at >> 7 & (uintptr_t)(m.bytes / 16 - 1)) << 4);
+    if (turned >= ATTENTION_BYTES || (m.bytes != 128 && m.bytes != 64))
+        abort();
+    return sac_half_to_float(attention_shared[turned / 2]);
+}
+template <int EIGHTS, bool ACROSS, int ALL>
+void unit_multiply(float (&d)[ALL][4], const uint32_t (&a)[4], unit_place b)
+{
+    const int g = emulated::lane() / 4, t = emulated::lane() % 4;
+    float     own[4][2];
+    for (int i = 0; i < 4; i++)
+        floats_of(own[i], a[i]);
+    of_warp(&own, [&](const float(*const *of)[4][2]) {
+        for (int j = 0; j < EIGHTS; j++)
+            for (int i = 0; i < 4; i++)
+                for (int k = 0; k < 16; k++) {
+                    const int column = 8 * j + 2 * t + i % 2;
+                    d[j][i] += (*of[g * 4 + k % 8 / 2])[i / 2 + k / 8 * 2][k % 2] *
+                               (ACROSS ? number_of(b, k, column) : number_of(b, column, k));
+                }
+    });
+}
+static inline void unit_sees()
+{
+}
+static inline void unit_begin()
+{
+}
+static inline void unit_commit()
+{
+}
+template <int N> void unit_wait()
+{
 }
 
 static inline uint32_t pair_of(float low, float high)
