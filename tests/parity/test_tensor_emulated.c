@@ -27,7 +27,7 @@ static const struct parity_case cases[] = {
     {"FusedConv", "[150,136,2,1] [144,136,1,1]! [144]! [150,144,2,1]", "residual=2 activation=11"},
 };
 
-/* What the kernel does not take: groups, channels that are not sixteens, float32. */
+/* What the kernel does not take: groups, channels that are not sixteens, far strides. */
 static const struct parity_case others[] = {
     {"Conv", "[1,32,8,8] [32,16,3,3]!", "group=2"},
     {"Conv", "[1,32,8,8] [40,32,3,3]!", ""},
@@ -74,7 +74,7 @@ static void compare(const struct subject *s, const struct conv_spec *v, const ui
     for (size_t i = 0; i < span_of(&v->out, v->n); i++) {
         const int64_t n = (int64_t)i / v->out.sample, at = (int64_t)i % v->out.sample,
                       p = at / v->out.pixel, k = at % v->out.pixel;
-        if (k >= v->out.c) {
+        if (k >= v->out.c || p >= pixels) {
             assert_int_equal(y[i], BESIDE);
             continue;
         }
@@ -126,7 +126,8 @@ static struct conv_tile_params places_of(const struct conv_spec *v, const uint16
     };
 }
 
-static struct conv_spec read_spec(const struct subject *s, int64_t more)
+/* more: channels beside these; apart: pixels between samples of the output and the residual. */
+static struct conv_spec read_spec(const struct subject *s, int64_t more, int64_t apart)
 {
     static struct sac_weights weights; /* conv_spec_read only looks whether there are any */
     struct sac_kernel_plan    plan = {
@@ -135,13 +136,16 @@ static struct conv_spec read_spec(const struct subject *s, int64_t more)
     char             why[128];
     plan.in_pixel[0] = s->call->in[0].dims[1] + more;
     plan.out_pixel[0] = plan.in_pixel[3] = s->call->out[0].dims[1] + more;
+    const struct sac_operand *y = &s->call->out[0];
+    if (apart)
+        plan.out_sample[0] = plan.in_sample[3] =
+            (sac_operand_elements(y) / y->dims[0] / y->dims[1] + apart) * plan.out_pixel[0];
     if (!conv_spec_read(&plan, &v, why, sizeof why))
         fail_msg("%s: %s", s->node.op->name, why);
     return v;
 }
 
-/* more: channels beside these. */
-static void check(const struct parity_case *pc, int64_t more)
+static void check(const struct parity_case *pc, int64_t more, int64_t apart)
 {
     struct subject s;
     subject_seed(31);
@@ -150,7 +154,7 @@ static void check(const struct parity_case *pc, int64_t more)
     round_inputs(&s);
     assert_sac_ok(s.node.op->ref(s.call));
     const struct sac_operand *in = s.call->in;
-    const struct conv_spec    v = read_spec(&s, more);
+    const struct conv_spec    v = read_spec(&s, more, apart);
     const struct conv_map     biases = {
             .c = v.out.c, .size = {1, 1, 1}, .pixel = v.out.c, .sample = v.out.c};
     const bool added = v.residual_kind != SAC_RESIDUAL_NONE;
@@ -182,7 +186,15 @@ static void every_variant_is_right(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(cases); i++)
-        check(&cases[i], i % 2 ? 8 : 0);
+        check(&cases[i], i % 2 ? 8 : 0, 0);
+}
+
+/* As those of a detector's grid are, with the other levels between them. */
+static void samples_may_lie_apart(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(cases); i++)
+        check(&cases[i], i % 2 ? 0 : 8, 1 + (int64_t)i);
 }
 
 static void others_are_not_taken(void **state)
@@ -193,7 +205,7 @@ static void others_are_not_taken(void **state)
         subject_seed(1);
         subject_init(&s, &others[i], FILL_RANDOM);
         assert_sac_ok(subject_shape(&s));
-        const struct conv_spec v = read_spec(&s, 0);
+        const struct conv_spec v = read_spec(&s, 0, 0);
         if (tensor_takes_half(&v, 0, 90))
             fail_msg("%s { %s } is taken", others[i].inputs, others[i].attrs);
         subject_finish(&s);
@@ -207,12 +219,14 @@ static void only_hopper_has_the_engine(void **state)
     subject_seed(1);
     subject_init(&s, &cases[0], FILL_RANDOM);
     assert_sac_ok(subject_shape(&s));
-    struct conv_spec v = read_spec(&s, 0);
+    struct conv_spec v = read_spec(&s, 0, 0);
     assert_true(tensor_takes_half(&v, 0, 90));
     assert_false(tensor_takes_half(&v, 0, 89) || tensor_takes_half(&v, 0, 100));
     assert_false(tensor_takes_half(&v, -1, 90) || tensor_takes_half(&v, CONV_TENSOR_VARIANTS, 90));
-    v.out.sample += 8; /* samples apart */
+    v.out.sample += 4; /* no sixteen bytes */
     assert_false(tensor_takes_half(&v, 0, 90));
+    v.out.sample -= 4;
+    assert_true(tensor_takes_half(&v, 0, 90));
     v.precision = SAC_PRECISION_TF32;
     assert_false(tensor_takes_half(&v, 0, 90));
     subject_finish(&s);
@@ -222,6 +236,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_variant_is_right),
+        cmocka_unit_test(samples_may_lie_apart),
         cmocka_unit_test(others_are_not_taken),
         cmocka_unit_test(only_hopper_has_the_engine),
     };

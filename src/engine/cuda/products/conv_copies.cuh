@@ -70,12 +70,13 @@ __device__ __forceinline__ void copy_foresee(const conv_copy_map *map)
 {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
-__device__ __forceinline__ void copy_rows(uint8_t *to, const conv_copy_map *map, int c, int row,
-                                          uint64_t *barrier)
+// Pixels of a run from one on.
+__device__ __forceinline__ void copy_rows(uint8_t *to, const conv_copy_map *map, int c, int pixel,
+                                          int run, uint64_t *barrier)
 {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
-                 "l"(map), "r"(c), "r"(row), "r"(shared_address(barrier))
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
+                 "l"(map), "r"(c), "r"(pixel), "r"(run), "r"(shared_address(barrier))
                  : "memory");
 }
 // Of weights whose rows are turned by sixteens: see conv_tensor.cu.
@@ -99,12 +100,12 @@ __device__ __forceinline__ void copy_window(uint8_t *to, const conv_copy_map *ma
         : "memory");
 }
 // Back, of which a thread can wait until all but the last N have been read from shared memory.
-__device__ __forceinline__ void copy_back(const conv_copy_map *map, int c, int row,
+__device__ __forceinline__ void copy_back(const conv_copy_map *map, int c, int pixel, int run,
                                           const uint8_t *from)
 {
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group "
-                 "[%0, {%1, %2}], [%3];" ::"l"(map),
-                 "r"(c), "r"(row), "r"(shared_address(from))
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group "
+                 "[%0, {%1, %2, %3}], [%4];" ::"l"(map),
+                 "r"(c), "r"(pixel), "r"(run), "r"(shared_address(from))
                  : "memory");
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }

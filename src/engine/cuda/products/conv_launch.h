@@ -148,7 +148,10 @@ struct conv_tensor_params {
     struct conv_stream_params s;
     bool                      saturates; /* int8 outputs may lie outside of -128..127 yet */
     int                       chunk; /* bytes of a row of x and weights that are copied at once */
-    int                       turns, stages, panels, slots; /* the launcher's */
+    /* Pixels that follow each other in y, residual and, if flat, x: those of all samples, or of
+     * each. */
+    int runs, run_pixels;
+    int turns, stages, panels, slots; /* the launcher's */
 };
 /* processors: of the GPU. cudaErrorNotSupported: it does not fit its shared memory. */
 cudaError_t conv_launch_tensor(const struct conv_tensor_params *p, enum conv_bytes_kind kind,

@@ -11,8 +11,9 @@
 // rows in another order, so that a thread has four channels of each sixteen side by side: column
 // 8 j + 2 t + e is channel 4 t + 2 j + e.
 //
-// Of 8-bit numbers it computes what conv_stream.cu does, where all maps' pixels follow each other,
-// with residuals of float16 too; of float16 what conv_tile.cu does. Whatever they are, channels and
+// Of 8-bit numbers it computes what conv_stream.cu does, with residuals of float16 too; of float16
+// what conv_tile.cu does. Tiles are of runs of pixels that follow each other in memory: one of all
+// samples, or one of each. Whatever they are, channels and
 // taps of the input and of the weights are counted in bytes.
 #include "engine/cuda/products/conv_copies.cuh"
 #include "engine/cuda/products/conv_ending.cuh"
@@ -87,14 +88,14 @@ struct ring_place {
 };
 
 struct tensor_tile {
-    int pixel, channel; /* the first */
+    int run, pixel, channel; /* the first of the run, and of all */
 };
 // The tiles of a block. Channels of the same pixels come one after the other, for the cache.
 template <class S> struct tensor_walk {
-    unsigned rows, columns, row, column, row_step, column_step; /* of tiles */
+    unsigned of_run, rows, columns, row, column, row_step, column_step; /* of tiles */
 
     __device__ __forceinline__ explicit tensor_walk(const conv_tensor_params &p)
-        : rows((unsigned)((p.s.b.at.m + S::MS - 1) / S::MS)),
+        : of_run((unsigned)(p.run_pixels + S::MS - 1) / S::MS), rows(of_run * (unsigned)p.runs),
           columns((unsigned)(p.s.b.at.out_c + S::NS - 1) / S::NS), row(blockIdx.x / columns),
           column(blockIdx.x - row * columns), row_step(gridDim.x / columns),
           column_step(gridDim.x - row_step * columns)
@@ -115,7 +116,8 @@ template <class S> struct tensor_walk {
     }
     __device__ __forceinline__ tensor_tile tile() const
     {
-        return {(int)row * S::MS, (int)column * S::NS};
+        const unsigned run = rows == of_run ? 0 : row / of_run;
+        return {(int)run, (int)(row - run * of_run) * S::MS, (int)column * S::NS};
     }
 };
 
@@ -173,7 +175,7 @@ __device__ __forceinline__ void ask_weights(const conv_tensor_params &p, int cha
 
 // from: under the window's first tap, and the sample.
 template <class S>
-__device__ __forceinline__ void ask_pixels(const conv_tensor_params &p, int   pixel,
+__device__ __forceinline__ void ask_pixels(const conv_tensor_params &p, const tensor_tile &t,
                                            const int (&from)[3], tensor_taps &taps, uint8_t *stage,
                                            uint64_t *full)
 {
@@ -182,7 +184,7 @@ __device__ __forceinline__ void ask_pixels(const conv_tensor_params &p, int   pi
         const bool inside = taps.inside(at);
         const int  r = taps.tap / at.kernel_w, s = taps.tap - r * at.kernel_w;
         if (p.s.flat)
-            copy_rows(stage + i * S::MS, &p.x, inside ? taps.c : at.in_c, pixel, full);
+            copy_rows(stage + i * S::MS, &p.x, inside ? taps.c : at.in_c, t.pixel, t.run, full);
         else
             copy_window(stage + i * S::MS, &p.x, inside ? taps.c : at.in_c, from[0], from[1],
                         from[2], inside ? s * at.dilation_w : 0, inside ? r * at.dilation_h : 0,
@@ -220,7 +222,8 @@ __device__ __forceinline__ void ask_for_pieces(const conv_tensor_params &p,
     early_begin();
     for (; walk.inside(); walk.next()) {
         const tensor_tile t = walk.tile();
-        const int n = t.pixel / at.pixels, pixel = t.pixel - n * at.pixels, y = pixel / at.out_w,
+        const int         n = p.runs > 1 ? t.run : t.pixel / at.pixels,
+                  pixel = p.runs > 1 ? t.pixel : t.pixel - n * at.pixels, y = pixel / at.out_w,
                   x = pixel - y * at.out_w;
         const int   from[3] = {x * at.stride_w - at.pad_left, y * at.stride_h - at.pad_top, n};
         tensor_taps pixels;
@@ -234,7 +237,7 @@ __device__ __forceinline__ void ask_for_pieces(const conv_tensor_params &p,
                 barrier_expect(full, S::STAGE);
                 ask_weights<S>(p, t.channel, weights, stage, full);
             }
-            ask_pixels<S>(p, t.pixel, from, pixels, stage, full);
+            ask_pixels<S>(p, t, from, pixels, stage, full);
             place.next(p.stages);
         }
         weights = tensor_taps();
@@ -257,7 +260,7 @@ __device__ __forceinline__ void ask_for_residuals(const conv_tensor_params &p,
                 barrier_wait(memory.taken + slot, place.parity ^ 1);
                 barrier_expect(memory.come + slot, bytes);
                 copy_rows(memory.residuals + slot * bytes, &p.residual, half ? 2 * k : k,
-                          t.pixel + g * 64, memory.come + slot);
+                          t.pixel + g * 64, t.run, memory.come + slot);
             }
             place.next(p.slots);
         }
@@ -370,7 +373,7 @@ tensor_end(const conv_tensor_params &p, const tensor_memory<S> &memory, int grou
     unit_sees();
     group_sync(group);
     if (one) {
-        copy_back(&p.y, half ? 2 * k : k, t.pixel + group * 64, to);
+        copy_back(&p.y, half ? 2 * k : k, t.pixel + group * 64, t.run, to);
         if (p.slots)
             barrier_arrive(memory.taken + slot);
     }
@@ -449,7 +452,8 @@ template <class S>
 static cudaError_t run_tensor(conv_tensor_params p, int processors, cudaStream_t stream)
 {
     const conv_tile_params &at = p.s.b.at;
-    const int64_t           tiles = (at.m + S::MS - 1) / S::MS * ((at.out_c + S::NS - 1) / S::NS),
+    const int64_t           tiles = (int64_t)p.runs * ((p.run_pixels + S::MS - 1) / S::MS) *
+                          ((at.out_c + S::NS - 1) / S::NS),
                   taps = (int64_t)at.kernel_h * at.kernel_w,
                   of_each = (tiles + processors - 1) / processors, // of a multiprocessor
         blocks = of_each < S::RESIDENT ? of_each : S::RESIDENT;

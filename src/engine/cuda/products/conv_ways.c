@@ -273,10 +273,10 @@ void conv_ways_list(const struct products_gpu *gpu, const struct cudnn_target *t
     if (conv_stem_shape_of(s, &shape))
         add(out, &stem);
     add_patches(out, s);
-    if (!t->handle)
+    if (!t->handle || writes_apart(s)) {
         add_tensors(out, gpu, s);
-    if (!t->handle || writes_apart(s))
         add_tiles(out, s);
+    }
     if (!t->handle)
         return;
     const bool fuse = wants_fusion(s) && cudnn_graph_can_fuse(s);

@@ -120,8 +120,7 @@ struct conv_stream_params quant_stream_params(const struct quant_spec     *s,
     } else if (v->residual_kind == SAC_RESIDUAL_AFTER)
         p.b.residual_scale = (is_float(s->residual) ? 1 : s->q.r_scale) * inverse;
     p.flat = conv_is_flat(v) && (laid || tensor_is_dense(&v->in, v->n));
-    p.dense = tensor_is_dense(&v->out, v->n) &&
-              (v->residual_kind == SAC_RESIDUAL_NONE || tensor_is_dense(&v->residual, v->n));
+    p.dense = tensor_writes_dense(v);
     return p;
 }
 

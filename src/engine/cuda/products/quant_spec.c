@@ -222,12 +222,6 @@ bool quant_stream_worth(const struct quant_spec *s, int variant)
 
 /* ---- by the copy engine ---- */
 
-static bool tensor_takes(const struct conv_map *m, int64_t n, enum conv_number kind,
-                         enum conv_number own)
-{
-    return (kind == own || kind == CONV_F16) && tensor_is_dense(m, n);
-}
-
 bool quant_tensors(const struct quant_spec *s, int64_t variant, int capability)
 {
     const struct conv_spec *c = &s->conv;
@@ -235,10 +229,9 @@ bool quant_tensors(const struct quant_spec *s, int64_t variant, int capability)
     return variant >= 0 && variant < CONV_TENSOR_VARIANTS && capability == 90 &&
            s->kind != CONV_BYTES_U8 && quant_fits(s, CONV_BYTES_HOPPER, capability) &&
            s->q.x_zero == 0 && (s->y == CONV_F16 || s->q.y_zero == 0) &&
-           tensor_takes(&c->out, c->n, s->y, own) && quant_is_wide(s) &&
-           (c->residual_kind == SAC_RESIDUAL_NONE ||
-            (tensor_takes(&c->residual, c->n, s->residual, own) &&
-             (s->residual == CONV_F16 || s->q.r_zero == 0))) &&
+           (s->y == own || s->y == CONV_F16) && quant_is_wide(s) &&
+           (c->residual_kind == SAC_RESIDUAL_NONE || s->residual == CONV_F16 ||
+            (s->residual == own && s->q.r_zero == 0)) &&
            stream_acts(s, true) && tensor_copies(c);
 }
 

@@ -16,6 +16,12 @@ bool tensor_is_dense(const struct conv_map *m, int64_t n)
     return n == 1 || m->sample == m->pixel * m->size[1] * m->size[2];
 }
 
+bool tensor_writes_dense(const struct conv_spec *s)
+{
+    return tensor_is_dense(&s->out, s->n) &&
+           (s->residual_kind == SAC_RESIDUAL_NONE || tensor_is_dense(&s->residual, s->n));
+}
+
 /* Corners of eight bits with a sign, steps of at most eight, and taps that lie at most 255 from the
  * first. */
 bool tensor_copies(const struct conv_spec *s)
@@ -35,8 +41,9 @@ bool tensor_copies(const struct conv_spec *s)
 bool tensor_worth(const struct conv_spec *s, int variant)
 {
     const struct conv_tile_size t = tensor_sizes[variant];
-    const int64_t               tiles =
-        (pixels_of(s) + t.pixels - 1) / t.pixels * ((s->out.c + t.channels - 1) / t.channels);
+    const int64_t               runs = tensor_writes_dense(s) ? 1 : s->n,
+                  tiles = runs * ((pixels_of(s) / runs + t.pixels - 1) / t.pixels) *
+                          ((s->out.c + t.channels - 1) / t.channels);
     return (s->out.c > t.channels / 2 || t.channels == 32) && (s->out.c < 192 || t.channels > 32) &&
            (t.channels != 192 || s->out.c % 192 == 0) && (tiles >= 40 || t.pixels <= 64);
 }
@@ -61,22 +68,27 @@ static int chunk_of(int64_t channels)
     return kinds[best].bytes;
 }
 
-/* Rows of pixels side by side, of `bytes` each, and boxes of so many of both. */
-static struct conv_copy_shape rows_shape(const void *at, int64_t bytes, int64_t rows, int64_t step,
-                                         int box_bytes, int box_rows)
+/* Runs of pixels of `bytes` each, and boxes of so many bytes and pixels of a run. Steps from pixel
+ * to pixel and from sample to sample. */
+static struct conv_copy_shape runs_shape(const struct conv_tensor_params *p, const void *at,
+                                         int64_t bytes, int64_t pixel, int64_t sample,
+                                         int box_bytes, int box_pixels)
 {
-    return (struct conv_copy_shape){.at = at,
-                                    .rank = 2,
-                                    .size = {(uint64_t)bytes, (uint64_t)rows},
-                                    .step = {(uint64_t)step},
-                                    .box = {(uint32_t)box_bytes, (uint32_t)box_rows}};
+    const int64_t run = p->runs > 1 ? sample : p->run_pixels * pixel;
+    return (struct conv_copy_shape){
+        .at = at,
+        .rank = 3,
+        .size = {(uint64_t)bytes, (uint64_t)p->run_pixels, (uint64_t)p->runs},
+        .step = {(uint64_t)pixel, (uint64_t)run},
+        .box = {(uint32_t)box_bytes, (uint32_t)box_pixels, 1}};
 }
 
-static struct conv_copy_shape panel_shape(const void *at, const struct conv_map *m,
-                                          const struct conv_tile_params *p, int kind, int channels)
+static struct conv_copy_shape panel_shape(const struct conv_tensor_params *p, const void *at,
+                                          const struct conv_map *m, int kind, int channels)
 {
     const int bytes = kind == CONV_F16 ? 2 : 1;
-    return rows_shape(at, m->c * bytes, p->m, m->pixel * bytes, channels * bytes, TENSOR_ROWS);
+    return runs_shape(p, at, m->c * bytes, m->pixel * bytes, m->sample * bytes, channels * bytes,
+                      TENSOR_ROWS);
 }
 
 /* Pixels of [c, w, h, n]. Of a sample it visits those under the window's first tap, which begins
@@ -121,14 +133,17 @@ void tensor_shapes(const struct conv_spec *s, struct conv_tensor_params *p, int 
     const int                      panel = SAC_MIN(t.channels, (int)TENSOR_PANEL);
     const struct conv_tile_params *at = &p->s.b.at;
     p->chunk = chunk_of(at->in_c);
-    shapes[0] = p->s.flat ? rows_shape(at->x, at->in_c, at->m, at->x_pixel, p->chunk, t.pixels)
-                          : window_shape(s, at, p->chunk, t.pixels);
+    p->runs = p->s.dense ? 1 : (int)s->n;
+    p->run_pixels = p->s.dense ? (int)at->m : at->pixels;
+    shapes[0] = p->s.flat
+                    ? runs_shape(p, at->x, at->in_c, at->x_pixel, at->x_sample, p->chunk, t.pixels)
+                    : window_shape(s, at, p->chunk, t.pixels);
     shapes[1] = turned_shape(at, p->chunk, t.channels);
-    shapes[3] = panel_shape(at->y, &s->out, at, p->s.b.y_kind, panel);
+    shapes[3] = panel_shape(p, at->y, &s->out, p->s.b.y_kind, panel);
     shapes[2] =
         s->residual_kind == SAC_RESIDUAL_NONE
             ? shapes[3]
-            : panel_shape(at->finish.residual, &s->residual, at, p->s.b.residual_kind, panel);
+            : panel_shape(p, at->finish.residual, &s->residual, p->s.b.residual_kind, panel);
 }
 
 /* ---- float16 ---- */
@@ -143,9 +158,7 @@ bool tensor_takes_half(const struct conv_spec *s, int64_t variant, int capabilit
 {
     return variant >= 0 && variant < CONV_TENSOR_VARIANTS && capability == 90 &&
            conv_tile_fits(s, 0) && tensor_copies(s) && steps_fit(&s->in) && steps_fit(&s->out) &&
-           tensor_is_dense(&s->out, s->n) &&
-           (s->residual_kind == SAC_RESIDUAL_NONE ||
-            (steps_fit(&s->residual) && tensor_is_dense(&s->residual, s->n)));
+           (s->residual_kind == SAC_RESIDUAL_NONE || steps_fit(&s->residual));
 }
 
 struct conv_tensor_params tensor_half_params(const struct conv_spec        *s,
@@ -154,7 +167,8 @@ struct conv_tensor_params tensor_half_params(const struct conv_spec        *s,
 {
     struct conv_tensor_params p = {
         .s = {.b = {.at = *at, .y_kind = CONV_F16, .residual_kind = CONV_F16, .residual_scale = 1},
-              .flat = conv_is_flat(s) && tensor_is_dense(&s->in, s->n)}};
+              .flat = conv_is_flat(s) && tensor_is_dense(&s->in, s->n),
+              .dense = tensor_writes_dense(s)}};
     struct conv_tile_params *bytes = &p.s.b.at;
     bytes->in_c *= 2;
     bytes->taps *= 2;

@@ -13,6 +13,8 @@ enum { TENSOR_ROWS = 64, TENSOR_PANEL = 64 };
 
 /* Does a map lie pixel after pixel, also from one of n samples to the next? */
 bool tensor_is_dense(const struct conv_map *m, int64_t n);
+/* Do samples of the output, and of a residual, follow each other? */
+bool tensor_writes_dense(const struct conv_spec *s);
 /* Has the window steps and corners that the engine knows, and the output whole sixteens of channels
  * and so few pixels that they can be counted? */
 bool tensor_copies(const struct conv_spec *s);

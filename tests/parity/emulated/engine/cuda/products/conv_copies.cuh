@@ -204,10 +204,10 @@ static inline void begin_copy(copy c, const conv_copy_map *map, uint8_t *to, uin
 static inline void copy_foresee(const conv_copy_map *)
 {
 }
-static inline void copy_rows(uint8_t *to, const conv_copy_map *map, int c, int row,
+static inline void copy_rows(uint8_t *to, const conv_copy_map *map, int c, int pixel, int run,
                              uint64_t *barrier)
 {
-    begin_copy({nullptr, nullptr, {c, row}, 0, 0, nullptr}, map, to, barrier);
+    begin_copy({nullptr, nullptr, {c, pixel, run}, 0, 0, nullptr}, map, to, barrier);
 }
 static inline void copy_turned(uint8_t *to, const conv_copy_map *map, int c, int sixteen,
                                uint64_t *barrier)
@@ -228,12 +228,13 @@ static inline void copy_window(uint8_t *to, const conv_copy_map *map, int c, int
 static copy back[THREADS_OF_BLOCK][4];
 static int  back_count[THREADS_OF_BLOCK];
 
-static inline void copy_back(const conv_copy_map *map, int c, int row, const uint8_t *from)
+static inline void copy_back(const conv_copy_map *map, int c, int pixel, int run,
+                             const uint8_t *from)
 {
     int *count = &back_count[threadIdx.x];
     if (*count == 4)
         abort();
-    back[threadIdx.x][(*count)++] = {(uint8_t *)from, &shapes[map->words[0]], {c, row}, 0, 0,
+    back[threadIdx.x][(*count)++] = {(uint8_t *)from, &shapes[map->words[0]], {c, pixel, run}, 0, 0,
                                      nullptr};
 }
 template <int N> void copy_back_wait()
