@@ -89,7 +89,26 @@ static bool lies_by_eights(const struct ops_lines *l, int operands, const int *t
     return l->inner.count % 8 == 0;
 }
 
-/* A thread holds eight numbers of a line, or 32 where a warp or a block would not hold it else. */
+/* Of lines by eights: the threads of a warp that have as little room too much as can be, and of
+ * these as few as keep a GPU busy, since each finds its place and folds sums. */
+static int lanes_of_eights(int64_t n, int64_t rows, int eights_max)
+{
+    enum { BUSY = 128 << 10 };
+    int     best = 32;
+    int64_t room = INT64_MAX;
+    for (int lanes = 32; lanes >= 4; lanes /= 2) {
+        const int64_t eights = (n + lanes * 8 - 1) / (lanes * 8);
+        if (eights > eights_max ||
+            (lanes * eights >= room && (lanes * eights > room || rows * lanes < BUSY)))
+            continue;
+        best = lanes;
+        room = lanes * eights;
+    }
+    return best;
+}
+
+/* A thread holds eight numbers of a line, or 32 where a warp or a block would not hold it else, or
+ * where it suits lines by eights. */
 void ops_choose_held(struct ops_lines *l, int operands, unsigned one, const int *types)
 {
     enum { THREAD_MAX = 4, EIGHT = 8, MORE = 32, WARP = 32, BLOCK = 256 };
@@ -97,9 +116,13 @@ void ops_choose_held(struct ops_lines *l, int operands, unsigned one, const int 
     if (l->inner.rank != 1 || n <= THREAD_MAX || n > OPS_HELD_MAX ||
         !lies_densely(l, operands, one, types))
         return;
-    l->held.lanes = n <= 8 * EIGHT ? 8 : n <= 16 * EIGHT ? 16 : n <= WARP * MORE ? WARP : BLOCK;
-    l->held.eights = (int)((n + l->held.lanes * EIGHT - 1) / (l->held.lanes * EIGHT));
     l->held.vector = lies_by_eights(l, operands, types);
+    l->held.lanes = n > WARP * MORE   ? BLOCK
+                    : l->held.vector  ? lanes_of_eights(n, l->outer.count, MORE / EIGHT)
+                    : n <= 8 * EIGHT  ? 8
+                    : n <= 16 * EIGHT ? 16
+                                      : WARP;
+    l->held.eights = (int)((n + l->held.lanes * EIGHT - 1) / (l->held.lanes * EIGHT));
     l->parts = 1;
 }
 

@@ -10,7 +10,7 @@
 enum ops_team { OPS_TEAM_SOLO, OPS_TEAM_WARP, OPS_TEAM_BLOCK, OPS_TEAM_COLUMN };
 
 /* A line of float16 or float32 that lies densely in the operands, short enough for the registers of
- * `lanes` threads: 8, 16 or 32 of a warp, or a block's 256. 0: it is not, and a team works on it.
+ * `lanes` threads: 4 to 32 of a warp, or a block's 256. 0: it is not, and a team works on it.
  */
 enum { OPS_HELD_MAX = 8192 };
 struct ops_held {
