@@ -225,12 +225,26 @@ static void add_tiles(struct conv_ways *l, const struct conv_spec *s)
     }
 }
 
+static bool takes_tensor(const struct products_gpu *gpu, const struct conv_spec *s, int variant)
+{
+    return conv_bytes_has_hopper() && tensor_takes_half(s, variant, gpu->capability) &&
+           tensor_worth(s, variant);
+}
+
+static bool takes_tensors(const struct products_gpu *gpu, const struct conv_spec *s)
+{
+    int v = 0;
+    while (v < CONV_TENSOR_VARIANTS && !takes_tensor(gpu, s, v))
+        v++;
+    return v < CONV_TENSOR_VARIANTS;
+}
+
 static void add_tensors(struct conv_ways *l, const struct products_gpu *gpu,
                         const struct conv_spec *s)
 {
-    for (int v = 0; v < CONV_TENSOR_VARIANTS && conv_bytes_has_hopper(); v++) {
+    for (int v = 0; v < CONV_TENSOR_VARIANTS; v++) {
         const struct cudnn_candidate c = {.choice = {.way = CONV_TENSOR, .engine = v}};
-        if (tensor_takes_half(s, v, gpu->capability) && tensor_worth(s, v))
+        if (takes_tensor(gpu, s, v))
             add(l, &c);
     }
 }
@@ -263,32 +277,44 @@ static bool writes_apart(const struct conv_spec *s)
            s->out.sample != s->out.pixel * s->out.size[0] * s->out.size[1] * s->out.size[2];
 }
 
+/* cuDNN's. `rivals`: are there kernels of ours for Hopper? Beside these what cuDNN does not fuse is
+ * left out: of YOLOX-S, ResNet-50 and ViT-B/16 at 1 and 32 (one H100, 2026-11-28) it was the
+ * fastest of no convolution by more than 1 us, and it was most of what there was to make and to
+ * measure. */
+static void add_cudnn(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s,
+                      bool rivals)
+{
+    const bool fuse = wants_fusion(s) && cudnn_graph_can_fuse(s);
+    const int  own = l->count;
+    if (fuse)
+        add_from(l, t, s, true, CUDNN_HEUR_MODE_A, FUSED_MAX);
+    const bool first_fused = l->count > own;
+    if (first_fused && rivals)
+        return;
+    add_from(l, t, s, false, CUDNN_HEUR_MODE_A, PLAIN_MAX);
+    if (fuse && !first_fused) /* compiling from this list takes up to four seconds */
+        add_from(l, t, s, true, CUDNN_HEUR_MODE_FALLBACK, 1);
+    if (l->count - own < ENOUGH) /* they run anywhere, and up to a thousand times longer */
+        add_from(l, t, s, false, CUDNN_HEUR_MODE_FALLBACK, 2);
+}
+
 void conv_ways_list(const struct products_gpu *gpu, const struct cudnn_target *t,
                     const struct conv_spec *s, struct conv_ways *out)
 {
     const struct cudnn_candidate stem = {.choice.way = CONV_STEM};
+    const bool                   tensors = takes_tensors(gpu, s), apart = writes_apart(s);
     struct conv_stem_shape       shape;
     *out = (struct conv_ways){.count = 0};
     add_depthwise(out, s);
     if (conv_stem_shape_of(s, &shape))
         add(out, &stem);
     add_patches(out, s);
-    if (!t->handle || writes_apart(s)) {
-        add_tensors(out, gpu, s);
-        add_tiles(out, s);
-    }
-    if (!t->handle)
-        return;
-    const bool fuse = wants_fusion(s) && cudnn_graph_can_fuse(s);
-    const int  own = out->count;
-    if (fuse)
-        add_from(out, t, s, true, CUDNN_HEUR_MODE_A, FUSED_MAX);
-    const bool first_fused = out->count > own;
-    add_from(out, t, s, false, CUDNN_HEUR_MODE_A, PLAIN_MAX);
-    if (fuse && !first_fused) /* compiling from this list takes up to four seconds */
-        add_from(out, t, s, true, CUDNN_HEUR_MODE_FALLBACK, 1);
-    if (out->count - own < ENOUGH) /* they run anywhere, and up to a thousand times longer */
-        add_from(out, t, s, false, CUDNN_HEUR_MODE_FALLBACK, 2);
+    if (t->handle && !apart)
+        add_cudnn(out, t, s, tensors);
     add_tensors(out, gpu, s);
+    if (tensors) /* the tiles are nowhere the fastest beside them */
+        return;
     add_tiles(out, s);
+    if (t->handle && apart)
+        add_cudnn(out, t, s, false);
 }
