@@ -60,7 +60,7 @@ static void count_step(void *user, const char *line)
     struct count *c = user;
     c->steps++;
     const char *at = strstr(line, c->op);
-    c->found += at && at[strlen(c->op)] == ' ';
+    c->found += at && (at[strlen(c->op)] == ' ' || at[strlen(c->op) - 1] == '[');
 }
 
 static sac_tensor *input_of(const struct spelling *s, int64_t batch)

@@ -24,7 +24,8 @@ struct spelling {
 /* Some number for each i. */
 float spelling_number(int i);
 
-/* Loads each spelling with its passes and without, for batches of none to three: with any, the
+/* Loads each spelling with its passes and without, for batches of none to three; op is an operator,
+ * or one with the padding, dtype and '[' that follow in a step's line. With any batch, the
  * former has `found` nodes of that operator in `steps` steps, and both give the same numbers, as
  * they do with each optimisation left out. constants adds what all of them read besides their
  * shapes; may be NULL. */

@@ -78,16 +78,6 @@ static const struct spelling convs[] = {
       ROUNDED("t", "tr", "b"),
       {"Conv", "tr w8 bias", "y"}},
      1},
-    {"a pool of floats, rounded behind it",
-     "? 8 6 4",
-     "? 8 5 3",
-     {{0}},
-     {{"Relu", "x", "r"},
-      ROUNDED("r", "rr", "b"),
-      {"MaxPool", "rr", "p", "kernel_shape", "2 2"},
-      WEIGHTS("w8"),
-      {"Conv", "p w8 bias", "y"}},
-     1},
     {"a join of two scales, which is float32",
      "? 4 5 3",
      "? 8 5 3",
@@ -332,6 +322,47 @@ static const struct spelling norms[] = {
      0},
 };
 
+/* A pool of floats leaves less to round; of what a product makes in 8 bits, and of what a pool does
+ * not make less, bytes are pooled. */
+static const struct spelling rounded_behind[] = {
+    {"of an activation",
+     "? 8 6 4",
+     "? 8 5 3",
+     {{0}},
+     {{"Relu", "x", "r"},
+      ROUNDED("r", "rr", "b"),
+      {"MaxPool", "rr", "p", "kernel_shape", "2 2"},
+      WEIGHTS("w8"),
+      {"Conv", "p w8 bias", "y"}},
+     1},
+};
+static const struct spelling rounded_before[] = {
+    {"of a product with a residual, which comes first",
+     "? 8 6 4",
+     "? 8 5 3",
+     {{0}},
+     {{"Relu", "x", "r"},
+      ROUNDED("r", "rr", "b"),
+      WEIGHTS("w8"),
+      {"Conv", "rr w8", "c"},
+      {"Add", "r c", "s"},
+      ROUNDED("s", "sr", "b"),
+      {"MaxPool", "sr", "p", "kernel_shape", "2 2"},
+      WEIGHTS("v8"),
+      {"Conv", "p v8 bias", "y"}},
+     0},
+    {"where a pool makes nothing less",
+     "? 8 6 4",
+     "? 8 6 4",
+     {{0}},
+     {{"Relu", "x", "r"},
+      ROUNDED("r", "rr", "b"),
+      {"MaxPool", "rr", "p", "kernel_shape", "1 1"},
+      WEIGHTS("w8"),
+      {"Conv", "p w8 bias", "y"}},
+     0},
+};
+
 static void add_bytes(struct proto *graph, const char *name, int type, const char *dims, int count)
 {
     uint8_t *data = sac_alloc((size_t)count);
@@ -411,6 +442,15 @@ static void products_of_one_input_become_one(void **state)
         spelling_check(&wide[i], "QuantMatMul", constants);
 }
 
+static void rounding_moves_behind_a_pool(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(rounded_behind); i++)
+        spelling_check(&rounded_behind[i], "MaxPool              float32[", constants);
+    for (size_t i = 0; i < SAC_COUNT(rounded_before); i++)
+        spelling_check(&rounded_before[i], "MaxPool              float32[", constants);
+}
+
 static void norms_write_bytes(void **state)
 {
     (void)state;
@@ -453,6 +493,7 @@ int main(void)
         cmocka_unit_test(convolutions_become_one_step),
         cmocka_unit_test(products_become_one_step),
         cmocka_unit_test(products_of_one_input_become_one),
+        cmocka_unit_test(rounding_moves_behind_a_pool),
         cmocka_unit_test(norms_write_bytes),
         cmocka_unit_test(float8_has_its_numbers),
         cmocka_unit_test(float8_rounds_to_even_and_saturates),

@@ -58,6 +58,8 @@ static double any_number(const struct sac_operand *o, enum fill fill, bool posit
         return (double)(subject_random() % (uint64_t)modulus);
     if (positive)
         return 0.1 + uniform();
+    if (op->id == SAC_OP_MaxPool && sac_dtype_bytes(o->dtype) == 1) /* all there are */
+        return (double)(subject_random() % 256) - (o->dtype == SAC_I8 ? 128 : 0);
     if (!sac_dtype_is_float(o->dtype))
         return (double)(subject_random() % 100) -
                (o->dtype == SAC_I8 || o->dtype >= SAC_I16 ? 50 : 0);

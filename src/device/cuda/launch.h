@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How launchers launch: by CUDA_LAUNCH, so that what is queued between gather_begin and gather_end
  * becomes one launch with all else there (gather.c), or by CUDA_LAUNCH_ALONE. Both launch early
- * where that can be (early.c), so every kernel begins with early_begin(). Tests without a GPU have
+ * where that can be (early.c), so every kernel begins with early_begin(), or early_prepare() and waits later. Tests without a GPU have
  * their own. */
 #ifndef SAC_DEVICE_CUDA_LAUNCH_H
 #define SAC_DEVICE_CUDA_LAUNCH_H
@@ -79,6 +79,7 @@ static __device__ __forceinline__ void early_begin()
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
+/* A mark alone, which a test looks for. */
 static __device__ __forceinline__ void early_prepare()
 {
 }

@@ -360,10 +360,6 @@ static sac_result move_bytes(struct sac_graph *g, struct sac_node *n, bool *chan
     return res;
 }
 
-/* Steps behind a product that end it: normalisation, residual, activation and what these are
- * spelled as. */
-enum { ENDING_MAX = 8 };
-
 /* It gives the same numbers in another order or shape. */
 static bool reorders(const struct sac_node *n)
 {
@@ -394,29 +390,46 @@ static sac_result quantise_before(struct sac_graph *g, struct sac_node *n, bool 
     return SAC_OK;
 }
 
-/* Is v what a step of 8-bit numbers makes, or will be one's when the passes are through? */
-static bool is_of_bytes(const struct sac_value *v)
+/* Steps behind a product that end it: normalisation, residual, activation and what these are
+ * spelled as. */
+enum { ENDING_MAX = 8 };
+
+/* Can what makes v round it too, when the passes are through: a product of 8-bit numbers with its
+ * ending, a norm, attention? */
+static bool is_of_bytes(const struct sac_value *v, int steps)
 {
     static const char *const products[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
+    static const char *const writers[] = {"LayerNormalization", "RMSNormalization"};
     struct sac_to_bytes      s;
-    for (int i = 0; i < ENDING_MAX && v && v->producer; i++) {
-        const struct sac_node *n = v->producer;
-        if (is_quant(n))
+    const struct sac_node   *n = v ? v->producer : NULL;
+    if (!n || steps == 0)
+        return false;
+    if (is_quant(n) || sac_is_fused(n, "FusedAttention") ||
+        sac_is_any(n, writers, SAC_COUNT(writers)))
+        return true;
+    if (sac_is_any(n, products, SAC_COUNT(products)))
+        return dequantiser(n->inputs[0], &s) != NULL;
+    const bool sums = sac_is(n, "Add") || sac_is(n, "Mul");
+    return (n->input_count > 0 && is_of_bytes(n->inputs[0], steps - 1)) ||
+           (sums && is_of_bytes(n->inputs[1], steps - 1));
+}
+
+static bool is_smaller(const struct sac_value *v, const struct sac_value *than)
+{
+    for (int d = 2; d < v->rank; d++)
+        if (v->dims[d] < than->dims[d])
             return true;
-        if (sac_is_any(n, products, SAC_COUNT(products)))
-            return dequantiser(n->inputs[0], &s) != NULL;
-        v = n->input_count > 0 ? n->inputs[0] : NULL;
-    }
     return false;
 }
 
-/* What a step of floats makes is rounded behind a pool, which leaves less to round. */
+/* What a step of floats makes is rounded behind a pool that leaves less to round. */
 static sac_result quantise_behind(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct sac_to_bytes    s;
     const struct sac_node *from = n->inputs[0] ? n->inputs[0]->producer : NULL;
     if (!from || !sac_makes_bytes(from, &s) || !takes_largest(n, s.dtype) ||
-        sac_only_reader(g, from, "MaxPool") != n || is_of_bytes(from->inputs[0]))
+        sac_only_reader(g, from, "MaxPool") != n || !is_smaller(n->outputs[0], n->inputs[0]) ||
+        is_of_bytes(from->inputs[0], ENDING_MAX))
         return SAC_OK;
     struct sac_node  *pools = sac_op_node(g, n->domain, n->op_type, n->input_count, 1, n);
     struct sac_value *floats = sac_value_like(g, n->outputs[0]);

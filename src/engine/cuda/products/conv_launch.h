@@ -143,6 +143,8 @@ struct conv_copy_map {
 } __attribute__((aligned(64)));
 
 enum { TENSOR_MAPS = 4 };
+/* Of float16 finish.bias is float16 and finish.act counts; scale, fold and act do not. Whatever the
+ * numbers, in_c, taps and the steps of x are bytes. */
 struct conv_tensor_params {
     struct conv_copy_map      x, weights, residual, y; /* TENSOR_MAPS of them */
     struct conv_stream_params s;

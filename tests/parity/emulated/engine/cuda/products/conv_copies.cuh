@@ -82,6 +82,23 @@ template <int COUNT> void registers_take()
 
 /* ---- copies ---- */
 
+/* Before a thread of the block has waited for the kernel before this one, nothing that it makes is
+ * asked for, and nothing is stored that it may read. */
+static bool        waited;
+static inline void early_prepare()
+{
+    waited &= threadIdx.x != 0; /* it runs first */
+}
+static inline void early_begin()
+{
+    waited = true;
+}
+static inline void needs_wait()
+{
+    if (!waited)
+        abort();
+}
+
 struct copy {
     uint8_t               *to;
     const conv_copy_shape *shape;
@@ -207,6 +224,7 @@ static inline void copy_foresee(const conv_copy_map *)
 static inline void copy_rows(uint8_t *to, const conv_copy_map *map, int c, int pixel, int run,
                              uint64_t *barrier)
 {
+    needs_wait();
     begin_copy({nullptr, nullptr, {c, pixel, run}, 0, 0, nullptr}, map, to, barrier);
 }
 static inline void copy_turned(uint8_t *to, const conv_copy_map *map, int c, int sixteen,
@@ -221,6 +239,7 @@ static inline void copy_window(uint8_t *to, const conv_copy_map *map, int c, int
     if (right > 255 || down > 255 || w < s->low[0] || h < s->low[1] ||
         w >= (int64_t)s->size[1] + s->high[0] || h >= (int64_t)s->size[2] + s->high[1])
         abort();
+    needs_wait();
     begin_copy({nullptr, nullptr, {c, w, h, n}, right, down, nullptr}, map, to, barrier);
 }
 
@@ -232,6 +251,7 @@ static inline void copy_back(const conv_copy_map *map, int c, int pixel, int run
                              const uint8_t *from)
 {
     int *count = &back_count[threadIdx.x];
+    needs_wait();
     if (*count == 4)
         abort();
     back[threadIdx.x][(*count)++] = {(uint8_t *)from, &shapes[map->words[0]], {c, pixel, run}, 0, 0,
