@@ -568,7 +568,7 @@ static void check_case(struct bench *b, const struct parity_case *pc)
         if (precision == SAC_PRECISION_FP16) {
             attempt(b, pc, &s, &weights, precision, NULL, true, before);
             attempt(b, pc, &s, &weights, precision, "plain 1", true, before);
-            attempt_variants(b, pc, &s, &weights, "patches", 8, before);
+            attempt_variants(b, pc, &s, &weights, "patches", 16, before);
         }
     }
     attempt_variants(b, pc, &s, &weights, "tile", 8, before);

@@ -83,7 +83,7 @@ static void check(const struct parity_case *pc, int64_t apart)
     plan.in_sample[0] = sac_operand_elements(x) / x->dims[0] + apart;
     if (!conv_spec_read(&plan, &v, why, sizeof why))
         fail_msg("%s: %s", pc->inputs, why);
-    assert_true(conv_patches_fits(&v, 0));
+    assert_true(conv_is_patches(&v));
     uint16_t *map = map_of(x, &v.in, v.n),
              *rows = sac_alloc_aligned(16, (size_t)conv_patches_bytes(&v)),
              *packed = sac_alloc_aligned(16, conv_weights_bytes(&v, CONV_FORM_PATCHES));
@@ -140,7 +140,7 @@ static void others_are_not_patches(void **state)
         struct sac_kernel_plan plan = {
             .call = s.call, .precision = SAC_PRECISION_FP16, .weights = &weights};
         assert_true(conv_spec_read(&plan, &v, why, sizeof why));
-        if (conv_patches_fits(&v, 0))
+        if (conv_is_patches(&v))
             fail_msg("%s { %s } is taken", others[i].inputs, others[i].attrs);
         subject_finish(&s);
     }

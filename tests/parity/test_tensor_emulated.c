@@ -212,6 +212,30 @@ static void others_are_not_taken(void **state)
     }
 }
 
+/* Rows of patches, of channels that are no eights; out of sixteens. */
+static void it_multiplies_patches(void **state)
+{
+    static const struct parity_case patches[] = {
+        {"Conv", "[2,3,32,24] [32,3,8,8]!", "strides=8,8"},
+        {"Conv", "[2,3,32,24] [40,3,8,8]!", "strides=8,8"},
+        {"Conv", "[2,3,32,24] [32,3,8,8]!", "strides=4,8"},
+    };
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct subject s;
+        subject_seed(1);
+        subject_init(&s, &patches[i], FILL_RANDOM);
+        assert_sac_ok(subject_shape(&s));
+        const struct conv_spec v = read_spec(&s, 0, 0), rows = conv_patches_product(&v);
+        assert_int_equal(patches_fits(&v, CONV_TILE_VARIANTS, 90), i == 0);
+        assert_false(patches_fits(&v, CONV_TILE_VARIANTS, 80));
+        assert_int_equal(patches_fits(&v, 0, 80), i < 2);
+        assert_int_equal(rows.in.c, 192);
+        assert_int_equal(tensor_takes_half(&rows, 0, 90), i != 1);
+        subject_finish(&s);
+    }
+}
+
 static void only_hopper_has_the_engine(void **state)
 {
     struct subject s;
@@ -235,9 +259,8 @@ static void only_hopper_has_the_engine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_variant_is_right),
-        cmocka_unit_test(samples_may_lie_apart),
-        cmocka_unit_test(others_are_not_taken),
+        cmocka_unit_test(every_variant_is_right),     cmocka_unit_test(samples_may_lie_apart),
+        cmocka_unit_test(others_are_not_taken),       cmocka_unit_test(it_multiplies_patches),
         cmocka_unit_test(only_hopper_has_the_engine),
     };
     return cmocka_run_group_tests_name("parity/tensor_emulated", tests, NULL, NULL);

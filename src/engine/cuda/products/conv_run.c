@@ -164,11 +164,11 @@ static cudaError_t run_stem(const struct conv_state *s, const struct conv_pointe
                                                 : cudaErrorNotSupported;
 }
 
-static struct conv_tile_params tile_params(const struct conv_state    *s,
+/* v: the convolution, or that of its patches. */
+static struct conv_tile_params tile_params(const struct conv_state *s, const struct conv_spec *v,
                                            const struct conv_pointers *p)
 {
-    const struct conv_spec *v = &s->spec;
-    const int64_t           pixels = v->out.size[1] * v->out.size[2];
+    const int64_t pixels = v->out.size[1] * v->out.size[2];
     return (struct conv_tile_params){.finish = finish_of(s, p),
                                      .x = p->x,
                                      .w = s->weights,
@@ -197,62 +197,59 @@ static struct conv_tile_params tile_params(const struct conv_state    *s,
                                      .y_sample = v->out.sample};
 }
 
-static cudaError_t run_tile(const struct conv_state *s, const struct conv_pointers *p,
-                            cudaStream_t stream)
+static cudaError_t run_tile(const struct conv_state *s, const struct conv_spec *v,
+                            const struct conv_pointers *p, int variant, cudaStream_t stream)
 {
-    const struct conv_tile_params params = tile_params(s, p);
-    return conv_launch_tile(&params, (int)s->ready->choice.engine, stream);
+    const struct conv_tile_params params = tile_params(s, v, p);
+    return conv_launch_tile(&params, variant, stream);
 }
 
-static cudaError_t run_tensor(const struct conv_state *s, const struct conv_pointers *p,
-                              cudaStream_t stream)
+static cudaError_t run_tensor(const struct conv_state *s, const struct conv_spec *v,
+                              const struct conv_pointers *p, int variant, cudaStream_t stream)
 {
-    const struct conv_tile_params at = tile_params(s, p);
-    const int                     variant = (int)s->ready->choice.engine;
+    const struct conv_tile_params at = tile_params(s, v, p);
     struct conv_copy_shape        shapes[TENSOR_MAPS];
-    struct conv_tensor_params     params = tensor_half_params(&s->spec, &at, variant, shapes);
+    struct conv_tensor_params     params = tensor_half_params(v, &at, variant, shapes);
     return conv_copies_run(&params, shapes, CONV_BYTES_F16, variant, s->gpu->processors, stream);
 }
 
-/* A row is a pixel of so many channels then, under a window of one. */
 static cudaError_t run_patches(const struct conv_state *s, const struct conv_pointers *p,
-                               cudaStream_t stream)
+                               int variant, cudaStream_t stream)
 {
-    const struct conv_spec          *v = &s->spec;
-    struct conv_tile_params          tile = tile_params(s, p);
-    const int                        row = (int)conv_patches_row(v);
+    const struct conv_spec *v = &s->spec, rows = conv_patches_product(v);
+    struct conv_pointers    of_rows = *p;
+    of_rows.x = workspace_of(s, p);
     const struct conv_patches_params patches = {.x = p->x,
                                                 .rows = workspace_of(s, p),
-                                                .count = (int)tile.m,
-                                                .row = row,
+                                                .count =
+                                                    (int)(v->n * v->out.size[1] * v->out.size[2]),
+                                                .row = (int)rows.in.c,
                                                 .kernel_h = (int)v->kernel[1],
                                                 .line = (int)(v->kernel[2] * v->in.c),
                                                 .out_h = (int)v->out.size[1],
                                                 .out_w = (int)v->out.size[2],
                                                 .x_line = v->in.size[2] * v->in.c,
                                                 .x_sample = v->in.sample};
-    tile.x = patches.rows;
-    tile.in_c = tile.taps = row;
-    tile.in_h = (int)v->out.size[1];
-    tile.in_w = (int)v->out.size[2];
-    tile.kernel_h = tile.kernel_w = tile.stride_h = tile.stride_w = 1;
-    tile.x_pixel = row;
-    tile.x_sample = (int64_t)tile.pixels * row;
-    const cudaError_t res = conv_launch_patches(&patches, stream);
-    return res == cudaSuccess ? conv_launch_tile(&tile, (int)s->ready->choice.engine, stream) : res;
+    const cudaError_t                res = conv_launch_patches(&patches, stream);
+    if (res != cudaSuccess)
+        return res;
+    return variant < CONV_TILE_VARIANTS
+               ? run_tile(s, &rows, &of_rows, variant, stream)
+               : run_tensor(s, &rows, &of_rows, variant - CONV_TILE_VARIANTS, stream);
 }
 
 cudaError_t conv_execute(const struct conv_state *s, const struct conv_pointers *p,
                          cudaStream_t stream)
 {
+    const int   variant = (int)s->ready->choice.engine;
     cudaError_t res;
     switch (s->ready->choice.way) {
     case CONV_DEPTHWISE: return run_depthwise(s, p, stream);
     case CONV_DIRECT: return run_direct(s, p, stream);
     case CONV_STEM: return run_stem(s, p, stream);
-    case CONV_TILE: return run_tile(s, p, stream);
-    case CONV_TENSOR: return run_tensor(s, p, stream);
-    case CONV_PATCHES: return run_patches(s, p, stream);
+    case CONV_TILE: return run_tile(s, &s->spec, p, variant, stream);
+    case CONV_TENSOR: return run_tensor(s, &s->spec, p, variant, stream);
+    case CONV_PATCHES: return run_patches(s, p, variant, stream);
     case CONV_CUDNN_FUSED: return run_cudnn(s, p, stream);
     case CONV_CUDNN_PLAIN:
         res = run_cudnn(s, p, stream);

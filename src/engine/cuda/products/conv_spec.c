@@ -349,10 +349,9 @@ int64_t conv_patches_bytes(const struct conv_spec *s)
     return s->n * product(s->out.size) * conv_patches_row(s) * 2;
 }
 
-bool conv_patches_fits(const struct conv_spec *s, int64_t variant)
+bool conv_is_patches(const struct conv_spec *s)
 {
-    bool patches = variant >= 0 && variant < CONV_TILE_VARIANTS &&
-                   s->precision == SAC_PRECISION_FP16 && !s->transposed && s->groups == 1 &&
+    bool patches = s->precision == SAC_PRECISION_FP16 && !s->transposed && s->groups == 1 &&
                    s->in.pixel == s->in.c && s->in.size[0] == 1 && s->kernel[0] == 1 &&
                    product(s->kernel) > 1 && product(s->kernel) <= INT32_MAX / 4 / s->in.c &&
                    s->n * product(s->out.size) <= INT32_MAX / 4 / conv_patches_row(s);
@@ -362,7 +361,15 @@ bool conv_patches_fits(const struct conv_spec *s, int64_t variant)
     return patches;
 }
 
-bool conv_patches_worth(const struct conv_spec *s, int variant)
+struct conv_spec conv_patches_product(const struct conv_spec *s)
 {
-    return s->in.c % 8 != 0 && conv_tile_worth(s, variant);
+    const int64_t    row = conv_patches_row(s);
+    struct conv_spec v = *s;
+    v.in = (struct conv_map){.c = row, .pixel = row, .align = 16};
+    for (int d = 0; d < CONV_DIMS; d++) {
+        v.in.size[d] = s->out.size[d];
+        v.kernel[d] = v.stride[d] = v.dilation[d] = 1;
+    }
+    v.in.sample = product(s->out.size) * row;
+    return v;
 }

@@ -85,13 +85,13 @@ extern const struct conv_tile_size {
 bool conv_tile_fits(const struct conv_spec *s, int64_t variant);
 bool conv_tile_worth(const struct conv_spec *s, int variant);
 /* Does its window go over the map in patches beside each other, as a vision transformer's first
- * one? conv_patches.cu makes a row of each patch, and a variant of conv_tile.cu multiplies these.
- */
-bool conv_patches_fits(const struct conv_spec *s, int64_t variant);
-/* Is that worth it? Where a pixel's channels come by eights, conv_tile.cu reads the map itself. */
-bool    conv_patches_worth(const struct conv_spec *s, int variant);
+ * one? conv_patches.cu makes a row of each patch, and conv_tile.cu or conv_tensor.cu multiplies
+ * these (tensor_spec.h). */
+bool    conv_is_patches(const struct conv_spec *s);
 int64_t conv_patches_row(const struct conv_spec *s);   /* numbers, a multiple of 8 */
 int64_t conv_patches_bytes(const struct conv_spec *s); /* of all rows */
+/* The convolution of the rows, pixels of so many channels, by a window of one. */
+struct conv_spec conv_patches_product(const struct conv_spec *s);
 
 /* ---- what was chosen ---- */
 

@@ -264,7 +264,8 @@ static bool is_worth(const struct conv_spec *s, const struct conv_choice *c)
         return c->engine >= 0 && c->engine < CONV_TENSOR_VARIANTS &&
                tensor_worth(s, (int)c->engine);
     case CONV_PATCHES:
-        return conv_patches_fits(s, c->engine) && conv_patches_worth(s, (int)c->engine);
+        return conv_is_patches(s) && c->engine >= 0 && c->engine < CONV_PATCHES_VARIANTS &&
+               patches_worth(s, (int)c->engine);
     case CONV_DEPTHWISE:
         return c->engine >= 0 && c->engine < CONV_DEPTHWISE_VARIANTS &&
                conv_depthwise_worth(s, (int)c->engine);

@@ -158,7 +158,9 @@ struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_ta
              choice->knob_count == 0;
         break;
     case CONV_PATCHES:
-        ok = conv_patches_fits(spec, choice->engine) && choice->knob_count == 0;
+        ok = (choice->engine < CONV_TILE_VARIANTS || conv_bytes_has_hopper()) &&
+             patches_fits(spec, choice->engine, products_gpu_of(dev)->capability) &&
+             choice->knob_count == 0;
         break;
     case CONV_DIRECT: ok = choice->engine == 0 && choice->knob_count == 0; break;
     case CONV_CUDNN_FUSED:
@@ -249,11 +251,18 @@ static void add_tensors(struct conv_ways *l, const struct products_gpu *gpu,
     }
 }
 
-static void add_patches(struct conv_ways *l, const struct conv_spec *s)
+/* Hopper's kernels first: where these take the rows, the others are left out. */
+static void add_patches(struct conv_ways *l, const struct products_gpu *gpu,
+                        const struct conv_spec *s)
 {
-    for (int v = 0; v < CONV_TILE_VARIANTS; v++) {
+    const int before = l->count;
+    for (int i = 0; i < CONV_PATCHES_VARIANTS; i++) {
+        const int                    v = (i + CONV_TILE_VARIANTS) % CONV_PATCHES_VARIANTS;
         const struct cudnn_candidate c = {.choice = {.way = CONV_PATCHES, .engine = v}};
-        if (conv_patches_fits(s, v) && conv_patches_worth(s, v))
+        if (v == 0 && l->count > before)
+            return;
+        if ((v < CONV_TILE_VARIANTS || conv_bytes_has_hopper()) &&
+            patches_fits(s, v, gpu->capability) && patches_worth(s, v))
             add(l, &c);
     }
 }
@@ -308,7 +317,7 @@ void conv_ways_list(const struct products_gpu *gpu, const struct cudnn_target *t
     add_depthwise(out, s);
     if (conv_stem_shape_of(s, &shape))
         add(out, &stem);
-    add_patches(out, s);
+    add_patches(out, gpu, s);
     if (t->handle && !apart)
         add_cudnn(out, t, s, tensors);
     add_tensors(out, gpu, s);

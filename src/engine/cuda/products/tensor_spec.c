@@ -161,6 +161,23 @@ bool tensor_takes_half(const struct conv_spec *s, int64_t variant, int capabilit
            (s->residual_kind == SAC_RESIDUAL_NONE || steps_fit(&s->residual));
 }
 
+bool patches_fits(const struct conv_spec *s, int64_t variant, int capability)
+{
+    if (variant < 0 || variant >= CONV_PATCHES_VARIANTS || !conv_is_patches(s))
+        return false;
+    const struct conv_spec rows = conv_patches_product(s);
+    return variant < CONV_TILE_VARIANTS ||
+           tensor_takes_half(&rows, variant - CONV_TILE_VARIANTS, capability);
+}
+
+bool patches_worth(const struct conv_spec *s, int variant)
+{
+    const struct conv_spec rows = conv_patches_product(s);
+    return s->in.c % 8 != 0 &&
+           (variant < CONV_TILE_VARIANTS ? conv_tile_worth(s, variant)
+                                         : tensor_worth(&rows, variant - CONV_TILE_VARIANTS));
+}
+
 struct conv_tensor_params tensor_half_params(const struct conv_spec        *s,
                                              const struct conv_tile_params *at, int variant,
                                              struct conv_copy_shape shapes[TENSOR_MAPS])

@@ -30,6 +30,12 @@ void tensor_shapes(const struct conv_spec *s, struct conv_tensor_params *p, int 
 
 /* Can a variant compute it on a GPU of this compute capability (90 of 9.0)? */
 bool tensor_takes_half(const struct conv_spec *s, int64_t variant, int capability);
+/* Of CONV_PATCHES: variants of conv_tile.cu, then those of conv_tensor.cu, over the rows. Where a
+ * pixel's channels come by eights, both read the map itself. */
+enum { CONV_PATCHES_VARIANTS = CONV_TILE_VARIANTS + CONV_TENSOR_VARIANTS };
+bool patches_fits(const struct conv_spec *s, int64_t variant, int capability);
+bool patches_worth(const struct conv_spec *s, int variant);
+
 /* at: as conv_tile.cu gets it. */
 struct conv_tensor_params tensor_half_params(const struct conv_spec        *s,
                                              const struct conv_tile_params *at, int variant,
