@@ -51,7 +51,7 @@ static const struct parity_case streamed[] = {
 
 /* For the copy engine alone: rows of 32 and 64 bytes, taps that do not fill a turn, windows that
  * reach over all edges, far taps. half: the output, the residual of float16 then. */
-enum { HALF_OUT = 1, HALF_RESIDUAL = 2 };
+enum { HALF_OUT = 1, HALF_RESIDUAL = 2, SAMPLES_APART = 4 };
 static const struct {
     struct parity_case c;
     int                half;
@@ -322,6 +322,10 @@ static struct ran check(const struct parity_case *pc, int64_t more, int by, int 
     plan.in_pixel[0] = conv ? apart(in[0].dims[1], more) : 0;
     plan.out_pixel[0] = conv ? apart(out->dims[1], more) : 0;
     plan.in_pixel[3] = conv && sac_op_has(s.call, 3) ? apart(out->dims[1], more) : 0;
+    if (half & SAMPLES_APART) /* three pixels lie between them */
+        plan.out_sample[0] = plan.in_sample[3] =
+            (sac_operand_elements(out) / out->dims[0] / out->dims[1] + 3) *
+            (plan.out_pixel[0] ? plan.out_pixel[0] : out->dims[1]);
     if (!quant_spec_read(&plan, &j.v, why, sizeof why))
         fail_msg("%s: %s", pc->inputs, why);
     const struct conv_spec *c = &j.v.conv;
@@ -378,6 +382,11 @@ static void the_copy_engines_are_right(void **state)
     for (size_t i = 0; i < SAC_COUNT(copied); i++)
         assert_int_equal(check(&copied[i].c, i % 2 * 16, TENSORS, copied[i].half).tensors,
                          CONV_TENSOR_VARIANTS);
+    for (size_t i = 0; i < SAC_COUNT(copied); i++)
+        if (strcmp(copied[i].c.op, "QuantConv") == 0)
+            assert_int_equal(
+                check(&copied[i].c, i % 2 * 16, TENSORS, copied[i].half | SAMPLES_APART).tensors,
+                CONV_TENSOR_VARIANTS);
 }
 
 /* On GPUs before, Hopper's variants are not taken, nor E4M3 on those without it. */

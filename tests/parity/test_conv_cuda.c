@@ -610,9 +610,10 @@ static void all_shapes(void **state)
             check_quantised(&b, &pc);
         fflush(stdout);
     }
-    printf("%d runs, %d of them by tensor, %d wrong, %d not taken; largest error: fp32 %.2g, tf32 %.2g, fp16 %.2g\n",
-           b.runs, b.tensors, b.wrong, b.refused, b.worst[SAC_PRECISION_FP32], b.worst[SAC_PRECISION_TF32],
-           b.worst[SAC_PRECISION_FP16]);
+    printf("%d runs, %d of them by tensor, %d wrong, %d not taken; largest error: fp32 %.2g, "
+           "tf32 %.2g, fp16 %.2g\n",
+           b.runs, b.tensors, b.wrong, b.refused, b.worst[SAC_PRECISION_FP32],
+           b.worst[SAC_PRECISION_TF32], b.worst[SAC_PRECISION_FP16]);
     sac_device_unref(&b.dev);
     assert_int_equal(b.wrong, 0);
 }

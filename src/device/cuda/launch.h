@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How launchers launch: by CUDA_LAUNCH, so that what is queued between gather_begin and gather_end
  * becomes one launch with all else there (gather.c), or by CUDA_LAUNCH_ALONE. Both launch early
- * where that can be (early.c), so every kernel begins with early_begin(), or early_prepare() and waits later. Tests without a GPU have
- * their own. */
+ * where that can be (early.c), so every kernel begins with early_begin(), or with early_prepare()
+ * and waits later. Tests without a GPU have their own. */
 #ifndef SAC_DEVICE_CUDA_LAUNCH_H
 #define SAC_DEVICE_CUDA_LAUNCH_H
 

@@ -47,6 +47,7 @@ struct sac_value {
     enum sac_dtype   dtype;              /* SAC_DTYPE_NONE until inferred */
     int              rank;               /* -1 until inferred */
     int64_t          dims[SAC_RANK_MAX]; /* SAC_DIM_OPEN where open */
+    bool             batched;            /* its first dim is open and the batch itself */
     const void      *data;               /* constant: dense, aligned to its dtype; NULL otherwise */
     struct sac_node *producer; /* NULL: graph input or constant; set by sac_graph_refresh */
     int uses; /* by nodes (also of subgraphs) and graph outputs; set by sac_graph_refresh */

@@ -51,6 +51,8 @@ static void note_shape(struct sac_value *v, const struct sac_operand *a,
     v->rank = a->rank;
     for (int d = 0; d < a->rank; d++)
         v->dims[d] = a->dims[d] == b->dims[d] ? a->dims[d] : SAC_DIM_OPEN;
+    v->batched =
+        a->rank > 0 && a->dims[0] == stand_ins[0].batch && b->dims[0] == stand_ins[1].batch;
 }
 
 static bool is_input(const struct sac_graph *g, const struct sac_value *v)
@@ -75,7 +77,9 @@ sac_result sac_graph_probe(struct sac_graph *g, uint64_t memory_limit, bool tole
     }
     for (size_t i = 0; i < g->value_count && res == SAC_OK; i++) {
         struct sac_value *v = g->values[i];
-        if (!v->data && !is_input(g, v))
+        if (is_input(g, v))
+            v->batched = v->rank > 0 && v->dims[0] == SAC_DIM_OPEN;
+        else if (!v->data)
             note_shape(v, &inf[0].values[v->id], &inf[1].values[v->id]);
     }
     for (int k = 0; k < 2; k++)

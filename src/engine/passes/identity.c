@@ -51,7 +51,10 @@ static bool resizes_nothing(const struct sac_node *n)
     const struct sac_value *sizes = sac_node_input(n, 3), *scales = sac_node_input(n, 2);
     const int64_t           count = scales && scales->data ? sac_value_elements(scales) : 0;
     const float            *scale = count > 0 ? sac_constant_floats(scales) : NULL;
-    bool                    same = sac_same_shape(n->inputs[0], n->outputs[0]) && n->opset >= 11;
+    const struct sac_value *in = n->inputs[0];
+    bool                    same = sac_same_shape(in, n->outputs[0]) && n->opset >= 11;
+    /* sizes that are only known to be open may be those of something else */
+    same &= in->dims[0] != SAC_DIM_OPEN || (in->batched && n->outputs[0]->batched);
     /* TensorFlow's begin half a pixel further, or anywhere */
     same &= strncmp(sac_attr_string(n, "coordinate_transformation_mode", ""), "tf_", 3) != 0;
     for (int64_t i = 0; i < count; i++)

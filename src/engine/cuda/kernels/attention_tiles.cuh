@@ -11,7 +11,9 @@
  *   the end has the same scale;
  * - a mask is what the scores begin with, divided by their scale, so that the product adds to it;
  * - vision transformers have a few tokens more than whole tiles (197, 257): a warp without queries
- *   only fetches, and of a last tile with FEW keys the others are not multiplied.
+ *   only fetches, and of a last tile with FEW keys the others are not multiplied;
+ * - on Hopper four warps may multiply together (UNIT): its matrix unit reads keys and values from
+ *   shared memory, where rows have no padding but turned pieces.
  * How many of all these suits a shape is decided when a plan is made (attention_shape.c). */
 #pragma once
 

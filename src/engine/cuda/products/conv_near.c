@@ -71,7 +71,9 @@ void conv_near_note(const struct sac_device *dev, const struct conv_spec *spec,
         taken[i] = true;
         m.items[m.count++] = l->items[i];
     }
-    if (best < 0 || !family_of(dev, spec, family) || !(m.family = sac_strdup(family)))
+    /* where cuDNN was not asked, as beside our own kernels, nothing is known of it */
+    if (m.count == 0 || best < 0 || !family_of(dev, spec, family) ||
+        !(m.family = sac_strdup(family)))
         return;
     pthread_mutex_lock(&near.lock);
     if (sac_grow((void **)&near.items, &near.capacity, near.count + 1, sizeof *near.items)) {

@@ -102,7 +102,7 @@ enum conv_way {
     CONV_DIRECT,          /* saccade's own plain kernel, when there is no other */
     CONV_STEM,            /* saccade's own for few input channels */
     CONV_TILE,            /* saccade's own for multiples of 8 channels */
-    CONV_PATCHES,         /* the same over rows that were patches */
+    CONV_PATCHES,         /* the same, or CONV_TENSOR's, over rows that were patches */
     CONV_BYTES,           /* saccade's own of 8-bit numbers (quant_spec.h) */
     CONV_BYTES_PLAIN,     /* the same for any of these, when there is no other */
     CONV_STREAM,          /* saccade's own of 8-bit numbers, by blocks that stay for many tiles */

@@ -13,8 +13,8 @@
 //
 // Of 8-bit numbers it computes what conv_stream.cu does, with residuals of float16 too; of float16
 // what conv_tile.cu does. Tiles are of runs of pixels that follow each other in memory: one of all
-// samples, or one of each. Whatever they are, channels and
-// taps of the input and of the weights are counted in bytes.
+// samples, or one of each. Whatever the numbers, channels and taps of the input and of the weights
+// are counted in bytes.
 #include "engine/cuda/products/conv_copies.cuh"
 #include "engine/cuda/products/conv_ending.cuh"
 #include "engine/cuda/unit.cuh"

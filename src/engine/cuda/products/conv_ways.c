@@ -286,10 +286,10 @@ static bool writes_apart(const struct conv_spec *s)
            s->out.sample != s->out.pixel * s->out.size[0] * s->out.size[1] * s->out.size[2];
 }
 
-/* cuDNN's. `rivals`: are there kernels of ours for Hopper? Beside these what cuDNN does not fuse is
- * left out: of YOLOX-S, ResNet-50 and ViT-B/16 at 1 and 32 (one H100, 2026-11-28) it was the
- * fastest of no convolution by more than 1 us, and it was most of what there was to make and to
- * measure. */
+/* cuDNN's. `rivals`: are there kernels of ours for Hopper? Beside these, where cuDNN fuses, what
+ * it does not fuse is left out: of YOLOX-S, ResNet-50 and ViT-B/16 at 1 and 32 (one H100,
+ * 2026-11-28) it was the fastest of no convolution by more than 1 us, and it was most of what there
+ * was to make and to measure. */
 static void add_cudnn(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s,
                       bool rivals)
 {

@@ -44,6 +44,8 @@ bool tensor_worth(const struct conv_spec *s, int variant)
     const int64_t               runs = tensor_writes_dense(s) ? 1 : s->n,
                   tiles = runs * ((pixels_of(s) / runs + t.pixels - 1) / t.pixels) *
                           ((s->out.c + t.channels - 1) / t.channels);
+    if (runs > 1 && pixels_of(s) / runs <= t.pixels / 2)
+        return false; /* a tile ends with its run */
     return (s->out.c > t.channels / 2 || t.channels == 32) && (s->out.c < 192 || t.channels > 32) &&
            (t.channels != 192 || s->out.c % 192 == 0) && (tiles >= 40 || t.pixels <= 64);
 }

@@ -154,11 +154,12 @@ void unit_multiply(float (&d)[ALL][4], const uint32_t (&a)[4], unit_place b)
         floats_of(own[i], a[i]);
     of_warp(&own, [&](const float(*const *of)[4][2]) {
         for (int j = 0; j < EIGHTS; j++)
-            for (int i = 0; i < 4; i++)
+            for (int c = 0; c < 2; c++)
                 for (int k = 0; k < 16; k++) {
-                    const int column = 8 * j + 2 * t + i % 2;
-                    d[j][i] += (*of[g * 4 + k % 8 / 2])[i / 2 + k / 8 * 2][k % 2] *
-                               (ACROSS ? number_of(b, k, column) : number_of(b, column, k));
+                    const int   column = 8 * j + 2 * t + c;
+                    const float factor = ACROSS ? number_of(b, k, column) : number_of(b, column, k);
+                    for (int i = c; i < 4; i += 2)
+                        d[j][i] += (*of[g * 4 + k % 8 / 2])[i / 2 + k / 8 * 2][k % 2] * factor;
                 }
     });
 }
@@ -168,8 +169,18 @@ static inline void unit_sees()
 static inline void unit_begin()
 {
 }
+/* What each warp of the blocks so far has asked of the unit: the same for all four of a group. */
+inline int         unit_asked[THREADS_MOST / 32];
 static inline void unit_commit()
 {
+    unit_asked[threadIdx.y + blockDim.y * threadIdx.z] += emulated::lane() == 0;
+}
+static inline void unit_end()
+{
+    for (int warp = 0; warp < THREADS_MOST / 32; warp++)
+        if (unit_asked[warp] != unit_asked[warp & ~3])
+            abort(); /* a GPU waits for ever */
+    memset(unit_asked, 0, sizeof unit_asked);
 }
 template <int N> void unit_wait()
 {
@@ -219,6 +230,7 @@ int attention_launch(void (*kernel)(P), dim3 blocks, dim3 threads, int shared, v
         f->count = f->groups = 0;
         kernel(params);
     });
+    unit_end();
     return cudaSuccess;
 }
 
