@@ -41,7 +41,8 @@ def test_a_search_writes_what_a_run_takes(saccade, video, tmp_path, runs_folder)
 def test_what_changes_results_needs_to_be_allowed(saccade, shared, tmp_path, runs_folder):
     clip = shared / 'mot/TUD-Stadtmitte/TUD-Stadtmitte.mp4'
     # one frame of eight: whatever else the machine does, that is several times as fast
-    args = [clip, '--reid', 'none', '--trial', 0.5, '--duration', 4, '--auto-optimize', '--interval-max', 8, '--budget', 30]
+    args = [clip, '--detector', 'person_det_fast', '--reid', 'none', '--trial', 0.5, '--duration', 4, '--auto-optimize',
+            '--interval-max', 8, '--budget', 45]
     strict = saccade('optimize', *args, '--max-loss', 0, env=runs_folder)
     assert strict.returncode == 0, strict.stderr
     assert 'skip' not in yaml.safe_load(strict.stdout) and 'had other results' in strict.stderr
