@@ -6,7 +6,8 @@
  * Those of 8-bit numbers by each variant of each kernel that takes them.
  * A line for each that is wrong, with the largest error against the largest number; then it goes
  * on.
- * usage: test_parity_conv_cuda [FIRST [COUNT]]     of the shapes, numbered from 0 */
+ * usage: test_parity_conv_cuda [FIRST [COUNT] | PART/PARTS]     of the shapes, numbered from 0; of
+ * PARTS, the one numbered PART has every PARTS-th */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -123,7 +124,7 @@ struct bench {
     double                            worst[4]; /* by precision */
 };
 
-static int first_shape, shape_count = SHAPES;
+static int first_shape, shape_count = SHAPES, shape_step = 1;
 
 /* ---- random shapes ---- */
 
@@ -595,7 +596,7 @@ static void all_shapes(void **state)
     if (!b.provider)
         fail_msg("no provider 'products': %s", sac_kernel_plugin_missing(b.dev));
     printf("%s\n", b.provider->name);
-    for (int i = first_shape; i < SHAPES && i < first_shape + shape_count; i++) {
+    for (int i = first_shape; i < SHAPES && i < first_shape + shape_count; i += shape_step) {
         struct text        text;
         struct parity_case pc =
             i < (int)SAC_COUNT(fixed) ? fixed[i] : (struct parity_case){.op = NULL};
@@ -621,8 +622,8 @@ static void all_shapes(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_shapes)};
-    if (argc > 1)
-        first_shape = atoi(argv[1]);
+    if (argc > 1 && sscanf(argv[1], "%d/%d", &first_shape, &shape_step) < 1)
+        return 2;
     if (argc > 2)
         shape_count = atoi(argv[2]);
     return cmocka_run_group_tests_name("parity/conv_cuda", tests, NULL, NULL);
