@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ONNX project's node tests that must pass (pass.txt), packed by pack.py, on a device: in full
  * precision with each case's own tolerance or that of the GPU's sums, whichever is wider; in half
- * precision with one that is stated below. usage: test_nodes PACK [cuda|cpu|far [NAME]] (far:
- * engine/far.h, with BODIES under the kernels of parity/bodies.h; NAME: one case) */
+ * precision with one that is stated below. usage: test_nodes PACK [cuda|cpu|far [NAME|PART/PARTS]]
+ * (far: engine/far.h, with BODIES under the kernels of parity/bodies.h; NAME: one case; of PARTS,
+ * the one numbered PART has every PARTS-th) */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,7 @@ static struct {
 } pack;
 static sac_device *dev;
 static const char *device_name = "cuda", *only;
+static int         part, parts = 1;
 
 /* ---- the pack ---- */
 
@@ -232,7 +234,7 @@ static void run_all(enum sac_precision precision)
         char why[400] = "";
         int  host = 0;
         take_case(&c);
-        if ((only && strcmp(only, c.name) != 0) ||
+        if ((only && strcmp(only, c.name) != 0) || i % parts != part ||
             (precision == SAC_PRECISION_FP16 && beyond_half(&c)))
             continue;
         const bool good = run_case(&c, precision, &host, why, sizeof why);
@@ -320,7 +322,8 @@ int main(int argc, char **argv)
     far_first = &bodies;
 #endif
     device_name = argc > 2 ? argv[2] : device_name;
-    only = argc > 3 ? argv[3] : NULL;
+    if (argc > 3 && sscanf(argv[3], "%d/%d", &part, &parts) != 2)
+        only = argv[3];
     read_pack(argv[1]);
     return cmocka_run_group_tests_name("conformance/nodes", tests, NULL, close_device);
 }
