@@ -153,17 +153,14 @@ static inline unsigned __vsadu4(unsigned a, unsigned b)
 namespace emulated
 {
 
-/* cluster: 1, or 2 of blocks that are a pair, whose threads run in turn. */
-void run(dim3 grid, dim3 block, void (*fn)(void *), void *arg, unsigned cluster);
-template <class BODY> void launch(dim3 grid, dim3 block, BODY body, unsigned cluster = 1)
+void                       run(dim3 grid, dim3 block, void (*fn)(void *), void *arg);
+template <class BODY> void launch(dim3 grid, dim3 block, BODY body)
 {
     run(
-        grid, block, [](void *arg) { (*(BODY *)arg)(); }, &body, cluster);
+        grid, block, [](void *arg) { (*(BODY *)arg)(); }, &body);
 }
-int      lane();
-unsigned number_in_pair();
-void     wait_block();
-void     wait_pair(); /* all threads of both, each for itself */
+int  lane();
+void wait_block();
 void wait_lanes(unsigned mask);
 void wait_group(int number, int threads); /* so many, whichever they are */
 void wait_turn();                         /* until all others have gone on */

@@ -10,7 +10,6 @@ namespace
 {
 
 enum { THREADS_MAX = 1024, STACK_BYTES = 64 << 10, BARRIERS_MAX = 16, TURNS_MAX = 1 << 20 };
-enum { PAIR = 2 };
 
 /* Whoever comes waits until all that it names have come. */
 struct barrier {
@@ -26,23 +25,15 @@ struct fiber {
     bool       started, done;
 };
 
-/* Of a block, or of two that are a pair. */
 struct {
     fiber   of[THREADS_MAX];
-    int     threads, of_block, current, alive[PAIR];
-    dim3    first; /* of the pair's blocks */
+    int     threads, current, alive;
     jmp_buf scheduler;
     void (*fn)(void *);
     void              *arg;
-    barrier            pair, block[PAIR], groups[PAIR][BARRIERS_MAX];
-    barrier            lanes[THREADS_MAX / 32][BARRIERS_MAX];
+    barrier            block, groups[BARRIERS_MAX], lanes[THREADS_MAX / 32][BARRIERS_MAX];
     unsigned long long slot[THREADS_MAX / 32][32];
 } all;
-
-int number()
-{
-    return all.current / all.of_block;
-}
 
 void give_way()
 {
@@ -61,12 +52,11 @@ void live()
 {
     for (;;) {
         all.fn(all.arg);
-        const int n = number();
         all.of[all.current].done = true;
-        all.alive[n]--;
-        if (all.block[n].come && all.block[n].come >= all.alive[n]) /* those that are left wait for
-                                                                       each other */
-            pass(&all.block[n]);
+        all.alive--;
+        if (all.block.come && all.block.come >= all.alive) /* those that are left wait for each
+                                                              other */
+            pass(&all.block);
         give_way();
     }
 }
@@ -84,9 +74,6 @@ void go_on(int i)
 {
     fiber *f = &all.of[i];
     all.current = i;
-    blockIdx = all.first;
-    blockIdx.x += (unsigned)number();
-    i %= all.of_block;
     threadIdx = dim3(i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y);
     if (_setjmp(all.scheduler) != 0)
         return;
@@ -108,19 +95,15 @@ void make_fiber(fiber *f)
     f->started = false;
 }
 
-void run_blocks()
+void run_block()
 {
-    for (int n = 0; n < PAIR; n++) {
-        all.alive[n] = all.of_block;
-        all.block[n] = {};
-    }
-    all.pair = {};
+    all.alive = all.threads;
+    all.block = {};
     memset(all.groups, 0, sizeof all.groups);
     memset(all.lanes, 0, sizeof all.lanes);
     for (int i = 0; i < all.threads; i++)
         all.of[i].done = false;
-    const int blocks = all.threads / all.of_block;
-    for (int turn = 0; all.alive[0] + (blocks > 1 ? all.alive[1] : 0) > 0; turn++) {
+    for (int turn = 0; all.alive > 0; turn++) {
         if (turn == TURNS_MAX) {
             fprintf(stderr, "emulated: the threads of a block wait for each other for ever\n");
             abort();
@@ -136,14 +119,11 @@ void run_blocks()
 namespace emulated
 {
 
-void run(dim3 grid, dim3 block, void (*fn)(void *), void *arg, unsigned cluster)
+void run(dim3 grid, dim3 block, void (*fn)(void *), void *arg)
 {
     gridDim = grid;
     blockDim = block;
-    all.of_block = (int)(block.x * block.y * block.z);
-    all.threads = all.of_block * (int)cluster;
-    if (cluster > PAIR || grid.x % cluster)
-        abort(); /* not launched */
+    all.threads = (int)(block.x * block.y * block.z);
     all.fn = fn;
     all.arg = arg;
     if (all.threads > THREADS_MAX)
@@ -152,9 +132,9 @@ void run(dim3 grid, dim3 block, void (*fn)(void *), void *arg, unsigned cluster)
         make_fiber(&all.of[i]);
     for (unsigned z = 0; z < grid.z; z++)
         for (unsigned y = 0; y < grid.y; y++)
-            for (unsigned x = 0; x < grid.x; x += cluster) {
-                all.first = dim3(x, y, z);
-                run_blocks();
+            for (unsigned x = 0; x < grid.x; x++) {
+                blockIdx = dim3(x, y, z);
+                run_block();
             }
 }
 
@@ -168,24 +148,14 @@ unsigned long long *slots()
     return all.slot[all.current / 32];
 }
 
-unsigned number_in_pair()
-{
-    return (unsigned)number();
-}
-
 void wait_block()
 {
-    wait_for(&all.block[number()], all.alive[number()]);
+    wait_for(&all.block, all.alive);
 }
 
-void wait_pair()
+void wait_group(int number, int threads)
 {
-    wait_for(&all.pair, all.threads);
-}
-
-void wait_group(int group, int threads)
-{
-    wait_for(&all.groups[number()][group], threads);
+    wait_for(&all.groups[number], threads);
 }
 
 void wait_turn()

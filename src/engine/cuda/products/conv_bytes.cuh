@@ -195,13 +195,13 @@ BYTES_WGMMA_OF(256, 128, 128, 129, 130)
 
 template <class P>
 static cudaError_t bytes_launch(void (*kernel)(P), unsigned blocks, unsigned threads, int shared,
-                                cudaStream_t stream, const P &params, unsigned cluster = 1)
+                                cudaStream_t stream, const P &params)
 {
     const cudaError_t res =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (res != cudaSuccess)
         return res;
-    CUDA_LAUNCH_CLUSTER(kernel, blocks, threads, shared, cluster, stream, params);
+    CUDA_LAUNCH_ALONE(kernel, blocks, threads, shared, stream, params);
     return cudaGetLastError();
 }
 

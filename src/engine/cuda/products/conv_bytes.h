@@ -19,6 +19,6 @@ enum { CONV_BYTES_HOPPER = 5, CONV_BYTES_VARIANTS = 12 };
 /* Of conv_stream.cu. */
 enum { CONV_STREAM_VARIANTS = 5 };
 /* Of conv_tensor.cu. */
-enum { CONV_TENSOR_VARIANTS = 12 };
+enum { CONV_TENSOR_VARIANTS = 8 };
 
 #endif

@@ -35,15 +35,6 @@ __device__ __forceinline__ void barrier_expect(uint64_t *barrier, int bytes)
         "r"(bytes)
         : "memory");
 }
-// The same one of the other block of a pair.
-__device__ __forceinline__ void barrier_arrive_other(uint64_t *barrier, unsigned other)
-{
-    asm volatile("{.reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];}" ::"r"(
-                     shared_address(barrier)),
-                 "r"(other)
-                 : "memory");
-}
 // Until the phase of this parity is over; before the first phase that of 1 is.
 __device__ __forceinline__ void barrier_wait(uint64_t *barrier, int parity)
 {
@@ -61,20 +52,8 @@ __device__ __forceinline__ void group_sync(int group)
         asm volatile("bar.sync 2, 128;" ::: "memory");
 }
 
-/* ---- a pair of blocks that see each other's shared memory ---- */
+/* ---- one thread ---- */
 
-// Its number among the two; 0 of a block that has no other.
-__device__ __forceinline__ unsigned number_in_pair()
-{
-    unsigned number;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(number));
-    return number;
-}
-// Until all threads of both have come, each for itself.
-__device__ __forceinline__ void pair_sync()
-{
-    asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
-}
 // True for one thread of a warp, of which the compiler knows then that it is alone.
 __device__ __forceinline__ bool elected()
 {
@@ -118,17 +97,6 @@ __device__ __forceinline__ void copy_turned(uint8_t *to, const conv_copy_map *ma
     asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%2, %3, %3, %3, %4}], [%5];" ::"r"(shared_address(to)),
                  "l"(map), "r"(c), "r"(0), "r"(sixteen), "r"(shared_address(barrier))
-                 : "memory");
-}
-// The same into both blocks of a pair, to the same place, where the same barrier counts it.
-__device__ __forceinline__ void copy_turned_to_both(uint8_t *to, const conv_copy_map *map, int c,
-                                                    int sixteen, uint64_t *barrier)
-{
-    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                 ".multicast::cluster [%0], [%1, {%2, %3, %3, %3, %4}], [%5], %6;" ::"r"(
-                     shared_address(to)),
-                 "l"(map), "r"(c), "r"(0), "r"(sixteen), "r"(shared_address(barrier)),
-                 "h"((unsigned short)3)
                  : "memory");
 }
 // Of the pixels from (w, h) of sample n on, those that lie (right, down) of them.

@@ -150,7 +150,6 @@ struct conv_tensor_params {
     struct conv_stream_params s;
     bool                      saturates; /* int8 outputs may lie outside of -128..127 yet */
     int                       chunk; /* bytes of a row of x and weights that are copied at once */
-    bool                      paired; /* two blocks side by side share the weights' copies */
     /* Pixels that follow each other in y, residual and, if flat, x: those of all samples, or of
      * each. */
     int runs, run_pixels;

@@ -5,9 +5,9 @@
 // while one or two groups of four warps multiply 64 pixels each with its matrix unit. Another warp
 // asks for the residual. What is behind the sums goes through panels in shared memory, from where
 // the engine stores it. Blocks stay for many tiles, so that the next one's pieces come while a tile
-// ends. Two blocks side by side may be a pair, which multiplies other pixels by the same weights:
-// each asks for half of these, for both, as the second level cache gives all processors together
-// some 29 bytes a clock each, and tiles of 128 by 256 would take 48 (one H100, 2026-11-28).
+// ends. Pairs of blocks that had each ask for half of their weights for both (multicast) took a
+// third longer: what comes so comes with 33 bytes a clock, what all blocks ask for at about the
+// same time with 83, and pixels, which are others', with 30 (one H100, 2026-11-28).
 //
 // A thread of the unit gets two neighbouring columns of each eight. The engine brings the weights'
 // rows in another order, so that a thread has four channels of each sixteen side by side: column
@@ -93,22 +93,15 @@ struct tensor_tile {
     int run, pixel, channel; /* the first of the run, and of all */
 };
 // The tiles of a block. Channels of the same pixels come one after the other, for the cache.
-// A pair's are one row above the other, the last one's below all, where copies find zeros.
 template <class S> struct tensor_walk {
-    unsigned of_run, rows, columns, own, share, row, column, row_step, column_step; /* of tiles */
+    unsigned of_run, rows, columns, row, column, row_step, column_step; /* of tiles */
 
     __device__ __forceinline__ explicit tensor_walk(const conv_tensor_params &p)
         : of_run((unsigned)(p.run_pixels + S::MS - 1) / S::MS), rows(of_run * (unsigned)p.runs),
-          columns((unsigned)(p.s.b.at.out_c + S::NS - 1) / S::NS), share(p.paired ? 2 : 1)
+          columns((unsigned)(p.s.b.at.out_c + S::NS - 1) / S::NS), row(blockIdx.x / columns),
+          column(blockIdx.x - row * columns), row_step(gridDim.x / columns),
+          column_step(gridDim.x - row_step * columns)
     {
-        const unsigned first = blockIdx.x / share, step = gridDim.x / share;
-        own = blockIdx.x - first * share;
-        row = first / columns;
-        column = first - row * columns;
-        row *= share;
-        row_step = step / columns;
-        column_step = step - row_step * columns;
-        row_step *= share;
     }
     __device__ __forceinline__ bool inside() const
     {
@@ -120,13 +113,13 @@ template <class S> struct tensor_walk {
         column += column_step;
         if (column >= columns) {
             column -= columns;
-            row += share;
+            row++;
         }
     }
     __device__ __forceinline__ tensor_tile tile() const
     {
-        const unsigned at = row + own, run = rows == of_run ? 0 : at / of_run;
-        return {(int)run, (int)(at - run * of_run) * S::MS, (int)column * S::NS};
+        const unsigned run = rows == of_run ? 0 : row / of_run;
+        return {(int)run, (int)(row - run * of_run) * S::MS, (int)column * S::NS};
     }
 };
 
@@ -138,7 +131,7 @@ __device__ __forceinline__ void begin_barriers(const conv_tensor_params &p,
     if (threadIdx.x == 0) {
         for (int i = 0; i < p.stages; i++) {
             barrier_init(memory.full + i, 1);
-            barrier_init(memory.empty + i, S::GROUPS * (p.paired ? 8 : 4));
+            barrier_init(memory.empty + i, S::GROUPS * 4);
         }
         for (int i = 0; i < S::GROUPS * p.slots; i++) {
             barrier_init(memory.come + i, 1);
@@ -146,10 +139,7 @@ __device__ __forceinline__ void begin_barriers(const conv_tensor_params &p,
         }
         barriers_are_ready();
     }
-    if (p.paired)
-        pair_sync();
-    else
-        __syncthreads();
+    __syncthreads();
 }
 
 /* ---- who asks for pieces ---- */
@@ -177,20 +167,14 @@ struct tensor_taps {
     }
 };
 
-// A turn is as many rows as make up 128 bytes of taps. Each block of a pair asks for half of the
-// channels, for both.
+// A turn is as many rows as make up 128 bytes of taps.
 template <class S>
 __device__ __forceinline__ void ask_weights(const conv_tensor_params &p, int channel,
                                             tensor_taps &taps, uint8_t *stage, uint64_t *full)
 {
     for (int i = 0; i < BYTES_TAPS; i += p.chunk) {
-        uint8_t *to = stage + S::PIXELS + i * S::NS;
-        if (p.paired) {
-            const int half = (int)number_in_pair() * (S::NS / 2);
-            copy_turned_to_both(to + half * p.chunk, &p.weights, taps.first + taps.c,
-                                (channel + half) / 16, full);
-        } else
-            copy_turned(to, &p.weights, taps.first + taps.c, channel / 16, full);
+        copy_turned(stage + S::PIXELS + i * S::NS, &p.weights, taps.first + taps.c, channel / 16,
+                    full);
         taps.next(p);
     }
 }
@@ -303,15 +287,12 @@ __device__ __forceinline__ void tensor_turn(uint64_t a, uint64_t b, bool first,
     unit_commit();
 }
 
-// A warp has read it; of a pair, whoever asks for weights waits for the warps of both.
-__device__ __forceinline__ void release(const conv_tensor_params &p, uint64_t *empty)
+// All of its group's warps have read it.
+__device__ __forceinline__ void release(uint64_t *empty)
 {
     __syncwarp();
-    if ((threadIdx.x & 31) == 0) {
+    if ((threadIdx.x & 31) == 0)
         barrier_arrive(empty);
-        if (p.paired)
-            barrier_arrive_other(empty, number_in_pair() ^ 1);
-    }
 }
 
 template <class S, int CHUNK>
@@ -330,13 +311,13 @@ __device__ __forceinline__ void multiply_chunks(const conv_tensor_params &p,
         tensor_turn<S, CHUNK>(a + at, b + at, turn == 0, sum);
         if (turn > 0) {
             unit_wait<1>();
-            release(p, memory.empty + before);
+            release(memory.empty + before);
         }
         before = place.at;
         place.next(p.stages);
     }
     unit_wait<0>();
-    release(p, memory.empty + before);
+    release(memory.empty + before);
 }
 
 template <class S>
@@ -445,10 +426,7 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
             ask_for_pieces<S>(p, memory);
         else if (warp == S::GROUPS * 4 + 1 && p.slots && elected())
             ask_for_residuals<S>(p, memory);
-        __syncwarp();
     }
-    if (p.paired)
-        pair_sync(); // until no one arrives at this block's barriers any more
 #else
     early_begin();
 #endif
@@ -478,9 +456,8 @@ template <class S>
 static cudaError_t run_tensor(conv_tensor_params p, int processors, cudaStream_t stream)
 {
     const conv_tile_params &at = p.s.b.at;
-    const int64_t share = p.paired ? 2 : 1,
-                  rows = (int64_t)p.runs * ((p.run_pixels + S::MS - 1) / S::MS),
-                  tiles = (rows + share - 1) / share * share * ((at.out_c + S::NS - 1) / S::NS),
+    const int64_t           tiles = (int64_t)p.runs * ((p.run_pixels + S::MS - 1) / S::MS) *
+                          ((at.out_c + S::NS - 1) / S::NS),
                   taps = (int64_t)at.kernel_h * at.kernel_w,
                   of_each = (tiles + processors - 1) / processors, // of a multiprocessor
         blocks = of_each < S::RESIDENT ? of_each : S::RESIDENT;
@@ -490,28 +467,22 @@ static cudaError_t run_tensor(conv_tensor_params p, int processors, cudaStream_t
         (int)((taps * ((at.in_c + p.chunk - 1) / p.chunk) * p.chunk + BYTES_TAPS - 1) / BYTES_TAPS);
     if (p.stages < 2 || tiles > INT32_MAX)
         return cudaErrorNotSupported;
-    const int64_t room = processors * blocks / share * share,
-                  grid = tiles < room ? tiles : room > share ? room : share;
-    return bytes_launch(tensor_kernel<S>, (unsigned)grid, S::THREADS, shared, stream, p,
-                        (unsigned)share);
+    const int64_t grid = tiles < processors * blocks ? tiles : processors * blocks;
+    return bytes_launch(tensor_kernel<S>, (unsigned)grid, S::THREADS, shared, stream, p);
 }
 
-// Sizes as tensor_sizes has them, which also says of which p is paired.
+// Sizes as tensor_sizes has them.
 template <int KIND>
 static cudaError_t run_tensor_variant(const conv_tensor_params &p, int variant, int processors,
                                       cudaStream_t stream)
 {
     switch (variant) {
-    case 0:
-    case 8: return run_tensor<tensor_shape<KIND, 2, 256, 1>>(p, processors, stream);
-    case 1:
-    case 9: return run_tensor<tensor_shape<KIND, 2, 192, 1>>(p, processors, stream);
-    case 2:
-    case 10: return run_tensor<tensor_shape<KIND, 2, 128, 2>>(p, processors, stream);
+    case 0: return run_tensor<tensor_shape<KIND, 2, 256, 1>>(p, processors, stream);
+    case 1: return run_tensor<tensor_shape<KIND, 2, 192, 1>>(p, processors, stream);
+    case 2: return run_tensor<tensor_shape<KIND, 2, 128, 2>>(p, processors, stream);
     case 3: return run_tensor<tensor_shape<KIND, 2, 64, 2>>(p, processors, stream);
     case 4: return run_tensor<tensor_shape<KIND, 2, 32, 2>>(p, processors, stream);
-    case 5:
-    case 11: return run_tensor<tensor_shape<KIND, 1, 256, 2>>(p, processors, stream);
+    case 5: return run_tensor<tensor_shape<KIND, 1, 256, 2>>(p, processors, stream);
     case 6: return run_tensor<tensor_shape<KIND, 1, 128, 3>>(p, processors, stream);
     case 7: return run_tensor<tensor_shape<KIND, 1, 64, 4>>(p, processors, stream);
     default: return cudaErrorNotSupported;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/cuda/products/tensor_spec.h"
 
-const struct tensor_size tensor_sizes[CONV_TENSOR_VARIANTS] = {
-    {128, 256, false}, {128, 192, false}, {128, 128, false}, {128, 64, false},
-    {128, 32, false},  {64, 256, false},  {64, 128, false},  {64, 64, false},
-    {128, 256, true},  {128, 192, true},  {128, 128, true},  {64, 256, true}};
+const struct conv_tile_size tensor_sizes[CONV_TENSOR_VARIANTS] = {
+    {128, 256}, {128, 192}, {128, 128}, {128, 64}, {128, 32}, {64, 256}, {64, 128}, {64, 64}};
 
 /* ---- what it can ---- */
 
@@ -39,18 +37,15 @@ bool tensor_copies(const struct conv_spec *s)
 }
 
 /* At least half of a tile's channels are used. Of tiles of the same width the taller ones are for
- * many. Pairs spare the second level cache, which few tiles do not fill. */
-enum { PAIRED_LEAST = 100 };
+ * many. */
 bool tensor_worth(const struct conv_spec *s, int variant)
 {
-    const struct tensor_size t = tensor_sizes[variant];
-    const int64_t            runs = tensor_writes_dense(s) ? 1 : s->n,
+    const struct conv_tile_size t = tensor_sizes[variant];
+    const int64_t               runs = tensor_writes_dense(s) ? 1 : s->n,
                   tiles = runs * ((pixels_of(s) / runs + t.pixels - 1) / t.pixels) *
                           ((s->out.c + t.channels - 1) / t.channels);
     if (runs > 1 && pixels_of(s) / runs <= t.pixels / 2)
         return false; /* a tile ends with its run */
-    if (t.paired && tiles < PAIRED_LEAST)
-        return false;
     return (s->out.c > t.channels / 2 || t.channels == 32) && (s->out.c < 192 || t.channels > 32) &&
            (t.channels != 192 || s->out.c % 192 == 0) && (tiles >= 40 || t.pixels <= 64);
 }
@@ -136,17 +131,16 @@ static struct conv_copy_shape turned_shape(const struct conv_tile_params *p, int
 void tensor_shapes(const struct conv_spec *s, struct conv_tensor_params *p, int variant,
                    struct conv_copy_shape shapes[TENSOR_MAPS])
 {
-    const struct tensor_size       t = tensor_sizes[variant];
+    const struct conv_tile_size    t = tensor_sizes[variant];
     const int                      panel = SAC_MIN(t.channels, (int)TENSOR_PANEL);
     const struct conv_tile_params *at = &p->s.b.at;
     p->chunk = chunk_of(at->in_c);
-    p->paired = t.paired;
     p->runs = p->s.dense ? 1 : (int)s->n;
     p->run_pixels = p->s.dense ? (int)at->m : at->pixels;
     shapes[0] = p->s.flat
                     ? runs_shape(p, at->x, at->in_c, at->x_pixel, at->x_sample, p->chunk, t.pixels)
                     : window_shape(s, at, p->chunk, t.pixels);
-    shapes[1] = turned_shape(at, p->chunk, t.paired ? t.channels / 2 : t.channels);
+    shapes[1] = turned_shape(at, p->chunk, t.channels);
     shapes[3] = panel_shape(p, at->y, &s->out, p->s.b.y_kind, panel);
     shapes[2] =
         s->residual_kind == SAC_RESIDUAL_NONE

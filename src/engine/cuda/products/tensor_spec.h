@@ -7,13 +7,8 @@
 #include "engine/cuda/products/conv_launch.h"
 #include "engine/cuda/products/conv_spec.h"
 
-/* Tiles, by variant, and pixels and channels of a panel that is stored. */
-struct tensor_size {
-    int  pixels, channels;
-    bool paired; /* two blocks multiply other pixels by the same weights, of which each asks for
-                    half */
-};
-extern const struct tensor_size tensor_sizes[CONV_TENSOR_VARIANTS];
+/* Pixels and channels of a tile, by variant, and those of a panel that it stores. */
+extern const struct conv_tile_size tensor_sizes[CONV_TENSOR_VARIANTS];
 enum { TENSOR_ROWS = 64, TENSOR_PANEL = 64 };
 
 /* Does a map lie pixel after pixel, also from one of n samples to the next? */

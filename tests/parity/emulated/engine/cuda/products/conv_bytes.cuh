@@ -55,20 +55,20 @@ namespace conv
 {
 
 enum { SHARED_BYTES = 256 << 10, TAPS_OF_ONE = 32 };
-alignas(1024) inline uint8_t shared_memory[2 * SHARED_BYTES]; /* of a pair's blocks */
+alignas(1024) inline uint8_t shared_memory[SHARED_BYTES];
 
 static inline unsigned shared_address(const void *p)
 {
-    return (unsigned)((const uint8_t *)p - shared_memory) % SHARED_BYTES;
+    return (unsigned)((const uint8_t *)p - shared_memory);
 }
 static inline uint8_t *block_memory()
 {
-    return shared_memory + emulated::number_in_pair() * SHARED_BYTES;
+    return shared_memory;
 }
 
 static inline uint8_t *stream_block_memory()
 {
-    return block_memory();
+    return shared_memory;
 }
 template <int BYTES> void fetch_run(uint8_t *to, const uint8_t *from)
 {
@@ -191,7 +191,7 @@ static inline void matrix_row(uint64_t matrix, int row, uint8_t (&out)[TAPS_OF_O
     for (int k = 0; k < TAPS_OF_ONE; k++) {
         const unsigned at =
             base + (unsigned)(row / 8) * step + (unsigned)(row % 8) * width + (unsigned)k;
-        out[k] = block_memory()[at ^ (at >> 3 & (width - 16))];
+        out[k] = shared_memory[at ^ (at >> 3 & (width - 16))];
     }
 }
 
@@ -217,12 +217,11 @@ void bytes_wgmma(uint32_t (&d)[COUNT], uint64_t a, uint64_t b, bool add, bytes_k
 
 template <class P>
 cudaError_t bytes_launch(void (*kernel)(P), unsigned blocks, unsigned threads, int shared,
-                         cudaStream_t, const P &params, unsigned cluster = 1)
+                         cudaStream_t, const P &params)
 {
     if (shared > SHARED_BYTES)
         abort();
-    emulated::launch(
-        blocks, threads, [&] { kernel(params); }, cluster);
+    emulated::launch(blocks, threads, [&] { kernel(params); });
     return cudaSuccess;
 }
 

@@ -10,7 +10,7 @@
 namespace conv
 {
 
-enum { SHAPES_MOST = 64, COPIES_MOST = 512, THREADS_OF_BLOCK = 512 };
+enum { SHAPES_MOST = 64, COPIES_MOST = 256, THREADS_OF_BLOCK = 512 };
 
 static conv_copy_shape shapes[SHAPES_MOST];
 static unsigned        shape_count;
@@ -37,11 +37,11 @@ struct phases {
     int      count, left, bytes;
     unsigned phase;
 };
-static phases barriers[2 * SHARED_BYTES / 8];
+static phases barriers[SHARED_BYTES / 8];
 
 static inline phases *phases_of(uint64_t *barrier)
 {
-    return &barriers[((uint8_t *)barrier - shared_memory) / 8];
+    return &barriers[shared_address(barrier) / 8];
 }
 static inline void see_whether_over(phases *p)
 {
@@ -64,29 +64,9 @@ static inline void barrier_arrive(uint64_t *barrier)
     phases_of(barrier)->left--;
     see_whether_over(phases_of(barrier));
 }
-/* What lies at the same place in the other block's memory. */
-template <class T> T *of_other(T *p)
-{
-    return (T *)((uint8_t *)p + ((uint8_t *)p < shared_memory + SHARED_BYTES ? SHARED_BYTES
-                                                                             : -SHARED_BYTES));
-}
-static inline unsigned number_in_pair()
-{
-    return emulated::number_in_pair();
-}
-static inline void pair_sync()
-{
-    emulated::wait_pair();
-}
 static inline bool elected()
 {
     return emulated::lane() == 0;
-}
-static inline void barrier_arrive_other(uint64_t *barrier, unsigned other)
-{
-    if (other == number_in_pair())
-        abort();
-    barrier_arrive(of_other(barrier));
 }
 static inline void barrier_expect(uint64_t *barrier, int bytes)
 {
@@ -152,7 +132,7 @@ static inline uint8_t *swizzled(const uint8_t *base, unsigned byte, unsigned wid
     const unsigned at = shared_address(base) + byte;
     if (at >= SHARED_BYTES)
         abort();
-    return (uint8_t *)base - shared_address(base) + (at ^ (at >> 3 & (width - 16)));
+    return shared_memory + (at ^ (at >> 3 & (width - 16)));
 }
 
 /* The row of a box, and its bytes one by one: `each` gets the place in shared memory, and in memory
@@ -256,12 +236,6 @@ static inline void copy_turned(uint8_t *to, const conv_copy_map *map, int c, int
 {
     begin_copy({nullptr, nullptr, {c, 0, 0, 0, sixteen}, 0, 0, nullptr}, map, to, barrier);
 }
-static inline void copy_turned_to_both(uint8_t *to, const conv_copy_map *map, int c, int sixteen,
-                                       uint64_t *barrier)
-{
-    copy_turned(to, map, c, sixteen, barrier);
-    copy_turned(of_other(to), map, c, sixteen, of_other(barrier));
-}
 static inline void copy_window(uint8_t *to, const conv_copy_map *map, int c, int w, int h, int n,
                                int right, int down, uint64_t *barrier)
 {
@@ -274,28 +248,23 @@ static inline void copy_window(uint8_t *to, const conv_copy_map *map, int c, int
 }
 
 /* What each thread has copied back and not waited for. */
-static copy back[2 * THREADS_OF_BLOCK][4];
-static int  back_count[2 * THREADS_OF_BLOCK];
-
-static inline unsigned thread_of_pair()
-{
-    return number_in_pair() * THREADS_OF_BLOCK + threadIdx.x;
-}
+static copy back[THREADS_OF_BLOCK][4];
+static int  back_count[THREADS_OF_BLOCK];
 
 static inline void copy_back(const conv_copy_map *map, int c, int pixel, int run,
                              const uint8_t *from)
 {
-    int *count = &back_count[thread_of_pair()];
+    int *count = &back_count[threadIdx.x];
     needs_wait();
     if (*count == 4)
         abort();
-    back[thread_of_pair()][(*count)++] = {(uint8_t *)from, &shapes[map->words[0]], {c, pixel, run}, 0, 0,
+    back[threadIdx.x][(*count)++] = {(uint8_t *)from, &shapes[map->words[0]], {c, pixel, run}, 0, 0,
                                      nullptr};
 }
 template <int N> void copy_back_wait()
 {
-    copy *list = back[thread_of_pair()];
-    for (int *count = &back_count[thread_of_pair()]; *count > N; (*count)--) {
+    copy *list = back[threadIdx.x];
+    for (int *count = &back_count[threadIdx.x]; *count > N; (*count)--) {
         each_of_copy(list[0], [](uint8_t *from, uint8_t *to) {
             if (to)
                 *to = *from;
