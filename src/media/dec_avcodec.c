@@ -27,7 +27,7 @@ static sac_result prepare(struct sac_decoder *dec)
     snprintf(dec->name, sizeof dec->name, "%s", dec->avc->codec->name);
     if (dec->dev->ops->host_memory)
         return SAC_OK;
-    return sac_source_uploader_create(dec->dev, dec->source_name, dec->params, &st->adopter.up);
+    return sac_source_uploader_create(dec, &st->adopter.up);
 }
 
 static sac_result give(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note)

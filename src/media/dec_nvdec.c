@@ -51,9 +51,20 @@ const AVCodec *sac_nvdec_codec(enum AVCodecID id)
     return NULL;
 }
 
+/* The driver decodes these, not NVDEC: "hybrid (CUDA + CPU)", announced to be removed, says
+ * NVDECODE's guide. Of ten such pictures the first once came out as zeros, without an error (one
+ * H100, 2026-11-28). */
+static bool is_hybrid(enum AVCodecID id)
+{
+    return id == AV_CODEC_ID_MJPEG;
+}
+
+/* A hybrid's is found in any FFmpeg, so that prepare refuses it by the same sentence. */
 static const AVCodec *codec_for(const sac_device *dev, enum AVCodecID id)
 {
-    return dev->ops->video_context ? sac_nvdec_codec(id) : NULL;
+    if (!dev->ops->video_context)
+        return NULL;
+    return is_hybrid(id) ? avcodec_find_decoder(id) : sac_nvdec_codec(id);
 }
 
 /* ---- memory ---- */
@@ -217,6 +228,10 @@ static sac_result prepare(struct sac_decoder *dec)
 {
     struct state   *st = dec->state;
     AVCodecContext *avc = dec->avc;
+    if (is_hybrid(avc->codec_id))
+        return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_UNSUPPORTED,
+                        "%s: NVDEC does not decode %s", dec->source_name,
+                        avcodec_get_name(avc->codec_id));
     snprintf(dec->name, sizeof dec->name, "nvdec %s", avc->codec->name);
     avc->thread_count = 1; /* the GPU decodes; each thread would only hold more surfaces */
     avc->opaque = dec;
@@ -226,7 +241,7 @@ static sac_result prepare(struct sac_decoder *dec)
 #endif
     sac_result res = sac_surfaces_create(dec->dev, dec->source_name, &st->surfaces);
     if (res == SAC_OK && dec->params->round_trip)
-        res = sac_source_uploader_create(dec->dev, dec->source_name, dec->params, &st->round_trip);
+        res = sac_source_uploader_create(dec, &st->round_trip);
     return res == SAC_OK ? open_gpu(dec) : res;
 }
 

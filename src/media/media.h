@@ -280,10 +280,8 @@ enum { SAC_LENT_DEFAULT = 8 }; /* default of frames that are read ahead or held 
  * are allocated as the first frames are uploaded. */
 sac_result sac_uploader_create(sac_device *dev, const char *what, int frames,
                                struct sac_uploader **out);
-/* The same for a source's decoder. */
-sac_result sac_source_uploader_create(sac_device *dev, const char *source_name,
-                                      const struct sac_source_params *params,
-                                      struct sac_uploader           **out);
+/* The same for a source's decoder; the sentence says why the GPU does not decode. */
+sac_result sac_source_uploader_create(const struct sac_decoder *dec, struct sac_uploader **out);
 void       sac_uploader_destroy(struct sac_uploader **up); /* waits for copies; NULL too */
 /* begin: set staging's format and size; it gets planes to write to. end: the frame on the GPU with
  * what was written, counted as frame-upload. */

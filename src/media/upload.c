@@ -17,7 +17,7 @@ struct slot {
 struct sac_uploader {
     sac_device               *dev;
     struct sac_device_stream *stream;
-    char                      what[200]; /* for strict mode's sentence */
+    char                      what[320]; /* for strict mode's sentence */
     struct slot               slot[SLOTS];
     int                       next;
     struct sac_spares         frames; /* what they are copied to */
@@ -39,14 +39,13 @@ static int frames_of(const struct sac_source_params *params)
                                 : SAC_LENT_DEFAULT + SAC_MAX(params->prefetch, 0);
 }
 
-sac_result sac_source_uploader_create(sac_device *dev, const char *source_name,
-                                      const struct sac_source_params *params,
-                                      struct sac_uploader           **out)
+sac_result sac_source_uploader_create(const struct sac_decoder *dec, struct sac_uploader **out)
 {
-    char what[200];
-    snprintf(what, sizeof what, "%.140s: upload of a frame (--decode gpu leaves it there)",
-             source_name);
-    return sac_uploader_create(dev, what, frames_of(params), out);
+    char       what[320];
+    const bool is_chosen = dec->params->decode == SAC_DECODE_CPU || !dec->note[0];
+    snprintf(what, sizeof what, "%.120s: upload of a frame (%.160s)", dec->source_name,
+             is_chosen ? "--decode gpu leaves there what the GPU decodes" : dec->note);
+    return sac_uploader_create(dec->dev, what, frames_of(dec->params), out);
 }
 
 sac_result sac_uploader_create(sac_device *dev, const char *what, int frames,

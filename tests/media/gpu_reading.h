@@ -79,9 +79,18 @@ static inline int sample(const sac_frame *f, int c, int x, int y)
 }
 
 struct difference {
-    int  greatest;
+    int  tolerance, greatest;
+    int  bad, frames; /* frames beyond the tolerance, of those compared */
     char where[160];
 };
+
+static inline const char *difference_text(const struct difference *diff)
+{
+    static char text[240];
+    snprintf(text, sizeof text, "greatest difference %d, %d of %d frames bad%s%s", diff->greatest,
+             diff->bad, diff->frames, diff->greatest ? ": " : "", diff->where);
+    return text;
+}
 
 static inline void compare(const sac_frame *ours, const sac_frame *want, int frame,
                            struct difference *diff)
@@ -89,10 +98,12 @@ static inline void compare(const sac_frame *ours, const sac_frame *want, int fra
     assert_int_equal(ours->width, want->width);
     assert_int_equal(ours->height, want->height);
     const bool halves = sac_is_yuv(want->format);
+    int        greatest = 0; /* of this frame */
     for (int c = 0; c < 3; c++)
         for (int y = 0; y < (c && halves ? (want->height + 1) / 2 : want->height); y++)
             for (int x = 0; x < (c && halves ? (want->width + 1) / 2 : want->width); x++) {
                 int a = sample(ours, c, x, y), b = sample(want, c, x, y);
+                greatest = SAC_MAX(greatest, abs(a - b));
                 if (abs(a - b) <= diff->greatest)
                     continue;
                 diff->greatest = abs(a - b);
@@ -100,6 +111,8 @@ static inline void compare(const sac_frame *ours, const sac_frame *want, int fra
                          "frame %d, channel %d, %d,%d of %dx%d: %d instead of %d", frame, c, x, y,
                          want->width, want->height, a, b);
             }
+    diff->bad += greatest > diff->tolerance;
+    diff->frames++;
 }
 
 struct both {
@@ -113,9 +126,10 @@ struct both {
 
 /* Read a clip on both devices side by side; params are for the GPU's source; of them only rotate is
  * the CPU's too. */
-static inline struct both read_both(const char *path, const struct sac_source_params *params)
+static inline struct both read_both_within(int tolerance, const char *path,
+                                           const struct sac_source_params *params)
 {
-    struct both              r = {0};
+    struct both              r = {.diff.tolerance = tolerance};
     sac_source              *on_gpu = NULL, *on_cpu = NULL;
     struct sac_source_params plain = sac_source_params_default();
     plain.rotate = params ? params->rotate : SAC_ROTATE_AUTO;
@@ -148,6 +162,11 @@ static inline struct both read_both(const char *path, const struct sac_source_pa
     sac_source_close(&on_gpu);
     sac_source_close(&on_cpu);
     return r;
+}
+
+static inline struct both read_both(const char *path, const struct sac_source_params *params)
+{
+    return read_both_within(0, path, params);
 }
 
 static inline void read_some(const char *path, const struct sac_source_params *params, int frames)

@@ -173,6 +173,56 @@ static void without_leave_the_cpu_does_not_step_in(void **state)
     sac_device_unref(&there);
 }
 
+/* NVDEC is asked for nothing. */
+static sac_result not_called(struct sac_device *there, void *hwctx, struct sac_device_stream **out)
+{
+    (void)there, (void)hwctx, (void)out;
+    fail_msg("motion JPEG reached the driver");
+    return SAC_ERR_DEVICE;
+}
+
+/* Opened as usual, then with a driver for video. */
+static sac_device *apart_open_with_video(const struct sac_device_params *params)
+{
+    static struct sac_device_ops ops;
+    sac_device                  *there = apart_open(params);
+    ops = *there->ops;
+    ops.video_context = not_called;
+    there->ops = &ops;
+    return there;
+}
+
+static void motion_jpeg_is_left_to_the_cpu(void **state)
+{
+    (void)state;
+    struct sac_device_params strict = sac_device_params_default();
+    struct sac_source_params params = sac_source_params_default();
+    struct sac_source_info   info;
+    sac_device              *there = apart_open_with_video(NULL);
+    sac_source              *src = NULL;
+    sac_frame               *frame = NULL;
+    char                     why[512];
+    const char              *path = scratch("m.avi");
+    clip_write(path, &(struct clip){.frames = 10, .codec = "mjpeg", .pixels = AV_PIX_FMT_YUVJ420P});
+    params.decode = SAC_DECODE_GPU;
+    assert_sac_error(sac_source_open(there, path, &params, &src), SAC_ERR_UNSUPPORTED);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "m.avi: NVDEC does not decode mjpeg; --decode auto or cpu"));
+    params.decode = SAC_DECODE_AUTO;
+    assert_int_equal(count_equal(there, path, &params, &info), 10);
+    assert_string_equal(info.decoder, "mjpeg");
+    assert_string_equal(info.decoder_note, "NVDEC does not decode mjpeg");
+    sac_device_unref(&there);
+    strict.zero_copy_strict = 1;
+    there = apart_open_with_video(&strict);
+    assert_sac_ok(sac_source_open(there, path, &params, &src));
+    assert_sac_error(sac_source_read_wait(src, &frame), SAC_ERR_COPY);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "upload of a frame (NVDEC does not decode mjpeg)"));
+    sac_source_close(&src);
+    sac_device_unref(&there);
+}
+
 static void images_are_uploaded_by_default(void **state)
 {
     (void)state;
@@ -197,6 +247,7 @@ int main(void)
         cmocka_unit_test(a_gpu_that_is_none_is_a_sentence),
         cmocka_unit_test(what_the_cpu_decodes_is_uploaded),
         cmocka_unit_test(without_leave_the_cpu_does_not_step_in),
+        cmocka_unit_test(motion_jpeg_is_left_to_the_cpu),
         cmocka_unit_test(images_are_uploaded_by_default),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
