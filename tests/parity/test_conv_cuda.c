@@ -113,6 +113,13 @@ static const struct parity_case fixed[] = {
     {"FusedMatMul", "[3,5,24] [24,136]!", "activation=11"},
     {"FusedMatMul", "[7,20] [20,24]! [24]!", "activation=10"},
 };
+/* Variants of the ways that are called so; those of "tensor" behind TENSORS keep their windows. */
+enum { TILES = 8, TENSORS = 8, WINDOWS = 4 };
+struct variants {
+    const char *way;
+    int         from, count;
+    bool        alike; /* all of them are taken, or none */
+};
 enum { RANDOM_SHAPES = 40, RANDOM_QUANTISED = 40 };
 enum { FLOAT_SHAPES = (int)SAC_COUNT(fixed) + RANDOM_SHAPES };
 enum { SHAPES = FLOAT_SHAPES + RANDOM_QUANTISED };
@@ -120,7 +127,7 @@ enum { SHAPES = FLOAT_SHAPES + RANDOM_QUANTISED };
 struct bench {
     sac_device                       *dev;
     const struct sac_kernel_provider *provider;
-    int                               runs, tensors, wrong, refused;
+    int                               runs, tensors, windows, wrong, refused;
     double                            worst[4]; /* by precision */
 };
 
@@ -511,31 +518,33 @@ static void begin_case(struct bench *b, const struct parity_case *pc, struct sub
     s->call->workers = b->dev->workers;
 }
 
-/* Of float16 and smaller; every other one writes a slice. What is not taken costs a search for
- * another way, so the others of a kernel are left out then. */
+/* The variants of a way from one on, of float16 and smaller; every other one writes a slice. What
+ * is not taken costs a search for another way, so the others of a kernel that takes all or none are
+ * left out then. */
 static void attempt_variants(struct bench *b, const struct parity_case *pc, const struct subject *s,
-                             struct gpu_weights *weights, const char *way, int count, double before)
+                             struct gpu_weights *weights, struct variants of, double before)
 {
-    enum { OF_A_KERNEL = 8 };
-    for (int v = 0; v < count; v++) {
+    for (int v = of.from; v < of.from + of.count; v++) {
         const int had = b->runs;
         char      choice[24];
-        snprintf(choice, sizeof choice, "%s %d", way, v);
+        snprintf(choice, sizeof choice, "%s %d", of.way, v);
         attempt(b, pc, s, weights, SAC_PRECISION_FP16, choice, v % 2, before);
-        if (count % OF_A_KERNEL == 0 && v % OF_A_KERNEL == 0 && b->runs == had)
+        if (of.alike && v == of.from && b->runs == had)
             return;
-        b->tensors += strcmp(way, "tensor") == 0 && b->runs > had;
+        b->tensors += strcmp(of.way, "tensor") == 0 && b->runs > had;
+        b->windows += strcmp(of.way, "tensor") == 0 && v >= TENSORS && b->runs > had;
     }
 }
 
 static void check_quantised(struct bench *b, const struct parity_case *pc)
 {
-    static const struct {
-        const char *name;
-        int         variants;
-    } ways[] = {{"tensor", 8}, {"stream", 5}, {"bytes", 12}, {"bytes-plain", 1}};
-    struct subject     s;
-    struct gpu_weights weights;
+    static const struct variants ways[] = {{"tensor", 0, TENSORS, true},
+                                           {"tensor", TENSORS, WINDOWS, false},
+                                           {"stream", 0, 5, false},
+                                           {"bytes", 0, 12, false},
+                                           {"bytes-plain", 0, 1, false}};
+    struct subject               s;
+    struct gpu_weights           weights;
     begin_case(b, pc, &s, &weights);
     scale_sums(&s);
     if (s.call->in[3].present && s.call->in[3].dtype == SAC_F32)
@@ -545,7 +554,7 @@ static void check_quantised(struct bench *b, const struct parity_case *pc)
         }
     assert_sac_ok(s.node.op->ref(s.call));
     for (size_t i = 0; i < SAC_COUNT(ways); i++)
-        attempt_variants(b, pc, &s, &weights, ways[i].name, ways[i].variants, 0);
+        attempt_variants(b, pc, &s, &weights, ways[i], 0);
     gpu_weights_finish(&weights);
     subject_finish(&s);
 }
@@ -558,7 +567,12 @@ static void check_case(struct bench *b, const struct parity_case *pc)
     round_inputs(&s);
     const double before = largest_before(&s);
     assert_sac_ok(s.node.op->ref(s.call));
-    const bool conv = strstr(pc->op, "Conv") != NULL;
+    const bool                   conv = strstr(pc->op, "Conv") != NULL;
+    static const struct variants ways[] = {{"patches", 0, TILES, true},
+                                           {"patches", TILES, TENSORS, true},
+                                           {"tile", 0, TILES, true},
+                                           {"tensor", 0, TENSORS, true},
+                                           {"tensor", TENSORS, WINDOWS, false}};
     for (int p = SAC_PRECISION_FP32; p <= SAC_PRECISION_FP16; p++) {
         const enum sac_precision precision = (enum sac_precision)p;
         attempt(b, pc, &s, &weights, precision, NULL, false, before);
@@ -575,11 +589,11 @@ static void check_case(struct bench *b, const struct parity_case *pc)
         if (precision == SAC_PRECISION_FP16) {
             attempt(b, pc, &s, &weights, precision, NULL, true, before);
             attempt(b, pc, &s, &weights, precision, "plain 1", true, before);
-            attempt_variants(b, pc, &s, &weights, "patches", 16, before);
         }
     }
-    attempt_variants(b, pc, &s, &weights, "tile", 8, before);
-    attempt_variants(b, pc, &s, &weights, "tensor", 8, before);
+    for (size_t i = 0; i < SAC_COUNT(ways); i++)
+        if (conv || strcmp(ways[i].way, "patches") != 0)
+            attempt_variants(b, pc, &s, &weights, ways[i], before);
     gpu_weights_finish(&weights);
     subject_finish(&s);
 }
@@ -611,9 +625,10 @@ static void all_shapes(void **state)
             check_quantised(&b, &pc);
         fflush(stdout);
     }
-    printf("%d runs, %d of them by tensor, %d wrong, %d not taken; largest error: fp32 %.2g, "
+    printf("%d runs, %d of them by tensor, of which %d windows that stay, %d wrong, %d not taken; "
+           "largest error: fp32 %.2g, "
            "tf32 %.2g, fp16 %.2g\n",
-           b.runs, b.tensors, b.wrong, b.refused, b.worst[SAC_PRECISION_FP32],
+           b.runs, b.tensors, b.windows, b.wrong, b.refused, b.worst[SAC_PRECISION_FP32],
            b.worst[SAC_PRECISION_TF32], b.worst[SAC_PRECISION_FP16]);
     sac_device_unref(&b.dev);
     assert_int_equal(b.wrong, 0);

@@ -10,7 +10,7 @@
 #include "tests/parity/subject.h"
 #include "tests/test.h"
 
-enum { BESIDE = 0xeeee };
+enum { BESIDE = 0xeeee, WINDOWS = CONV_TENSOR_VARIANTS - CONV_TENSOR_WINDOWS };
 
 /* Channels that fill a row of the engine and that do not, windows that reach over all edges, far
  * taps, several tiles for a block, every ending. */
@@ -145,8 +145,10 @@ static struct conv_spec read_spec(const struct subject *s, int64_t more, int64_t
     return v;
 }
 
-static void check(const struct parity_case *pc, int64_t more, int64_t apart)
+/* Returns how many variants of those whose windows stay ran. */
+static int check(const struct parity_case *pc, int64_t more, int64_t apart)
 {
+    int            windows = 0;
     struct subject s;
     subject_seed(31);
     subject_init(&s, pc, FILL_RANDOM);
@@ -167,7 +169,10 @@ static void check(const struct parity_case *pc, int64_t more, int64_t apart)
     const struct conv_tile_params at = places_of(&v, x, weights, bias, residual, y);
     for (int variant = 0; variant < CONV_TENSOR_VARIANTS; variant++) {
         struct conv_copy_shape shapes[TENSOR_MAPS];
+        if (variant >= CONV_TENSOR_WINDOWS && !tensor_takes_half(&v, variant, 90))
+            continue;
         assert_true(tensor_takes_half(&v, variant, 90));
+        windows += variant >= CONV_TENSOR_WINDOWS;
         struct conv_tensor_params p = tensor_half_params(&v, &at, variant, shapes);
         struct conv_copy_map     *maps[TENSOR_MAPS] = {&p.x, &p.weights, &p.residual, &p.y};
         for (int i = 0; i < TENSOR_MAPS; i++)
@@ -180,6 +185,7 @@ static void check(const struct parity_case *pc, int64_t more, int64_t apart)
     for (size_t i = 0; i < SAC_COUNT(all); i++)
         sac_free(all[i]);
     subject_finish(&s);
+    return windows;
 }
 
 static void every_variant_is_right(void **state)
@@ -195,6 +201,26 @@ static void samples_may_lie_apart(void **state)
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(cases); i++)
         check(&cases[i], i % 2 ? 0 : 8, 1 + (int64_t)i);
+}
+
+/* Rows of a sample, several samples, a tile that ends amid both, rows as wide as a tile, chunks of
+ * channels that are not full, of half a row, every ending. */
+static void windows_that_stay_are_right(void **state)
+{
+    static const struct parity_case windows[] = {
+        {"FusedConv", "[2,64,19,38] [80,64,3,3]! [80]! [2,80,19,38]",
+         "pads=1,1,1,1 residual=1 activation=1"},
+        {"FusedConv", "[7,72,5,4] [48,72,3,3]! [48]! [7,48,5,4]",
+         "pads=1,1,1,1 residual=2 activation=5"},
+        {"FusedConv", "[2,32,11,9] [144,32,3,3]! [144]!", "pads=4,4,4,4 dilations=4,4"},
+        {"FusedConv", "[1,136,4,122] [16,136,1,5]! -", "pads=0,2,0,2 activation=10"},
+        {"FusedConv", "[2,64,9,30] [64,64,5,2]! [64]!", "pads=0,0,2,1 activation=6"},
+    };
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(windows); i++) {
+        assert_int_equal(check(&windows[i], i % 2 * 8, 0), WINDOWS);
+        assert_int_equal(check(&windows[i], 0, 1), WINDOWS);
+    }
 }
 
 static void others_are_not_taken(void **state)
@@ -259,9 +285,9 @@ static void only_hopper_has_the_engine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_variant_is_right),     cmocka_unit_test(samples_may_lie_apart),
-        cmocka_unit_test(others_are_not_taken),       cmocka_unit_test(it_multiplies_patches),
-        cmocka_unit_test(only_hopper_has_the_engine),
+        cmocka_unit_test(every_variant_is_right),      cmocka_unit_test(samples_may_lie_apart),
+        cmocka_unit_test(windows_that_stay_are_right), cmocka_unit_test(others_are_not_taken),
+        cmocka_unit_test(it_multiplies_patches),       cmocka_unit_test(only_hopper_has_the_engine),
     };
     return cmocka_run_group_tests_name("parity/tensor_emulated", tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ enum conv_number { CONV_F32 = 0, CONV_F16, CONV_S8, CONV_U8, CONV_F8 };
 enum { CONV_BYTES_HOPPER = 5, CONV_BYTES_VARIANTS = 12 };
 /* Of conv_stream.cu. */
 enum { CONV_STREAM_VARIANTS = 5 };
-/* Of conv_tensor.cu. */
-enum { CONV_TENSOR_VARIANTS = 8 };
+/* Of conv_tensor.cu; those from CONV_TENSOR_WINDOWS on are conv_window.cuh's. */
+enum { CONV_TENSOR_WINDOWS = 8, CONV_TENSOR_VARIANTS = 12 };
 
 #endif

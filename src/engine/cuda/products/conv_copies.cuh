@@ -43,13 +43,15 @@ __device__ __forceinline__ void barrier_wait(uint64_t *barrier, int parity)
                  "r"(parity)
                  : "memory");
 }
-// A group's own threads alone: of two groups at most.
+// A group's own threads alone: of four groups at most.
 __device__ __forceinline__ void group_sync(int group)
 {
-    if (group == 0) // their number in a register would take all that there are
-        asm volatile("bar.sync 1, 128;" ::: "memory");
-    else
-        asm volatile("bar.sync 2, 128;" ::: "memory");
+    switch (group) { // their number in a register would take all that there are
+    case 0: asm volatile("bar.sync 1, 128;" ::: "memory"); break;
+    case 1: asm volatile("bar.sync 2, 128;" ::: "memory"); break;
+    case 2: asm volatile("bar.sync 3, 128;" ::: "memory"); break;
+    default: asm volatile("bar.sync 4, 128;" ::: "memory"); break;
+    }
 }
 
 /* ---- one thread ---- */
@@ -97,6 +99,15 @@ __device__ __forceinline__ void copy_turned(uint8_t *to, const conv_copy_map *ma
     asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%2, %3, %3, %3, %4}], [%5];" ::"r"(shared_address(to)),
                  "l"(map), "r"(c), "r"(0), "r"(sixteen), "r"(shared_address(barrier))
+                 : "memory");
+}
+// The pixels from (w, h) of sample n on, as many of each as the map's boxes have.
+__device__ __forceinline__ void copy_part(uint8_t *to, const conv_copy_map *map, int c, int w,
+                                          int h, int n, uint64_t *barrier)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(shared_address(to)),
+                 "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(shared_address(barrier))
                  : "memory");
 }
 // Of the pixels from (w, h) of sample n on, those that lie (right, down) of them.

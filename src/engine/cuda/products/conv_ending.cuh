@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What conv_tensor.cu has behind its sums. A thread has four channels side by side of each sixteen,
-// of two rows: they go to a panel in shared memory, from where the copy engine stores it.
+// What conv_tensor.cu and conv_window.cuh have behind their sums. A thread has four channels side
+// by side of each sixteen, of two rows: they go to a panel in shared memory, from where the copy
+// engine stores it, or to the map itself.
 #pragma once
 
 #include "engine/cuda/products/conv_pieces.cuh"
@@ -25,6 +26,43 @@ template <int CHANNELS, int EACH> struct panel_place {
     __device__ __forceinline__ int at(int four) const
     {
         return row + four % 2 * 8 * WIDTH + ((column + four / 2 * 16 * EACH) ^ twist);
+    }
+};
+
+// Fours are counted as there. EACH: bytes of a number.
+template <class S> struct in_panels {
+    const uint8_t *residual; // NULL: none
+    uint8_t       *panel;
+
+    __device__ __forceinline__ bool holds(int) const
+    {
+        return true;
+    }
+    template <int EACH> __device__ __forceinline__ const uint8_t *other(int four) const
+    {
+        return residual + panel_place<S::PANEL, EACH>().at(four);
+    }
+    template <int EACH> __device__ __forceinline__ uint8_t *to(int four) const
+    {
+        return panel + panel_place<S::PANEL, EACH>().at(four);
+    }
+};
+struct in_maps {
+    const uint8_t *residual[2];
+    uint8_t       *y[2];     // of each row the thread's first four; NULL: it is not stored
+    int            channels; // from the tile's first on
+
+    __device__ __forceinline__ bool holds(int four) const
+    {
+        return y[four % 2] != nullptr && four / 2 * 16 < channels;
+    }
+    template <int EACH> __device__ __forceinline__ const uint8_t *other(int four) const
+    {
+        return residual[four % 2] + four / 2 * 16 * EACH;
+    }
+    template <int EACH> __device__ __forceinline__ uint8_t *to(int four) const
+    {
+        return y[four % 2] + four / 2 * 16 * EACH;
     }
 };
 
@@ -68,24 +106,25 @@ template <int COUNT> __device__ __forceinline__ void limit(float (&v)[COUNT], fl
         v[i] = fminf(fmaxf(v[i], low), high);
 }
 
-template <class S>
-__device__ __forceinline__ void ending_add(const conv_stream_params &s, const uint8_t *residual,
+template <class S, class PLACES>
+__device__ __forceinline__ void ending_add(const conv_stream_params &s, const PLACES &places,
                                            int first, float (&v)[S::NUMBERS])
 {
-    const panel_place<S::PANEL, 2> halves;
-    const panel_place<S::PANEL, 1> bytes;
-    const bool                     half = S::HALF || s.b.residual_kind == CONV_F16;
+    const bool half = S::HALF || s.b.residual_kind == CONV_F16;
 #pragma unroll
     for (int i = 0; i < S::NUMBERS; i += 4) {
-        float other[4];
+        const int four = first + i / 4;
+        float     other[4];
+        if (!places.holds(four))
+            continue;
         if (half)
-            floats_of_halves(*reinterpret_cast<const uint2 *>(residual + halves.at(first + i / 4)),
+            floats_of_halves(*reinterpret_cast<const uint2 *>(places.template other<2>(four)),
                              other);
         else if (S::KIND == CONV_BYTES_F8)
-            floats_of_f8(*reinterpret_cast<const uint32_t *>(residual + bytes.at(first + i / 4)),
+            floats_of_f8(*reinterpret_cast<const uint32_t *>(places.template other<1>(four)),
                          other);
         else
-            floats_of_bytes(*reinterpret_cast<const uint32_t *>(residual + bytes.at(first + i / 4)),
+            floats_of_bytes(*reinterpret_cast<const uint32_t *>(places.template other<1>(four)),
                             other);
 #pragma unroll
         for (int j = 0; j < 4; j++)
@@ -93,34 +132,32 @@ __device__ __forceinline__ void ending_add(const conv_stream_params &s, const ui
     }
 }
 
-template <class S>
-__device__ __forceinline__ void ending_put(const conv_tensor_params &p, uint8_t *panel, int first,
-                                           float (&v)[S::NUMBERS])
+template <class S, class PLACES>
+__device__ __forceinline__ void ending_put(const conv_tensor_params &p, const PLACES &places,
+                                           int first, float (&v)[S::NUMBERS])
 {
-    const panel_place<S::PANEL, 2> halves;
-    const panel_place<S::PANEL, 1> bytes;
     if (S::HALF || p.s.b.y_kind == CONV_F16) {
 #pragma unroll
         for (int i = 0; i < S::NUMBERS; i += 4)
-            *reinterpret_cast<uint2 *>(panel + halves.at(first + i / 4)) =
-                make_uint2(word_of(v[i], v[i + 1]), word_of(v[i + 2], v[i + 3]));
+            if (places.holds(first + i / 4))
+                *reinterpret_cast<uint2 *>(places.template to<2>(first + i / 4)) =
+                    make_uint2(word_of(v[i], v[i + 1]), word_of(v[i + 2], v[i + 3]));
         return;
     }
     if (S::KIND != CONV_BYTES_F8 && p.saturates)
         limit(v, -128, 127);
 #pragma unroll
     for (int i = 0; i < S::NUMBERS; i += 4)
-        *reinterpret_cast<uint32_t *>(panel + bytes.at(first + i / 4)) =
-            S::KIND == CONV_BYTES_F8 ? f8_of(v[i], v[i + 1]) | f8_of(v[i + 2], v[i + 3]) << 16
-                                     : bytes_of_floats(v + i);
+        if (places.holds(first + i / 4))
+            *reinterpret_cast<uint32_t *>(places.template to<1>(first + i / 4)) =
+                S::KIND == CONV_BYTES_F8 ? f8_of(v[i], v[i + 1]) | f8_of(v[i + 2], v[i + 3]) << 16
+                                         : bytes_of_floats(v + i);
 }
 
-// A panel of the tile, the FIRST of whose sums it begins with. factors: of its channels, residual:
-// NULL, none.
-template <class S, int FIRST, int SIXTEEN = 0>
+// A panel of the tile, the FIRST of whose sums it begins with. factors: of its channels.
+template <class S, int FIRST, int SIXTEEN = 0, class PLACES>
 __device__ __forceinline__ void ending_panel(const conv_tensor_params &p, const float *factors,
-                                             const uint8_t *residual, uint8_t *panel,
-                                             const uint32_t (&sum)[S::SUMS])
+                                             const PLACES &places, const uint32_t (&sum)[S::SUMS])
 {
     const conv_finish &finish = p.s.b.at.finish;
     const int          from = (threadIdx.x & 3) * 4;
@@ -139,16 +176,16 @@ __device__ __forceinline__ void ending_panel(const conv_tensor_params &p, const 
                 scale[i % 4], bias[i % 4]);
     }
     if (finish.residual_kind == SAC_RESIDUAL_BEFORE)
-        ending_add<S>(p.s, residual, SIXTEEN * 2, v);
+        ending_add<S>(p.s, places, SIXTEEN * 2, v);
     if constexpr (S::HALF)
         activate_all(finish.act, finish.alpha, finish.beta, v);
     else
         stream_activate<true>(p.s, v);
     if (finish.residual_kind == SAC_RESIDUAL_AFTER)
-        ending_add<S>(p.s, residual, SIXTEEN * 2, v);
-    ending_put<S>(p, panel, SIXTEEN * 2, v);
+        ending_add<S>(p.s, places, SIXTEEN * 2, v);
+    ending_put<S>(p, places, SIXTEEN * 2, v);
     if constexpr (SIXTEEN + S::PART < S::PANEL / 16)
-        ending_panel<S, FIRST, SIXTEEN + S::PART>(p, factors, residual, panel, sum);
+        ending_panel<S, FIRST, SIXTEEN + S::PART>(p, factors, places, sum);
 }
 
 } // namespace conv

@@ -12,6 +12,7 @@
 #include "device/cuda/launch.h"
 #include "engine/cuda/products/conv_bytes.h"
 #include "engine/cuda/products/conv_stem.h"
+#include "engine/cuda/products/conv_window.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -152,8 +153,9 @@ struct conv_tensor_params {
     int                       chunk; /* bytes of a row of x and weights that are copied at once */
     /* Pixels that follow each other in y, residual and, if flat, x: those of all samples, or of
      * each. */
-    int runs, run_pixels;
-    int turns, stages, panels, slots; /* the launcher's */
+    int                      runs, run_pixels;
+    struct conv_window_shape window; /* of those variants; runs are the samples then */
+    int                      turns, stages, panels, slots; /* the launcher's */
 };
 /* processors: of the GPU. cudaErrorNotSupported: it does not fit its shared memory. */
 cudaError_t conv_launch_tensor(const struct conv_tensor_params *p, enum conv_bytes_kind kind,

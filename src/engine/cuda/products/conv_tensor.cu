@@ -19,25 +19,19 @@
 // are counted in bytes.
 #include "engine/cuda/products/conv_copies.cuh"
 #include "engine/cuda/products/conv_ending.cuh"
-#include "engine/cuda/unit.cuh"
+#include "engine/cuda/products/conv_ring.cuh"
+#include "engine/cuda/products/conv_window.cuh"
 
 namespace conv
 {
 
-enum { TENSOR_STAGES_MAX = 8 };
-enum { MULTIPROCESSOR_BYTES = 233472, BLOCK_BYTES = 1024 /* that each block has besides */ };
-
-template <int KIND_, int GROUPS_, int N, int BLOCKS> struct tensor_shape {
-    static constexpr int KIND = KIND_, GROUPS = GROUPS_, MS = GROUPS * 64, NS = N,
-                         RESIDENT = BLOCKS, SUMS = N / 2;
-    static constexpr bool HALF = KIND == CONV_BYTES_F16;
-    // Behind the groups are the warp that asks for pieces and the one that asks for residuals.
-    // Where one block has a multiprocessor they are a group that gives registers away.
-    static constexpr bool GIVES = BLOCKS == 1;
-    static constexpr int  THREADS = GROUPS * 128 + (GIVES ? 128 : 64);
-    enum { AT_FIRST = 65536 / THREADS / 8 * 8, ASKING = 40 };
-    enum { MULTIPLYING = (AT_FIRST + (AT_FIRST - ASKING) / GROUPS) / 8 * 8 };
-    static constexpr int PANEL = N < 64 ? N : 64, PANELS = N / PANEL;
+// One warp asks for pieces, another one for residuals.
+template <int KIND_, int GROUPS, int N, int BLOCKS>
+struct tensor_shape : ring_shape<GROUPS, BLOCKS, 2> {
+    using ring = ring_shape<GROUPS, BLOCKS, 2>;
+    static constexpr int  KIND = KIND_, MS = ring::MS, NS = N, SUMS = N / 2;
+    static constexpr bool HALF = KIND == CONV_BYTES_F16, GIVES = ring::GIVES;
+    static constexpr int  PANEL = N < 64 ? N : 64, PANELS = N / PANEL;
     // Sixteens of channels of a panel whose numbers are computed together, by registers.
     static constexpr int PART = GIVES || SUMS <= 32 ? 2 : 1, NUMBERS = PART * 8;
     static constexpr int PIXELS = MS * BYTES_TAPS, STAGE = PIXELS + NS * BYTES_TAPS;
@@ -57,7 +51,7 @@ template <class S> struct tensor_memory {
     {
         return S::GROUPS * (p.panels * panel(p.s.b.y_kind) + p.slots * panel(p.s.b.residual_kind) +
                             FACTORS) +
-               (TENSOR_STAGES_MAX + S::GROUPS * p.slots) * 2 * (int)sizeof(uint64_t);
+               (RING_MAX + S::GROUPS * p.slots) * 2 * (int)sizeof(uint64_t);
     }
 
     uint8_t  *stages, *out, *residuals, *factors;
@@ -70,22 +64,9 @@ template <class S> struct tensor_memory {
         residuals = out + S::GROUPS * p.panels * panel(p.s.b.y_kind);
         factors = residuals + S::GROUPS * p.slots * panel(p.s.b.residual_kind);
         full = (uint64_t *)(factors + S::GROUPS * FACTORS);
-        empty = full + TENSOR_STAGES_MAX;
-        come = empty + TENSOR_STAGES_MAX;
+        empty = full + RING_MAX;
+        come = empty + RING_MAX;
         taken = come + S::GROUPS * p.slots;
-    }
-};
-
-// A place in a ring, and the parity of its phase.
-struct ring_place {
-    int at = 0, parity = 0;
-
-    __device__ __forceinline__ void next(int count)
-    {
-        if (++at == count) {
-            at = 0;
-            parity ^= 1;
-        }
     }
 };
 
@@ -287,14 +268,6 @@ __device__ __forceinline__ void tensor_turn(uint64_t a, uint64_t b, bool first,
     unit_commit();
 }
 
-// All of its group's warps have read it.
-__device__ __forceinline__ void release(uint64_t *empty)
-{
-    __syncwarp();
-    if ((threadIdx.x & 31) == 0)
-        barrier_arrive(empty);
-}
-
 template <class S, int CHUNK>
 __device__ __forceinline__ void multiply_chunks(const conv_tensor_params &p,
                                                 const tensor_memory<S> &memory, int group,
@@ -332,20 +305,6 @@ __device__ __forceinline__ void tensor_multiply(const conv_tensor_params &p,
     }
 }
 
-// Scales and biases of the tile's channels, which the group's threads read behind the sums.
-template <class S>
-__device__ __forceinline__ void tensor_factors(const conv_tensor_params &p, float *factors,
-                                               int channel)
-{
-    for (int i = threadIdx.x & 127; i < S::NS; i += 128)
-        if (S::HALF)
-            factors[S::NS + i] = half_bias_at(p.s.b, channel + i);
-        else {
-            factors[i] = scale_at(p.s.b, channel + i);
-            factors[S::NS + i] = bias_at(p.s.b, channel + i);
-        }
-}
-
 // Where a group is in its rings of panels.
 struct tensor_rings {
     ring_place residual;
@@ -373,7 +332,7 @@ tensor_end(const conv_tensor_params &p, const tensor_memory<S> &memory, int grou
     if (p.slots)
         barrier_wait(memory.come + slot, rings.residual.parity);
     group_sync(group);
-    ending_panel<S, I * S::PANEL / 2>(p, factors + I * S::PANEL, other, to, sum);
+    ending_panel<S, I * S::PANEL / 2>(p, factors + I * S::PANEL, in_panels<S>{other, to}, sum);
     unit_sees();
     group_sync(group);
     if (one) {
@@ -398,7 +357,7 @@ __device__ __forceinline__ void multiply_tiles(const conv_tensor_params &p,
     uint32_t     sum[S::SUMS];
     for (tensor_walk<S> walk(p); walk.inside(); walk.next()) {
         const tensor_tile t = walk.tile();
-        tensor_factors<S>(p, (float *)(memory.factors + group * memory.FACTORS), t.channel);
+        load_factors<S>(p, (float *)(memory.factors + group * memory.FACTORS), t.channel);
         tensor_multiply<S>(p, memory, group, place, sum);
         tensor_end<S>(p, memory, group, t, rings, sum);
     }
@@ -448,7 +407,7 @@ template <class S> static int share_memory(conv_tensor_params *p, int blocks)
         if (p->stages >= 3)
             break;
     }
-    p->stages = p->stages < TENSOR_STAGES_MAX ? p->stages : TENSOR_STAGES_MAX;
+    p->stages = p->stages < RING_MAX ? p->stages : RING_MAX;
     return p->stages * S::STAGE + others;
 }
 
@@ -485,6 +444,10 @@ static cudaError_t run_tensor_variant(const conv_tensor_params &p, int variant, 
     case 5: return run_tensor<tensor_shape<KIND, 1, 256, 2>>(p, processors, stream);
     case 6: return run_tensor<tensor_shape<KIND, 1, 128, 3>>(p, processors, stream);
     case 7: return run_tensor<tensor_shape<KIND, 1, 64, 4>>(p, processors, stream);
+    case 8: return run_window<window_kernel_shape<KIND, 4, 128, 1>>(p, processors, stream);
+    case 9: return run_window<window_kernel_shape<KIND, 4, 64, 1>>(p, processors, stream);
+    case 10: return run_window<window_kernel_shape<KIND, 2, 128, 2>>(p, processors, stream);
+    case 11: return run_window<window_kernel_shape<KIND, 2, 64, 2>>(p, processors, stream);
     default: return cudaErrorNotSupported;
     }
 }

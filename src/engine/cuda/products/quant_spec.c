@@ -224,15 +224,17 @@ bool quant_stream_worth(const struct quant_spec *s, int variant)
 
 bool quant_tensors(const struct quant_spec *s, int64_t variant, int capability)
 {
-    const struct conv_spec *c = &s->conv;
-    const enum conv_number  own = s->kind == CONV_BYTES_F8 ? CONV_F8 : CONV_S8;
+    const struct conv_spec  *c = &s->conv;
+    const enum conv_number   own = s->kind == CONV_BYTES_F8 ? CONV_F8 : CONV_S8;
+    struct conv_window_shape w;
     return variant >= 0 && variant < CONV_TENSOR_VARIANTS && capability == 90 &&
            s->kind != CONV_BYTES_U8 && quant_fits(s, CONV_BYTES_HOPPER, capability) &&
            s->q.x_zero == 0 && (s->y == CONV_F16 || s->q.y_zero == 0) &&
            (s->y == own || s->y == CONV_F16) && quant_is_wide(s) &&
            (c->residual_kind == SAC_RESIDUAL_NONE || s->residual == CONV_F16 ||
             (s->residual == own && s->q.r_zero == 0)) &&
-           stream_acts(s, true) && tensor_copies(c);
+           stream_acts(s, true) && tensor_copies(c) &&
+           (variant < CONV_TENSOR_WINDOWS || tensor_window(c, (int)variant, c->in.c, &w));
 }
 
 /* ---- cuBLASLt ---- */

@@ -2,7 +2,8 @@
 #include "engine/cuda/products/tensor_spec.h"
 
 const struct conv_tile_size tensor_sizes[CONV_TENSOR_VARIANTS] = {
-    {128, 256}, {128, 192}, {128, 128}, {128, 64}, {128, 32}, {64, 256}, {64, 128}, {64, 64}};
+    {128, 256}, {128, 192}, {128, 128}, {128, 64}, {128, 32},  {64, 256},
+    {64, 128},  {64, 64},   {256, 128}, {256, 64}, {128, 128}, {128, 64}};
 
 /* ---- what it can ---- */
 
@@ -36,22 +37,6 @@ bool tensor_copies(const struct conv_spec *s)
     return s->out.c % 16 == 0 && pixels_of(s) < INT32_MAX - 256;
 }
 
-/* At least half of a tile's channels are used. Of tiles of the same width the taller ones are for
- * many. */
-bool tensor_worth(const struct conv_spec *s, int variant)
-{
-    const struct conv_tile_size t = tensor_sizes[variant];
-    const int64_t               runs = tensor_writes_dense(s) ? 1 : s->n,
-                  tiles = runs * ((pixels_of(s) / runs + t.pixels - 1) / t.pixels) *
-                          ((s->out.c + t.channels - 1) / t.channels);
-    if (runs > 1 && pixels_of(s) / runs <= t.pixels / 2)
-        return false; /* a tile ends with its run */
-    return (s->out.c > t.channels / 2 || t.channels == 32) && (s->out.c < 192 || t.channels > 32) &&
-           (t.channels != 192 || s->out.c % 192 == 0) && (tiles >= 40 || t.pixels <= 64);
-}
-
-/* ---- what the engine is told ---- */
-
 /* Bytes of a tap's channels that are copied at once. A copy has a cost of its own, and what it
  * fills up with zeros is multiplied as well. */
 static int chunk_of(int64_t channels)
@@ -69,6 +54,73 @@ static int chunk_of(int64_t channels)
     }
     return kinds[best].bytes;
 }
+
+/* ---- windows that stay ---- */
+
+enum { BOX_MAX = 256, WINDOW_SHARED = 227 << 10 };
+
+/* As many whole samples as a tile holds, or rows of one, all tiles of which are about as tall. */
+bool tensor_window(const struct conv_spec *s, int variant, int64_t row,
+                   struct conv_window_shape *out)
+{
+    const struct conv_tile_size t = tensor_sizes[variant];
+    const int64_t               down = (s->kernel[1] - 1) * s->dilation[1],
+                  right = (s->kernel[2] - 1) * s->dilation[2], width = s->out.size[2] + right,
+                  all = s->out.size[1], chunk = chunk_of(row);
+    int64_t rows = SAC_MIN(all, t.pixels / width), samples = 1;
+    if (s->stride[1] != 1 || s->stride[2] != 1 || s->kernel[1] * s->kernel[2] == 1 || chunk < 64 ||
+        width > BOX_MAX || rows < 1)
+        return false;
+    if (rows == all)
+        samples = SAC_MIN(s->n, 1 + (t.pixels - rows * width) / ((all + down) * width));
+    else
+        rows = (all + (all + rows - 1) / rows - 1) / ((all + rows - 1) / rows);
+    const int64_t height = rows + down, read = t.pixels + down * width + right,
+                  part = (SAC_MAX(samples * height * width, read) * chunk + 1023) / 1024 * 1024;
+    *out = (struct conv_window_shape){.width = (int)width,
+                                      .height = (int)height,
+                                      .rows = (int)rows,
+                                      .samples = (int)samples,
+                                      .part = (int)part};
+    return height <= BOX_MAX && samples <= BOX_MAX &&
+           CONV_WINDOW_PARTS * part + CONV_WINDOW_STAGES * t.channels * chunk +
+                   CONV_WINDOW_OTHERS <=
+               WINDOW_SHARED;
+}
+
+/* Half of what is multiplied is stored. Tiles are the same whatever the numbers. */
+static bool window_worth(const struct conv_spec *s, int variant)
+{
+    const struct conv_tile_size t = tensor_sizes[variant];
+    struct conv_window_shape    w;
+    if (!tensor_window(s, variant, s->in.c * 2, &w) && !tensor_window(s, variant, s->in.c, &w))
+        return false;
+    const int64_t tiles = (s->n + w.samples - 1) / w.samples *
+                          ((s->out.size[1] + w.rows - 1) / w.rows) *
+                          ((s->out.c + t.channels - 1) / t.channels);
+    return s->out.c > t.channels / 2 && (tiles >= 40 || t.pixels < 256) &&
+           2 * w.samples * w.rows * s->out.size[2] >= t.pixels;
+}
+
+/* ---- which may be the fastest ---- */
+
+/* At least half of a tile's channels are used. Of tiles of the same width the taller ones are for
+ * many. */
+bool tensor_worth(const struct conv_spec *s, int variant)
+{
+    if (variant >= CONV_TENSOR_WINDOWS)
+        return window_worth(s, variant);
+    const struct conv_tile_size t = tensor_sizes[variant];
+    const int64_t               runs = tensor_writes_dense(s) ? 1 : s->n,
+                  tiles = runs * ((pixels_of(s) / runs + t.pixels - 1) / t.pixels) *
+                          ((s->out.c + t.channels - 1) / t.channels);
+    if (runs > 1 && pixels_of(s) / runs <= t.pixels / 2)
+        return false; /* a tile ends with its run */
+    return (s->out.c > t.channels / 2 || t.channels == 32) && (s->out.c < 192 || t.channels > 32) &&
+           (t.channels != 192 || s->out.c % 192 == 0) && (tiles >= 40 || t.pixels <= 64);
+}
+
+/* ---- what the engine is told ---- */
 
 /* Runs of pixels of `bytes` each, and boxes of so many bytes and pixels of a run. Steps from pixel
  * to pixel and from sample to sample. */
@@ -115,6 +167,19 @@ static struct conv_copy_shape window_shape(const struct conv_spec        *v,
     return c;
 }
 
+/* Pixels of [c, w, h, n] under all windows of a tile. */
+static struct conv_copy_shape part_shape(const struct conv_spec        *v,
+                                         const struct conv_tile_params *p, int chunk,
+                                         const struct conv_window_shape *w)
+{
+    return (struct conv_copy_shape){
+        .at = p->x,
+        .rank = 4,
+        .size = {(uint64_t)p->in_c, (uint64_t)p->in_w, (uint64_t)p->in_h, (uint64_t)v->n},
+        .step = {(uint64_t)p->x_pixel, (uint64_t)(p->in_w * p->x_pixel), (uint64_t)p->x_sample},
+        .box = {(uint32_t)chunk, (uint32_t)w->width, (uint32_t)w->height, (uint32_t)w->samples}};
+}
+
 /* Of each sixteen channels the columns 8 j + 2 t + e, as conv_tensor.cu wants them: e, t and j are
  * dims of their own. */
 static struct conv_copy_shape turned_shape(const struct conv_tile_params *p, int chunk,
@@ -135,12 +200,18 @@ void tensor_shapes(const struct conv_spec *s, struct conv_tensor_params *p, int 
     const int                      panel = SAC_MIN(t.channels, (int)TENSOR_PANEL);
     const struct conv_tile_params *at = &p->s.b.at;
     p->chunk = chunk_of(at->in_c);
+    shapes[1] = turned_shape(at, p->chunk, t.channels);
+    if (variant >= CONV_TENSOR_WINDOWS) {
+        tensor_window(s, variant, at->in_c, &p->window);
+        p->runs = (int)s->n;
+        shapes[0] = shapes[2] = shapes[3] = part_shape(s, at, p->chunk, &p->window);
+        return;
+    }
     p->runs = p->s.dense ? 1 : (int)s->n;
     p->run_pixels = p->s.dense ? (int)at->m : at->pixels;
     shapes[0] = p->s.flat
                     ? runs_shape(p, at->x, at->in_c, at->x_pixel, at->x_sample, p->chunk, t.pixels)
                     : window_shape(s, at, p->chunk, t.pixels);
-    shapes[1] = turned_shape(at, p->chunk, t.channels);
     shapes[3] = panel_shape(p, at->y, &s->out, p->s.b.y_kind, panel);
     shapes[2] =
         s->residual_kind == SAC_RESIDUAL_NONE
@@ -158,9 +229,11 @@ static bool steps_fit(const struct conv_map *m)
 
 bool tensor_takes_half(const struct conv_spec *s, int64_t variant, int capability)
 {
+    struct conv_window_shape w;
     return variant >= 0 && variant < CONV_TENSOR_VARIANTS && capability == 90 &&
            conv_tile_fits(s, 0) && tensor_copies(s) && steps_fit(&s->in) && steps_fit(&s->out) &&
-           (s->residual_kind == SAC_RESIDUAL_NONE || steps_fit(&s->residual));
+           (s->residual_kind == SAC_RESIDUAL_NONE || steps_fit(&s->residual)) &&
+           (variant < CONV_TENSOR_WINDOWS || tensor_window(s, (int)variant, s->in.c * 2, &w));
 }
 
 bool patches_fits(const struct conv_spec *s, int64_t variant, int capability)

@@ -18,6 +18,10 @@ bool tensor_writes_dense(const struct conv_spec *s);
 /* Has the window steps and corners that the engine knows, and the output whole sixteens of channels
  * and so few pixels that they can be counted? */
 bool tensor_copies(const struct conv_spec *s);
+/* How a variant from CONV_TENSOR_WINDOWS on tiles it; row: bytes of a pixel's channels. false: it
+ * does not. */
+bool tensor_window(const struct conv_spec *s, int variant, int64_t row,
+                   struct conv_window_shape *out);
 /* May the variant be the fastest? */
 bool tensor_worth(const struct conv_spec *s, int variant);
 
@@ -32,7 +36,7 @@ void tensor_shapes(const struct conv_spec *s, struct conv_tensor_params *p, int 
 bool tensor_takes_half(const struct conv_spec *s, int64_t variant, int capability);
 /* Of CONV_PATCHES: variants of conv_tile.cu, then those of conv_tensor.cu, over the rows. Where a
  * pixel's channels come by eights, both read the map itself. */
-enum { CONV_PATCHES_VARIANTS = CONV_TILE_VARIANTS + CONV_TENSOR_VARIANTS };
+enum { CONV_PATCHES_VARIANTS = CONV_TILE_VARIANTS + CONV_TENSOR_WINDOWS };
 bool patches_fits(const struct conv_spec *s, int64_t variant, int capability);
 bool patches_worth(const struct conv_spec *s, int variant);
 

@@ -186,8 +186,8 @@ static inline void matrix_row(uint64_t matrix, int row, uint8_t (&out)[TAPS_OF_O
     const unsigned base = (unsigned)(matrix & 0x3fff) << 4, step = (unsigned)(matrix >> 32 & 0x3fff)
                                                                    << 4;
     const unsigned width = 256u >> (matrix >> 62);
-    if (matrix >> 62 == 0 || base % (8 * width) / width != 0)
-        abort(); /* eight rows begin at a multiple of their bytes */
+    if (matrix >> 62 == 0 || (width < 64 && base % (8 * width) / width != 0))
+        abort(); /* eight rows begin at a multiple of their bytes, where no other was tried */
     for (int k = 0; k < TAPS_OF_ONE; k++) {
         const unsigned at =
             base + (unsigned)(row / 8) * step + (unsigned)(row % 8) * width + (unsigned)k;

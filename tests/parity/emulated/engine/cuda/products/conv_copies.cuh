@@ -236,6 +236,12 @@ static inline void copy_turned(uint8_t *to, const conv_copy_map *map, int c, int
 {
     begin_copy({nullptr, nullptr, {c, 0, 0, 0, sixteen}, 0, 0, nullptr}, map, to, barrier);
 }
+static inline void copy_part(uint8_t *to, const conv_copy_map *map, int c, int w, int h, int n,
+                             uint64_t *barrier)
+{
+    needs_wait();
+    begin_copy({nullptr, nullptr, {c, w, h, n}, 0, 0, nullptr}, map, to, barrier);
+}
 static inline void copy_window(uint8_t *to, const conv_copy_map *map, int c, int w, int h, int n,
                                int right, int down, uint64_t *barrier)
 {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What conv_tensor.cu and conv_window.cuh have in common: rings of stages in shared memory, and the
+// numbers behind a tile's sums.
+#pragma once
+
+#include "engine/cuda/products/conv_copies.cuh"
+#include "engine/cuda/products/conv_pieces.cuh"
+
+namespace conv
+{
+
+enum { RING_MAX = 8 /* stages */ };
+enum { MULTIPROCESSOR_BYTES = 233472, BLOCK_BYTES = 1024 /* that each block has besides */ };
+
+// Groups of four warps multiply 64 pixels each, and BLOCKS blocks have a multiprocessor. Behind the
+// groups are the warps that ask; where a block is alone they are a group that gives registers away.
+template <int GROUPS_, int BLOCKS, int ASKERS> struct ring_shape {
+    static constexpr int  GROUPS = GROUPS_, MS = GROUPS * 64, RESIDENT = BLOCKS;
+    static constexpr bool GIVES = BLOCKS == 1;
+    static constexpr int  THREADS = GROUPS * 128 + (GIVES ? 128 : ASKERS * 32);
+    enum { AT_FIRST = 65536 / THREADS / 8 * 8, ASKING = 40 };
+    enum { MULTIPLYING = (AT_FIRST + (AT_FIRST - ASKING) / GROUPS) / 8 * 8 };
+};
+
+// A place in a ring, and the parity of its phase.
+struct ring_place {
+    int at = 0, parity = 0;
+
+    __device__ __forceinline__ void next(int count)
+    {
+        if (++at == count) {
+            at = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+#ifdef BYTES_HOPPER
+// All of its group's warps have read it.
+__device__ __forceinline__ void release(uint64_t *empty)
+{
+    __syncwarp();
+    if ((threadIdx.x & 31) == 0)
+        barrier_arrive(empty);
+}
+
+// Scales and biases of the tile's channels, which the group's threads read behind the sums.
+template <class S>
+__device__ __forceinline__ void load_factors(const conv_tensor_params &p, float *factors,
+                                             int channel)
+{
+    for (int i = threadIdx.x & 127; i < S::NS; i += 128)
+        if (S::HALF)
+            factors[S::NS + i] = half_bias_at(p.s.b, channel + i);
+        else {
+            factors[i] = scale_at(p.s.b, channel + i);
+            factors[S::NS + i] = bias_at(p.s.b, channel + i);
+        }
+}
+#endif
+
+} // namespace conv

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of stride one, as conv_tensor.cu computes them, of windows that overlap. That one
+// asks for each pixel once for each tap, which the second level cache has to give: 30 bytes a clock
+// for each multiprocessor, so that 128 pixels take 550 clocks, where the unit multiplies them by
+// 128 channels in 512 of float16 and in 256 of 8 bits (one H100, 2026-11-28). Here a tile's part of
+// the map comes once for each chunk of channels and stays for all taps: the unit reads rows from
+// any one on, and a tap is so many further (conv_window.h). Weights come tap after tap.
+//
+// A tile's rows are not one run in memory, so threads store what they have themselves: four
+// channels side by side of each sixteen.
+#pragma once
+
+#include "engine/cuda/products/conv_copies.cuh"
+#include "engine/cuda/products/conv_ending.cuh"
+#include "engine/cuda/products/conv_ring.cuh"
+
+namespace conv
+{
+
+template <int KIND_, int GROUPS, int N, int BLOCKS>
+struct window_kernel_shape : ring_shape<GROUPS, BLOCKS, 1> {
+    static constexpr int  KIND = KIND_, NS = N, PANEL = N, SUMS = N / 2, PART = 1;
+    static constexpr int  NUMBERS = PART * 8;
+    static constexpr bool HALF = KIND == CONV_BYTES_F16;
+};
+
+/* ---- shared memory ---- */
+
+template <class S> struct window_memory {
+    static constexpr int                           FACTORS = 2 * S::NS * (int)sizeof(float);
+    static __host__ __device__ __forceinline__ int others()
+    {
+        return S::GROUPS * FACTORS + (RING_MAX + CONV_WINDOW_PARTS) * 2 * (int)sizeof(uint64_t);
+    }
+
+    uint8_t  *parts, *stages, *factors;
+    uint64_t *full, *empty, *come, *taken;
+
+    __device__ __forceinline__ explicit window_memory(const conv_tensor_params &p)
+    {
+        parts = stream_block_memory();
+        stages = parts + CONV_WINDOW_PARTS * p.window.part;
+        factors = stages + p.stages * S::NS * p.chunk;
+        full = (uint64_t *)(factors + S::GROUPS * FACTORS);
+        empty = full + RING_MAX;
+        come = empty + RING_MAX;
+        taken = come + CONV_WINDOW_PARTS;
+    }
+};
+
+// The tiles of a block. Channels of the same pixels come one after the other, for the cache.
+struct window_tile {
+    int n, y, channel; /* the first ones */
+};
+template <class S> struct window_walk {
+    unsigned columns, rows, at, tiles;
+
+    __device__ __forceinline__ explicit window_walk(const conv_tensor_params &p)
+    {
+        const conv_tile_params &a = p.s.b.at;
+        const unsigned          out_h = (unsigned)(a.pixels / a.out_w), n = (unsigned)p.runs;
+        columns = (unsigned)(a.out_c + S::NS - 1) / S::NS;
+        rows = (out_h + (unsigned)p.window.rows - 1) / (unsigned)p.window.rows;
+        tiles =
+            columns * rows * ((n + (unsigned)p.window.samples - 1) / (unsigned)p.window.samples);
+        at = blockIdx.x;
+    }
+    __device__ __forceinline__ bool inside() const
+    {
+        return at < tiles;
+    }
+    __device__ __forceinline__ void next()
+    {
+        at += gridDim.x;
+    }
+    __device__ __forceinline__ window_tile tile(const conv_tensor_params &p) const
+    {
+        const unsigned row = at / columns, n = row / rows;
+        return {(int)n * p.window.samples, (int)(row - n * rows) * p.window.rows,
+                (int)(at - row * columns) * S::NS};
+    }
+};
+
+#ifdef BYTES_HOPPER
+template <class S>
+__device__ __forceinline__ void begin_barriers(const conv_tensor_params &p,
+                                               const window_memory<S>   &memory)
+{
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < p.stages; i++) {
+            barrier_init(memory.full + i, 1);
+            barrier_init(memory.empty + i, S::GROUPS * 4);
+        }
+        for (int i = 0; i < CONV_WINDOW_PARTS; i++) {
+            barrier_init(memory.come + i, 1);
+            barrier_init(memory.taken + i, S::GROUPS * 4);
+        }
+        barriers_are_ready();
+    }
+    __syncthreads();
+}
+
+/* ---- who asks ---- */
+
+// All taps of a chunk of channels, then those of the next one.
+struct window_taps {
+    int c = 0, first = 0;
+
+    __device__ __forceinline__ void next(const conv_tensor_params &p)
+    {
+        first += p.s.b.at.in_c;
+        if (first == p.s.b.at.taps) {
+            first = 0;
+            c += p.chunk;
+        }
+    }
+};
+
+template <class S>
+__device__ __forceinline__ void ask_tap(const conv_tensor_params &p, const window_memory<S> &memory,
+                                        int channel, int stage, window_taps &taps)
+{
+    const int bytes = S::NS * p.chunk;
+    barrier_expect(memory.full + stage, bytes);
+    copy_turned(memory.stages + stage * bytes, &p.weights, taps.first + taps.c, channel / 16,
+                memory.full + stage);
+    taps.next(p);
+}
+
+template <class S>
+__device__ __forceinline__ void ask_for_windows(const conv_tensor_params &p,
+                                                const window_memory<S>   &memory)
+{
+    const conv_tile_params  &at = p.s.b.at;
+    const conv_window_shape &w = p.window;
+    const int bytes = w.samples * w.height * w.width * p.chunk, taps = at.kernel_h * at.kernel_w;
+    window_walk<S> walk(p);
+    window_taps    weights;
+    ring_place     place, part;
+    copy_foresee(&p.x);
+    copy_foresee(&p.weights);
+    int ahead = p.turns < p.stages ? p.turns : p.stages; // which no step before this one makes
+    for (int i = 0; i < ahead; i++)
+        ask_tap<S>(p, memory, walk.tile(p).channel, i, weights);
+    early_begin();
+    for (; walk.inside(); walk.next()) {
+        const window_tile t = walk.tile(p);
+        for (int c = 0; c < at.in_c; c += p.chunk) {
+            barrier_wait(memory.taken + part.at, part.parity ^ 1);
+            barrier_expect(memory.come + part.at, bytes);
+            copy_part(memory.parts + part.at * w.part, &p.x, c, -at.pad_left, t.y - at.pad_top, t.n,
+                      memory.come + part.at);
+            part.next(CONV_WINDOW_PARTS);
+            for (int tap = 0; tap < taps; tap++, place.next(p.stages))
+                if (ahead > 0)
+                    ahead--;
+                else {
+                    barrier_wait(memory.empty + place.at, place.parity ^ 1);
+                    ask_tap<S>(p, memory, t.channel, place.at, weights);
+                }
+        }
+        weights = window_taps();
+    }
+}
+
+/* ---- who multiplies ---- */
+
+template <class S, int CHUNK>
+__device__ __forceinline__ void window_turn(uint64_t a, uint64_t b, bool first,
+                                            uint32_t (&sum)[S::SUMS])
+{
+    unit_begin();
+#pragma unroll
+    for (int k = 0; k < CHUNK; k += 32)
+        bytes_wgmma(sum, a + k / 16, b + k / 16, !first || k > 0, bytes_kind<S::KIND>());
+    unit_commit();
+}
+
+// Where a group is in its rings.
+struct window_rings {
+    ring_place weights, part;
+};
+
+template <class S, int CHUNK>
+__device__ __forceinline__ void multiply_windows(const conv_tensor_params &p,
+                                                 const window_memory<S> &memory, int group,
+                                                 window_rings &rings, uint32_t (&sum)[S::SUMS])
+{
+    const conv_tile_params &at = p.s.b.at;
+    const uint64_t a = unit::matrix_of<CHUNK>(shared_address(memory.parts) + group * 64 * CHUNK),
+                   b = unit::matrix_of<CHUNK>(shared_address(memory.stages));
+    const int right = at.dilation_w * (CHUNK / 16),
+              down = at.dilation_h * p.window.width * (CHUNK / 16), end = at.kernel_w * right;
+    int before = 0, leaving = -1, turn = 0; // a stage, a part, read by the turn before
+    for (int c = 0; c < at.in_c; c += CHUNK) {
+        const uint64_t part = a + rings.part.at * (p.window.part / 16);
+        barrier_wait(memory.come + rings.part.at, rings.part.parity);
+        int x = 0, y = 0;
+#pragma unroll 1
+        for (int first = 0; first < at.taps; first += at.in_c, turn++) {
+            barrier_wait(memory.full + rings.weights.at, rings.weights.parity);
+            window_turn<S, CHUNK>(part + y + x, b + rings.weights.at * (S::NS * CHUNK / 16),
+                                  turn == 0, sum);
+            if (turn > 0) {
+                unit_wait<1>();
+                release(memory.empty + before);
+                if (leaving >= 0)
+                    release(memory.taken + leaving);
+                leaving = -1;
+            }
+            before = rings.weights.at;
+            rings.weights.next(p.stages);
+            x += right;
+            if (x == end) {
+                x = 0;
+                y += down;
+            }
+        }
+        leaving = rings.part.at;
+        rings.part.next(CONV_WINDOW_PARTS);
+    }
+    unit_wait<0>();
+    release(memory.empty + before);
+    release(memory.taken + leaving);
+}
+
+// Where a thread's two positions of a tile lie.
+struct window_positions {
+    int sample[2], y[2], x[2];
+
+    __device__ __forceinline__ window_positions(const conv_tensor_params &p, int group)
+    {
+        const int each = p.window.height * p.window.width,
+                  first = group * 64 + (threadIdx.x >> 5 & 3) * 16 + (threadIdx.x >> 2 & 7);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int at = first + i * 8, in = at % each;
+            sample[i] = at / each;
+            y[i] = in / p.window.width;
+            x[i] = in - y[i] * p.window.width;
+        }
+    }
+    // Their numbers in memory; a position that is not stored has no output.
+    __device__ __forceinline__ in_maps places(const conv_tensor_params &p,
+                                              const window_tile        &t) const
+    {
+        const conv_tile_params &at = p.s.b.at;
+        const conv_finish      &finish = at.finish;
+        const int               out_h = at.pixels / at.out_w, k = t.channel + (threadIdx.x & 3) * 4,
+                  y_bytes = number_bytes(p.s.b.y_kind),
+                  other_bytes = number_bytes(p.s.b.residual_kind);
+        in_maps m;
+        m.channels = at.out_c - t.channel;
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int  n = t.n + sample[i], row = t.y + y[i];
+            const bool stored = sample[i] < p.window.samples && n < p.runs &&
+                                y[i] < p.window.rows && row < out_h && x[i] < at.out_w;
+            const int64_t pixel = (int64_t)row * at.out_w + x[i];
+            m.y[i] = stored ? (uint8_t *)at.y + (n * at.y_sample + pixel * at.y_pixel + k) * y_bytes
+                            : nullptr;
+            m.residual[i] =
+                (const uint8_t *)finish.residual +
+                (n * finish.residual_sample + pixel * finish.residual_pixel + k) * other_bytes;
+        }
+        return m;
+    }
+};
+
+template <class S>
+__device__ __forceinline__ void multiply_window_tiles(const conv_tensor_params &p,
+                                                      const window_memory<S>   &memory)
+{
+    const int group = __shfl_sync(~0u, threadIdx.x >> 7, 0); // the same to all of a warp
+    const window_positions positions(p, group);
+    float *const           factors = (float *)(memory.factors + group * memory.FACTORS);
+    window_rings           rings;
+    uint32_t               sum[S::SUMS];
+    early_begin(); // residuals are read, and outputs stored, by each thread itself
+    for (window_walk<S> walk(p); walk.inside(); walk.next()) {
+        const window_tile t = walk.tile(p);
+        group_sync(group); // the last tile's have been read
+        load_factors<S>(p, factors, t.channel);
+        if (p.chunk == 128)
+            multiply_windows<S, 128>(p, memory, group, rings, sum);
+        else
+            multiply_windows<S, 64>(p, memory, group, rings, sum);
+        group_sync(group);
+        ending_panel<S, 0>(p, factors, positions.places(p, t), sum);
+    }
+}
+#endif
+
+template <class S>
+__global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
+    window_kernel(const __grid_constant__ conv_tensor_params p)
+{
+    early_prepare();
+#ifdef BYTES_HOPPER
+    const window_memory<S> memory(p);
+    const int              warp = __shfl_sync(~0u, threadIdx.x >> 5, 0);
+    begin_barriers(p, memory);
+    if (warp < S::GROUPS * 4) {
+        if constexpr (S::GIVES)
+            registers_take<S::MULTIPLYING>();
+        multiply_window_tiles<S>(p, memory);
+    } else {
+        if constexpr (S::GIVES)
+            registers_give<S::ASKING>();
+        if (warp == S::GROUPS * 4 && elected())
+            ask_for_windows<S>(p, memory);
+    }
+#else
+    early_begin();
+#endif
+}
+
+/* ---- launching ---- */
+
+template <class S>
+static cudaError_t run_window(conv_tensor_params p, int processors, cudaStream_t stream)
+{
+    const conv_tile_params &at = p.s.b.at;
+    const int64_t           out_h = at.pixels / at.out_w,
+                  tiles = ((int64_t)p.runs + p.window.samples - 1) / p.window.samples *
+                          ((out_h + p.window.rows - 1) / p.window.rows) *
+                          ((at.out_c + S::NS - 1) / S::NS),
+                  of_each = (tiles + processors - 1) / processors;
+    const int stage = S::NS * p.chunk,
+              others = CONV_WINDOW_PARTS * p.window.part + window_memory<S>::others();
+    int blocks = of_each < S::RESIDENT ? (int)of_each : S::RESIDENT;
+    for (;; blocks--) {
+        p.stages = (MULTIPROCESSOR_BYTES / blocks - BLOCK_BYTES - others) / stage;
+        if (p.stages >= CONV_WINDOW_STAGES || blocks == 1)
+            break;
+    }
+    p.stages = p.stages < RING_MAX ? p.stages : RING_MAX;
+    p.turns = at.kernel_h * at.kernel_w * ((at.in_c + p.chunk - 1) / p.chunk);
+    if (p.stages < 2 || tiles > INT32_MAX)
+        return cudaErrorNotSupported;
+    const int64_t grid = tiles < processors * blocks ? tiles : processors * blocks;
+    return bytes_launch(window_kernel<S>, (unsigned)grid, S::THREADS, p.stages * stage + others,
+                        stream, p);
+}
+
+} // namespace conv
