@@ -22,9 +22,9 @@ extern "C" {
 
 typedef struct sac_source sac_source;
 
-/* Where video is decoded when the frames go to a GPU. NVIDIA's does not decode motion JPEG. Images
- * are decoded on the CPU; with SAC_DECODE_GPU they are refused. For a pipeline on the device "auto"
- * the default means SAC_DECODE_AUTO. */
+/* Where video is decoded when the frames go to a GPU. Images and motion JPEG are decoded on the
+ * CPU; with SAC_DECODE_GPU they are refused. For a pipeline on the device "auto" the default means
+ * SAC_DECODE_AUTO. */
 enum sac_decode {
     SAC_DECODE_DEFAULT = 0, /* on the GPU; a stream that its decoder does not support is an error */
     SAC_DECODE_GPU,         /* the same, also for images; an error on a device that is not a GPU */

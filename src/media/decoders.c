@@ -100,8 +100,12 @@ sac_result sac_decoder_open(struct sac_decoder *dec, const AVCodecParameters *vi
                         dec->source_name, sac_device_name(dec->dev));
     if (!is_gpu(dec->dev))
         return open_on_cpu(dec, video);
-    if (decode == SAC_DECODE_CPU || (dec->images && decode != SAC_DECODE_GPU)) {
-        note(dec, SAC_LOG_INFO, decode == SAC_DECODE_CPU ? "as asked for" : "the input is images");
+    const bool jpeg = video->codec_id == AV_CODEC_ID_MJPEG; /* NVDEC has none: dec_nvdec.c */
+    if (decode == SAC_DECODE_CPU || ((dec->images || jpeg) && decode != SAC_DECODE_GPU)) {
+        note(dec, SAC_LOG_INFO,
+             decode == SAC_DECODE_CPU ? "as asked for"
+             : dec->images            ? "the input is images"
+                                      : "NVDEC does not decode mjpeg");
         return open_on_cpu(dec, video);
     }
     return open_on_gpu(dec, video);

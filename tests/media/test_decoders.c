@@ -208,10 +208,12 @@ static void motion_jpeg_is_left_to_the_cpu(void **state)
     assert_sac_error(sac_source_open(there, path, &params, &src), SAC_ERR_UNSUPPORTED);
     sac_context_last_error(test_context(), why, sizeof why);
     assert_non_null(strstr(why, "m.avi: NVDEC does not decode mjpeg; --decode auto or cpu"));
-    params.decode = SAC_DECODE_AUTO;
-    assert_int_equal(count_equal(there, path, &params, &info), 10);
-    assert_string_equal(info.decoder, "mjpeg");
-    assert_string_equal(info.decoder_note, "NVDEC does not decode mjpeg");
+    for (int automatic = 0; automatic < 2; automatic++) {
+        params.decode = automatic ? SAC_DECODE_AUTO : SAC_DECODE_DEFAULT;
+        assert_int_equal(count_equal(there, path, &params, &info), 10);
+        assert_string_equal(info.decoder, "mjpeg");
+        assert_string_equal(info.decoder_note, "NVDEC does not decode mjpeg");
+    }
     sac_device_unref(&there);
     strict.zero_copy_strict = 1;
     there = apart_open_with_video(&strict);
