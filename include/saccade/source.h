@@ -27,7 +27,7 @@ typedef struct sac_source sac_source;
  * SAC_DECODE_AUTO. */
 enum sac_decode {
     SAC_DECODE_DEFAULT = 0, /* on the GPU; a stream that its decoder does not support is an error */
-    SAC_DECODE_GPU,         /* the same, also for images; an error on a device that is not a GPU */
+    SAC_DECODE_GPU,         /* the same, of all; an error on a device that is not a GPU */
     SAC_DECODE_AUTO, /* on the GPU; on the CPU, with a log line, where that is not possible */
     SAC_DECODE_CPU   /* on the CPU; the frames are uploaded */
 };

@@ -231,8 +231,9 @@ const struct option options[] = {
 
     {"decode", 0, VERB_VIDEO, SECTION_IN, OPTION_CHOICE, AT(run.source.decode), "decode.where",
      "WHERE",
-     "where video is decoded; device: on --device (images on the CPU); auto: the same, but the CPU "
-     "decodes what the GPU can't, which is logged; with --device auto, device means auto",
+     "where video is decoded; device: on --device (images and motion JPEG on the CPU); auto: the "
+     "same, but the CPU decodes what the GPU can't, which is logged; with --device auto, device "
+     "means auto",
      .choices = decode_modes, .values = decode_values},
     {"decode-threads", 0, VERB_VIDEO, SECTION_IN, OPTION_INT, AT(run.source.decode_threads),
      "decode.threads", "N", "threads of the video decoder; 0: as --threads, or all with a GPU", 0,

@@ -10,8 +10,8 @@ namespace unit
 
 // A matrix whose rows of BYTES bytes lie side by side, their pieces of 16 in the order that row
 // number r turns: of 128 bytes piece p lies at p ^ r % 8, of 64 at p ^ r / 2 % 4, of 32 at
-// p ^ r / 4 % 2. Eight rows begin at a multiple of what they take. The unit counts its place in
-// sixteens of bytes, so that one further on is a sum.
+// p ^ r / 4 % 2, where r is counted over all shared memory. So rows of 128 and of 64 bytes may
+// begin at any of them. The unit counts its place in sixteens of bytes: one further on is a sum.
 template <int BYTES> __device__ __forceinline__ uint64_t matrix_of(unsigned address)
 {
     constexpr uint64_t SWIZZLE = BYTES == 128 ? 1 : BYTES == 64 ? 2 : 3;

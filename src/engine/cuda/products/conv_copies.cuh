@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hopper's copy engine and its barriers, as conv_tensor.cu uses them. Tests without a GPU have
-// their own.
+// Hopper's copy engine and its barriers, as conv_tensor.cu and conv_window.cuh use them. Tests
+// without a GPU have their own.
 #pragma once
 
 #include "engine/cuda/products/conv_bytes.cuh"

@@ -29,7 +29,7 @@ template <int CHANNELS, int EACH> struct panel_place {
     }
 };
 
-// Fours are counted as there. EACH: bytes of a number.
+// Where numbers go and residuals come from, fours counted as above. EACH: bytes of a number.
 template <class S> struct in_panels {
     const uint8_t *residual; // NULL: none
     uint8_t       *panel;

@@ -37,7 +37,7 @@ struct ring_place {
 
 #ifdef BYTES_HOPPER
 // All of its group's warps have read it.
-__device__ __forceinline__ void release(uint64_t *empty)
+__device__ __forceinline__ void ring_release(uint64_t *empty)
 {
     __syncwarp();
     if ((threadIdx.x & 31) == 0)

@@ -284,13 +284,13 @@ __device__ __forceinline__ void multiply_chunks(const conv_tensor_params &p,
         tensor_turn<S, CHUNK>(a + at, b + at, turn == 0, sum);
         if (turn > 0) {
             unit_wait<1>();
-            release(memory.empty + before);
+            ring_release(memory.empty + before);
         }
         before = place.at;
         place.next(p.stages);
     }
     unit_wait<0>();
-    release(memory.empty + before);
+    ring_release(memory.empty + before);
 }
 
 template <class S>

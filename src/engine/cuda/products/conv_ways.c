@@ -233,12 +233,13 @@ static bool takes_tensor(const struct products_gpu *gpu, const struct conv_spec 
            tensor_worth(s, variant);
 }
 
+/* Those alone whose windows stay say nothing of the tiles beside them. */
 static bool takes_tensors(const struct products_gpu *gpu, const struct conv_spec *s)
 {
     int v = 0;
-    while (v < CONV_TENSOR_VARIANTS && !takes_tensor(gpu, s, v))
+    while (v < CONV_TENSOR_WINDOWS && !takes_tensor(gpu, s, v))
         v++;
-    return v < CONV_TENSOR_VARIANTS;
+    return v < CONV_TENSOR_WINDOWS;
 }
 
 static void add_tensors(struct conv_ways *l, const struct products_gpu *gpu,

@@ -27,11 +27,10 @@ struct window_kernel_shape : ring_shape<GROUPS, BLOCKS, 1> {
 /* ---- shared memory ---- */
 
 template <class S> struct window_memory {
-    static constexpr int                           FACTORS = 2 * S::NS * (int)sizeof(float);
-    static __host__ __device__ __forceinline__ int others()
-    {
-        return S::GROUPS * FACTORS + (RING_MAX + CONV_WINDOW_PARTS) * 2 * (int)sizeof(uint64_t);
-    }
+    static constexpr int FACTORS = 2 * S::NS * (int)sizeof(float),
+                         OTHERS = S::GROUPS * FACTORS +
+                                  (RING_MAX + CONV_WINDOW_PARTS) * 2 * (int)sizeof(uint64_t);
+    static_assert(OTHERS <= CONV_WINDOW_OTHERS, "the host counts with it");
 
     uint8_t  *parts, *stages, *factors;
     uint64_t *full, *empty, *come, *taken;
@@ -203,9 +202,9 @@ __device__ __forceinline__ void multiply_windows(const conv_tensor_params &p,
                                   turn == 0, sum);
             if (turn > 0) {
                 unit_wait<1>();
-                release(memory.empty + before);
+                ring_release(memory.empty + before);
                 if (leaving >= 0)
-                    release(memory.taken + leaving);
+                    ring_release(memory.taken + leaving);
                 leaving = -1;
             }
             before = rings.weights.at;
@@ -220,8 +219,8 @@ __device__ __forceinline__ void multiply_windows(const conv_tensor_params &p,
         rings.part.next(CONV_WINDOW_PARTS);
     }
     unit_wait<0>();
-    release(memory.empty + before);
-    release(memory.taken + leaving);
+    ring_release(memory.empty + before);
+    ring_release(memory.taken + leaving);
 }
 
 // Where a thread's two positions of a tile lie.
@@ -327,7 +326,7 @@ static cudaError_t run_window(conv_tensor_params p, int processors, cudaStream_t
                           ((at.out_c + S::NS - 1) / S::NS),
                   of_each = (tiles + processors - 1) / processors;
     const int stage = S::NS * p.chunk,
-              others = CONV_WINDOW_PARTS * p.window.part + window_memory<S>::others();
+              others = CONV_WINDOW_PARTS * p.window.part + window_memory<S>::OTHERS;
     int blocks = of_each < S::RESIDENT ? (int)of_each : S::RESIDENT;
     for (;; blocks--) {
         p.stages = (MULTIPROCESSOR_BYTES / blocks - BLOCK_BYTES - others) / stage;

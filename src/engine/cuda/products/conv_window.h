@@ -12,7 +12,8 @@ struct conv_window_shape {
     int part; /* bytes of what is brought of a chunk of channels, and of what junk positions read */
 };
 
-/* A part is used while the next one comes; of weights at least so many taps are under way. */
+/* A part is used while the next one comes; of weights at least so many taps are under way. Bytes at
+ * most of what else lies in shared memory. */
 enum { CONV_WINDOW_PARTS = 2, CONV_WINDOW_STAGES = 3, CONV_WINDOW_OTHERS = 8 << 10 };
 
 #endif

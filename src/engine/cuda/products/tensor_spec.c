@@ -202,7 +202,7 @@ void tensor_shapes(const struct conv_spec *s, struct conv_tensor_params *p, int 
     p->chunk = chunk_of(at->in_c);
     shapes[1] = turned_shape(at, p->chunk, t.channels);
     if (variant >= CONV_TENSOR_WINDOWS) {
-        tensor_window(s, variant, at->in_c, &p->window);
+        tensor_window(s, variant, at->in_c, &p->window); /* false: an empty box, no map */
         p->runs = (int)s->n;
         shapes[0] = shapes[2] = shapes[3] = part_shape(s, at, p->chunk, &p->window);
         return;
