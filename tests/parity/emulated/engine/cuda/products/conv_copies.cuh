@@ -10,7 +10,7 @@
 namespace conv
 {
 
-enum { SHAPES_MOST = 64, COPIES_MOST = 256, THREADS_OF_BLOCK = 512 };
+enum { SHAPES_MOST = 64, COPIES_MOST = 256, THREADS_OF_BLOCK = 768 };
 
 static conv_copy_shape shapes[SHAPES_MOST];
 static unsigned        shape_count;
@@ -86,20 +86,21 @@ template <int COUNT> void registers_take()
 
 /* ---- copies ---- */
 
-/* Before a thread of the block has waited for the kernel before this one, nothing that it makes is
- * asked for, and nothing is stored that it may read. */
-static bool        waited;
+/* Who asks for what the kernel before this one makes has waited for its end itself; who stores what
+ * that may read has at least waited for someone who did. */
+static bool        waited, waited_itself[THREADS_OF_BLOCK];
 static inline void early_prepare()
 {
     waited &= threadIdx.x != 0; /* it runs first */
+    waited_itself[threadIdx.x] = false;
 }
 static inline void early_begin()
 {
-    waited = true;
+    waited = waited_itself[threadIdx.x] = true;
 }
-static inline void needs_wait()
+static inline void needs_wait(bool done)
 {
-    if (!waited)
+    if (!done)
         abort();
 }
 
@@ -228,7 +229,7 @@ static inline void copy_foresee(const conv_copy_map *)
 static inline void copy_rows(uint8_t *to, const conv_copy_map *map, int c, int pixel, int run,
                              uint64_t *barrier)
 {
-    needs_wait();
+    needs_wait(waited_itself[threadIdx.x]);
     begin_copy({nullptr, nullptr, {c, pixel, run}, 0, 0, nullptr}, map, to, barrier);
 }
 static inline void copy_turned(uint8_t *to, const conv_copy_map *map, int c, int sixteen,
@@ -239,7 +240,7 @@ static inline void copy_turned(uint8_t *to, const conv_copy_map *map, int c, int
 static inline void copy_part(uint8_t *to, const conv_copy_map *map, int c, int w, int h, int n,
                              uint64_t *barrier)
 {
-    needs_wait();
+    needs_wait(waited_itself[threadIdx.x]);
     begin_copy({nullptr, nullptr, {c, w, h, n}, 0, 0, nullptr}, map, to, barrier);
 }
 static inline void copy_window(uint8_t *to, const conv_copy_map *map, int c, int w, int h, int n,
@@ -249,7 +250,7 @@ static inline void copy_window(uint8_t *to, const conv_copy_map *map, int c, int
     if (right > 255 || down > 255 || w < s->low[0] || h < s->low[1] ||
         w >= (int64_t)s->size[1] + s->high[0] || h >= (int64_t)s->size[2] + s->high[1])
         abort();
-    needs_wait();
+    needs_wait(waited_itself[threadIdx.x]);
     begin_copy({nullptr, nullptr, {c, w, h, n}, right, down, nullptr}, map, to, barrier);
 }
 
@@ -261,7 +262,7 @@ static inline void copy_back(const conv_copy_map *map, int c, int pixel, int run
                              const uint8_t *from)
 {
     int *count = &back_count[threadIdx.x];
-    needs_wait();
+    needs_wait(waited);
     if (*count == 4)
         abort();
     back[threadIdx.x][(*count)++] = {(uint8_t *)from, &shapes[map->words[0]], {c, pixel, run}, 0, 0,
