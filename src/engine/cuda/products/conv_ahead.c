@@ -169,6 +169,14 @@ static void say_progress(struct making *m)
                 m->dev->name, done, m->way_count);
 }
 
+static void say_way(const struct making *m, const struct way *way, int64_t began)
+{
+    char text[512];
+    if (conv_choice_print(&way->of->list.items[way->index].choice, text, sizeof text))
+        sac_log(m->dev->ctx, SAC_LOG_TRACE, "products: %s made in %.1f ms", text,
+                (double)(sac_time_ns() - began) * 1e-6);
+}
+
 static void make_way(void *arg, int piece, int worker)
 {
     struct making    *m = arg;
@@ -177,8 +185,10 @@ static void make_way(void *arg, int piece, int worker)
     if (is_given_up(m, worker) || cuda_enter(m->dev) != SAC_OK)
         return;
     const struct products_loan loan = products_borrow(m->gpu, worker);
+    const int64_t              began = sac_time_ns();
     n->ready[way->index] =
         conv_ready_make(m->dev, &loan.cudnn, n->key, &n->spec, &n->list.items[way->index].choice);
+    say_way(m, way, began);
     products_give_back(m->gpu, &loan);
     cuda_leave();
     n->tried[way->index] = true;
