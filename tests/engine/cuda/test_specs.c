@@ -333,30 +333,29 @@ static void weights_in_parts(void **state)
 
 /* ---- few input channels ---- */
 
-/* What the matrix units would sum for channel k at a pixel: the words of the threads that hold the
+/* What the matrix units would sum for channel k at a pixel: the row of the column that has the
  * channel, times the pairs of numbers that lie where conv_stem.cu looks for them. */
 static double stem_sum(const struct conv_spec *s, const struct conv_stem_shape *stem,
                        const uint16_t *w, const float *x, int64_t n, int64_t oy, int64_t ox,
                        int64_t k)
 {
-    const int64_t tile = k / 8, block = tile / stem->tiles, in_block = tile % stem->tiles;
-    double        sum = 0;
+    const int64_t block = k / (stem->tiles * 8),
+                  column = block * stem->tiles * 8 +
+                           conv_stem_column(stem->tiles, (int)(k % (stem->tiles * 8)));
+    double sum = 0;
     for (int64_t step = 0; step < stem->steps; step++)
         for (int64_t i = 0; i < 16; i++) {
-            const int64_t word = i / 2 % 2, t = i / 4, pair = step * 8 + t + 4 * word,
-                          r = pair / stem->pairs;
-            const int64_t lane = k % 8 * 4 + t;
-            const float   weight =
-                sac_half_to_float(w[((block * stem->steps + step) * stem->tiles + in_block) * 128 +
-                                    lane * 4 + word * 2 + i % 2]);
+            const int64_t pair = step * 8 + i / 2, r = pair / stem->pairs;
+            const float   weight = sac_half_to_float(
+                w[(step * s->out.c + column) * 16 + (i ^ (column / 4 % 2 * 8))]);
             const int64_t at = (ox * s->stride[2] - s->pad_begin[2]) * stem->channels - stem->lead +
                                2 * (pair % stem->pairs) + i % 2;
             const int64_t y = oy * s->stride[1] - s->pad_begin[1] + r,
                           c = (at % stem->channels + stem->channels) % stem->channels;
-            const int64_t column = (at - c) / stem->channels;
-            if (r < s->kernel[1] && y >= 0 && y < s->in.size[1] && column >= 0 &&
-                column < s->in.size[2] && c < s->in.c)
-                sum += (double)weight * (double)x[map_at(&s->in, n, 0, y, column) + c];
+            const int64_t x_at = (at - c) / stem->channels;
+            if (r < s->kernel[1] && y >= 0 && y < s->in.size[1] && x_at >= 0 && x_at < s->in.size[2] &&
+                c < s->in.c)
+                sum += (double)weight * (double)x[map_at(&s->in, n, 0, y, x_at) + c];
             else if (r >= s->kernel[1] || c >= s->in.c)
                 assert_true(weight == 0);
         }

@@ -47,6 +47,9 @@ struct dim3 {
 struct uint2 {
     unsigned x, y;
 };
+struct int2 {
+    int x, y;
+};
 struct uint4 {
     unsigned x, y, z, w;
 };
@@ -58,6 +61,10 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
     return {x, y, z, w};
 }
 static inline uint2 make_uint2(unsigned x, unsigned y)
+{
+    return {x, y};
+}
+static inline float2 make_float2(float x, float y)
 {
     return {x, y};
 }

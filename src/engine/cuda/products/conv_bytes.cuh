@@ -194,7 +194,7 @@ BYTES_WGMMA_OF(256, 128, 128, 129, 130)
 /* ---- launching ---- */
 
 template <class P>
-static cudaError_t bytes_launch(void (*kernel)(P), unsigned blocks, unsigned threads, int shared,
+static cudaError_t bytes_launch(void (*kernel)(P), dim3 blocks, unsigned threads, int shared,
                                 cudaStream_t stream, const P &params)
 {
     const cudaError_t res =

@@ -6,6 +6,7 @@
 #include <cudaTypedefs.h>
 
 #include "base/base.h"
+#include "engine/cuda/products/stem_spec.h"
 
 static struct {
     PFN_cuTensorMapEncodeTiled_v12000  tiled;
@@ -34,9 +35,11 @@ static void find_driver(void)
     *(void **)&driver.window = entry_point("cuTensorMapEncodeIm2col");
 }
 
-static CUtensorMapSwizzle swizzle_of(uint32_t row)
+static CUtensorMapSwizzle swizzle_of(const struct conv_copy_shape *s)
 {
-    return row == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+    const uint32_t row = s->box[0];
+    return s->halves  ? CU_TENSOR_MAP_SWIZZLE_NONE
+           : row == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
            : row == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
                        : CU_TENSOR_MAP_SWIZZLE_32B;
 }
@@ -44,7 +47,7 @@ static CUtensorMapSwizzle swizzle_of(uint32_t row)
 cudaError_t conv_copy_map_make(const struct conv_copy_shape *s, struct conv_copy_map *out)
 {
     _Static_assert(sizeof(struct conv_copy_map) == sizeof(CUtensorMap), "the driver's size");
-    const CUtensorMapSwizzle swizzle = swizzle_of(s->box[0]);
+    const CUtensorMapSwizzle swizzle = swizzle_of(s);
     cuuint64_t               size[5], step[4];
     cuuint32_t               steps[5] = {1, 1, 1, 1, 1};
     CUtensorMap             *map = (CUtensorMap *)out;
@@ -64,7 +67,10 @@ cudaError_t conv_copy_map_make(const struct conv_copy_shape *s, struct conv_copy
                             s->box[1], steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     } else
-        res = driver.tiled(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, (cuuint32_t)s->rank,
+        res = driver.tiled(map,
+                           s->halves ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+                                     : CU_TENSOR_MAP_DATA_TYPE_UINT8,
+                           (cuuint32_t)s->rank,
                            (void *)(uintptr_t)s->at, size, step, s->box, steps,
                            CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                            CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
@@ -83,4 +89,15 @@ cudaError_t conv_copies_run(struct conv_tensor_params   *p,
             return res;
     }
     return conv_launch_tensor(p, kind, variant, processors, stream);
+}
+
+cudaError_t conv_copies_run_stem(const struct conv_spec *s, const struct conv_stem_params *params,
+                                 int processors, cudaStream_t stream)
+{
+    struct conv_stem_unit_params p = {.s = *params};
+    if (!stem_square_of(s, processors, &p.square))
+        return cudaErrorNotSupported;
+    const struct conv_copy_shape x = stem_copy(s, &p.square, params->x);
+    const cudaError_t            res = conv_copy_map_make(&x, &p.x);
+    return res == cudaSuccess ? conv_launch_stem_unit(&p, processors, stream) : res;
 }

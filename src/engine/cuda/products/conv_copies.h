@@ -5,6 +5,8 @@
 
 #include "engine/cuda/products/conv_launch.h"
 
+struct conv_spec;
+
 /* cudaErrorNotSupported: the driver does not know the engine, or refuses such a map. Any thread. */
 cudaError_t conv_copy_map_make(const struct conv_copy_shape *s, struct conv_copy_map *out);
 /* Sets the maps, and launches conv_tensor.cu. */
@@ -12,5 +14,8 @@ cudaError_t conv_copies_run(struct conv_tensor_params   *p,
                             const struct conv_copy_shape shapes[TENSOR_MAPS],
                             enum conv_bytes_kind kind, int variant, int processors,
                             cudaStream_t stream);
+/* The same for conv_stem_unit.cu, which must take it. */
+cudaError_t conv_copies_run_stem(const struct conv_spec *s, const struct conv_stem_params *params,
+                                 int processors, cudaStream_t stream);
 
 #endif

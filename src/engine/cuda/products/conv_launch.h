@@ -133,6 +133,8 @@ struct conv_copy_shape {
     int         rank;
     uint64_t    size[5], step[4];
     uint32_t    box[5];
+    /* Numbers of two bytes, and so are size[0] and box[0]. They stay in their order. */
+    bool halves;
     /* Of a map [c, w, h, n] whose pixels are those under one tap of a window; box[1] of them. */
     bool     window;
     int      low[2], high[2]; /* corners, w and h */
@@ -142,6 +144,17 @@ struct conv_copy_shape {
 struct conv_copy_map {
     uint64_t words[16];
 } __attribute__((aligned(64)));
+
+/* The same as conv_launch_stem, by Hopper's copy engine and matrix unit: maps of x are [halves of a
+ * row, rows, samples]. */
+struct conv_stem_unit_params {
+    struct conv_copy_map    x;
+    struct conv_stem_params s;
+    struct conv_stem_square square;
+};
+/* processors: of the GPU. */
+cudaError_t conv_launch_stem_unit(const struct conv_stem_unit_params *p, int processors,
+                                  cudaStream_t stream);
 
 enum { TENSOR_MAPS = 4 };
 /* Of float16 finish.bias is float16 and finish.act counts; scale, fold and act do not. Whatever the

@@ -2,6 +2,7 @@
 /* Queues a ready convolution on a stream. */
 #include "engine/cuda/products/conv_copies.h"
 #include "engine/cuda/products/conv_kernel.h"
+#include "engine/cuda/products/stem_spec.h"
 #include "engine/cuda/products/tensor_spec.h"
 
 enum { WORKSPACE_ALIGN = 256 };
@@ -137,31 +138,19 @@ static cudaError_t run_direct(const struct conv_state *s, const struct conv_poin
     return conv_launch_direct(&params, stream);
 }
 
-static cudaError_t run_stem(const struct conv_state *s, const struct conv_pointers *p,
+static cudaError_t run_stem(const struct conv_state *s, const struct conv_pointers *p, int variant,
                             cudaStream_t stream)
 {
     const struct conv_spec *v = &s->spec;
-    struct conv_stem_params params = {.finish = finish_of(s, p),
-                                      .x = p->x,
-                                      .w = s->weights,
-                                      .y = p->y,
-                                      .n = (int)v->n,
-                                      .in_c = (int)v->in.c,
-                                      .in_h = (int)v->in.size[1],
-                                      .in_w = (int)v->in.size[2],
-                                      .out_c = (int)v->out.c,
-                                      .out_h = (int)v->out.size[1],
-                                      .out_w = (int)v->out.size[2],
-                                      .kernel_h = (int)v->kernel[1],
-                                      .kernel_w = (int)v->kernel[2],
-                                      .stride = (int)v->stride[1],
-                                      .pad_top = (int)v->pad_begin[1],
-                                      .pad_left = (int)v->pad_begin[2],
-                                      .x_sample = v->in.sample,
-                                      .y_pixel = v->out.pixel,
-                                      .y_sample = v->out.sample};
-    return conv_stem_shape_of(v, &params.shape) ? conv_launch_stem(&params, stream)
-                                                : cudaErrorNotSupported;
+    struct conv_stem_params params;
+    if (!stem_params_of(v, &params))
+        return cudaErrorNotSupported;
+    params.finish = finish_of(s, p);
+    params.x = p->x;
+    params.w = s->weights;
+    params.y = p->y;
+    return variant == CONV_STEM_UNIT ? conv_copies_run_stem(v, &params, s->gpu->processors, stream)
+                                     : conv_launch_stem(&params, stream);
 }
 
 /* v: the convolution, or that of its patches. */
@@ -246,7 +235,7 @@ cudaError_t conv_execute(const struct conv_state *s, const struct conv_pointers 
     switch (s->ready->choice.way) {
     case CONV_DEPTHWISE: return run_depthwise(s, p, stream);
     case CONV_DIRECT: return run_direct(s, p, stream);
-    case CONV_STEM: return run_stem(s, p, stream);
+    case CONV_STEM: return run_stem(s, p, variant, stream);
     case CONV_TILE: return run_tile(s, &s->spec, p, variant, stream);
     case CONV_TENSOR: return run_tensor(s, &s->spec, p, variant, stream);
     case CONV_PATCHES: return run_patches(s, p, variant, stream);

@@ -174,27 +174,26 @@ size_t conv_weights_bytes(const struct conv_spec *s, enum conv_form form)
     return (size_t)weights_count(s) * conv_element(s);
 }
 
-/* Of each 16 taps by 8 channels, thread 4g+t of a warp holds two words: taps 2t and 2t+1 of channel
- * g, and the taps eight further on. */
+/* Of each 16 taps a row of each column, whose halves are exchanged as Hopper's unit has rows of 32
+ * bytes: so do eight columns' first words lie in banks of their own. */
 static void pack_stem(const struct conv_spec *s, const float *from, uint16_t *to)
 {
     struct conv_stem_shape stem;
     const int64_t          inner = s->in.c, kh = s->kernel[1], kw = s->kernel[2];
     if (!conv_stem_shape_of(s, &stem))
         return;
-    for (int64_t tile = 0; tile < s->out.c / 8; tile++)
-        for (int64_t step = 0; step < stem.steps; step++)
-            for (int64_t i = 0; i < 128; i++) {
-                const int64_t lane = i / 4, pair = step * 8 + lane % 4 + (i % 4 / 2) * 4;
-                const int64_t r = pair / stem.pairs,
-                              at = 2 * (pair % stem.pairs) + i % 2 - stem.lead;
-                const int64_t k = tile * 8 + lane / 4, tap = at / stem.channels,
-                              c = at % stem.channels;
-                const int64_t block = tile / stem.tiles, in_block = tile % stem.tiles;
-                const bool    real = r < kh && at >= 0 && tap < kw && c < inner;
-                to[((block * stem.steps + step) * stem.tiles + in_block) * 128 + i] =
-                    real ? sac_float_to_half(from[((k * inner + c) * kh + r) * kw + tap]) : 0;
-            }
+    for (int64_t k = 0; k < s->out.c; k++) {
+        const int64_t in = k % (stem.tiles * 8),
+                      column = k - in + conv_stem_column(stem.tiles, (int)in);
+        for (int64_t i = 0; i < stem.steps * 16; i++) {
+            const int64_t step = i / 16, pair = i / 2, r = pair / stem.pairs,
+                          at = 2 * (pair % stem.pairs) + i % 2 - stem.lead,
+                          tap = at / stem.channels, c = at % stem.channels;
+            const bool real = r < kh && at >= 0 && tap < kw && c < inner;
+            to[(step * s->out.c + column) * 16 + ((i % 16) ^ (column / 4 % 2 * 8))] =
+                real ? sac_float_to_half(from[((k * inner + c) * kh + r) * kw + tap]) : 0;
+        }
+    }
 }
 
 static void pack_patches(const struct conv_spec *s, const float *from, uint16_t *to)

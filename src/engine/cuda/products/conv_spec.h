@@ -52,7 +52,7 @@ int64_t conv_map_span(const struct conv_map *m, int64_t n);
 enum conv_form {
     CONV_FORM_LAST = 0, /* the channels last: [K,k..,C/g] */
     CONV_FORM_TAPS,     /* the first ones last: [k..,C/g,K] (or [k..,C,K/g]) */
-    CONV_FORM_STEM,     /* in the order of a warp's registers: see conv_stem_shape_of */
+    CONV_FORM_STEM,     /* by sixteen taps a row of each column: see conv_stem_shape_of */
     CONV_FORM_PATCHES   /* the channels last, and zeros up to conv_patches_row: float16 */
 };
 size_t conv_weights_bytes(const struct conv_spec *s, enum conv_form form);

@@ -3,16 +3,16 @@
 // and spend most of their time on zeros (368 microseconds for YOLOX-S at batch 32, where the bytes
 // need 68). Here a block of four warps computes 16 by 16 pixels: it brings the part of the input
 // that their windows see into shared memory and feeds the matrix units (16 pixels of a row by 16
-// taps by 8 channels) from there.
-#include "engine/cuda/products/conv_numbers.cuh"
+// taps by 8 channels) from there. On Hopper conv_stem_unit.cu does that where it can.
+#include "engine/cuda/products/conv_stem.cuh"
 
 namespace conv
 {
 
-enum { STEM_THREADS = 128, STEM_ROWS = 4 /* of pixels for a warp */ };
+enum { STEM_ROWS = 4 /* of pixels for a warp */ };
 
 struct stem_memory {
-    uint2    *weights; // [steps][tiles][32]
+    uint32_t *weights; // [steps][columns][8]
     int      *offsets; // [steps * 8]: words from a pixel's first tap to each pair
     uint32_t *part;    // [rows][pitch]
 };
@@ -21,16 +21,10 @@ __device__ __forceinline__ stem_memory stem_shared(const conv_stem_params &p)
 {
     extern __shared__ uint4 shared[];
     stem_memory             m;
-    m.weights = reinterpret_cast<uint2 *>(shared);
-    m.offsets = reinterpret_cast<int *>(m.weights + p.shape.steps * p.shape.tiles * 32);
+    m.weights = reinterpret_cast<uint32_t *>(shared);
+    m.offsets = reinterpret_cast<int *>(m.weights + p.shape.steps * p.shape.tiles * 64);
     m.part = reinterpret_cast<uint32_t *>(m.offsets + p.shape.steps * 8);
     return m;
-}
-
-__device__ __forceinline__ void stem_fetch16(void *to, const void *from)
-{
-    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from));
 }
 
 // inside false: zeros.
@@ -41,18 +35,13 @@ __device__ __forceinline__ void stem_fetch4(void *to, const void *from, bool ins
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(bytes));
 }
 
+template <int TILES>
 __device__ __forceinline__ void stem_load_weights(const conv_stem_params &p, const stem_memory &m,
                                                   int block, int pitch)
 {
-    const int    count = p.shape.steps * p.shape.tiles * 16;
-    const uint4 *from = (const uint4 *)p.w + (int64_t)block * count;
-    for (int i = threadIdx.x; i < count; i += STEM_THREADS)
-        stem_fetch16(reinterpret_cast<uint4 *>(m.weights) + i, from + i);
-    // Pairs after the last row have weights of zero, so their offset does not matter.
-    for (int i = threadIdx.x; i < p.shape.steps * 8; i += STEM_THREADS) {
-        const int r = i / p.shape.pairs;
-        m.offsets[i] = r < p.kernel_h ? r * pitch + i - r * p.shape.pairs : 0;
-    }
+    stem_fetch_weights<TILES>(p, block, (uint8_t *)m.weights);
+    for (int i = threadIdx.x; i < p.shape.steps * 8; i += STEM_THREADS)
+        m.offsets[i] = stem_offset(p, pitch, i);
 }
 
 // Copies rows word by word. All copies are in flight at once; row by row and through registers they
@@ -101,8 +90,8 @@ __device__ __forceinline__ void stem_load_part(const conv_stem_params &p, const 
         stem_fetch_part(p, m, image, first_y, first * p.in_c - p.shape.lead, pitch);
     else
         stem_spread_part(p, m, image, first_y, first, pitch);
-    asm volatile("cp.async.commit_group;");
-    asm volatile("cp.async.wait_group 0;");
+    fetch_commit();
+    fetch_wait<0>();
 }
 
 __device__ __forceinline__ void stem_multiply(float (&d)[4], const uint32_t (&a)[4], uint2 b)
@@ -120,13 +109,15 @@ __device__ __forceinline__ void stem_sums(const conv_stem_params &p, const stem_
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5,
               step_words = p.stride * p.shape.channels / 2;
     const uint32_t *first = m.part + warp * STEM_ROWS * p.stride * pitch + (lane >> 2) * step_words;
+    const uint32_t *weights = m.weights + (lane >> 2) * 8 + (lane & 3);
+    const int       low = lane >> 4 & 1 ? 4 : 0; // a column's halves are exchanged: conv_spec.c
     for (int step = 0; step < p.shape.steps; step++) {
         const int near = m.offsets[step * 8 + (lane & 3)],
                   far = m.offsets[step * 8 + (lane & 3) + 4];
         uint2 b[TILES];
 #pragma unroll
         for (int j = 0; j < TILES; j++)
-            b[j] = m.weights[(step * TILES + j) * 32 + lane];
+            b[j] = {weights[(step * TILES + j) * 64 + low], weights[(step * TILES + j) * 64 + (low ^ 4)]};
 #pragma unroll
         for (int i = 0; i < STEM_ROWS; i++) {
             const uint32_t *pixel = first + i * p.stride * pitch, *other = pixel + 8 * step_words;
@@ -138,50 +129,8 @@ __device__ __forceinline__ void stem_sums(const conv_stem_params &p, const stem_
     }
 }
 
-// Finishes and stores the sums of the channels from k on.
 template <int TILES>
-__device__ __forceinline__ void stem_finish(const conv_finish &f, int k,
-                                            float (&sum)[STEM_ROWS][TILES][4])
-{
-#pragma unroll
-    for (int j = 0; j < TILES && f.bias; j++) {
-        const __half *from = (const __half *)f.bias + k + j * 8 + 2 * (threadIdx.x & 3);
-        const float2  bias = __half22float2(__ldg(reinterpret_cast<const __half2 *>(from)));
-#pragma unroll
-        for (int i = 0; i < STEM_ROWS; i++) {
-            sum[i][j][0] += bias.x, sum[i][j][1] += bias.y;
-            sum[i][j][2] += bias.x, sum[i][j][3] += bias.y;
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < STEM_ROWS; i++)
-        activate_all(f.act, f.alpha, f.beta, reinterpret_cast<float(&)[TILES * 4]>(sum[i]));
-}
-
-template <int TILES>
-__device__ __forceinline__ void stem_store(__half *y, int k, bool inside,
-                                           const float (&sum)[TILES][4], int half)
-{
-    const int t = threadIdx.x & 3;
-    uint32_t  v[TILES];
-#pragma unroll
-    for (int j = 0; j < TILES; j++)
-        v[j] = word_of(sum[j][2 * half], sum[j][2 * half + 1]);
-    constexpr int WHOLE = TILES / 4 * 4;
-#pragma unroll
-    for (int j = 0; j < WHOLE; j += 4) {
-        const uint4 whole = turn_words(v[j], v[j + 1], v[j + 2], v[j + 3]);
-        if (inside)
-            *reinterpret_cast<uint4 *>(y + k + (j + t) * 8) = whole;
-    }
-#pragma unroll
-    for (int j = WHOLE; j < TILES; j++)
-        if (inside)
-            *reinterpret_cast<uint32_t *>(y + k + j * 8 + 2 * t) = v[j];
-}
-
-template <int TILES>
-__global__ void __launch_bounds__(STEM_THREADS)
+__global__ void __launch_bounds__(STEM_THREADS, TILES == 2 ? 8 : TILES == 4 ? 5 : 3)
     stem_kernel(const __grid_constant__ conv_stem_params p)
 {
     early_begin();
@@ -189,23 +138,19 @@ __global__ void __launch_bounds__(STEM_THREADS)
     const int blocks = p.out_c / 8 / TILES, block = blockIdx.z % blocks, n = blockIdx.z / blocks;
     const int ox = blockIdx.x * CONV_STEM_SIDE, oy = blockIdx.y * CONV_STEM_SIDE;
     const int pitch = conv_stem_pitch(p.shape.channels, p.kernel_w, p.stride);
-    float     sum[STEM_ROWS][TILES][4] = {};
-    stem_load_weights(p, m, block, pitch);
+    float     sum[STEM_ROWS][TILES][4];
+    stem_load_weights<TILES>(p, m, block, pitch);
     stem_load_part(p, m, n, oy, ox, pitch);
     __syncthreads();
-    stem_sums<TILES>(p, m, pitch, sum);
-    stem_finish<TILES>(p.finish, block * TILES * 8, sum);
-    const int lane = threadIdx.x & 31, y = oy + (threadIdx.x >> 5) * STEM_ROWS;
+    const stem_biases<TILES> biases(p, block);
 #pragma unroll
     for (int i = 0; i < STEM_ROWS; i++)
+        biases.begin(sum[i]);
+    stem_sums<TILES>(p, m, pitch, sum);
+    const int y = oy + (threadIdx.x >> 5) * STEM_ROWS;
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const int  x = ox + (lane >> 2) + 8 * half;
-            const bool inside = x < p.out_w && y + i < p.out_h;
-            __half    *at =
-                (__half *)p.y + n * p.y_sample + ((int64_t)(y + i) * p.out_w + x) * p.y_pixel;
-            stem_store<TILES>(at, block * TILES * 8, inside, sum[i], half);
-        }
+    for (int i = 0; i < STEM_ROWS; i++)
+        stem_end<TILES>(p, n, y + i, ox, block, sum[i]);
 }
 
 template <int TILES> static cudaError_t run_stem(const conv_stem_params &p, cudaStream_t stream)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the kernel for few input channels (conv_stem.cu) lays out a window and the part of a map that
- * a block reads. Shared by what packs weights on the host and by the kernel. */
+/* How the kernels for few input channels (conv_stem.cu, conv_stem_unit.cu) lay out a window and the
+ * part of a map that a block reads. Shared by what packs weights on the host and by the kernels. */
 #ifndef SAC_ENGINE_CUDA_PRODUCTS_CONV_STEM_H
 #define SAC_ENGINE_CUDA_PRODUCTS_CONV_STEM_H
 
@@ -11,7 +11,9 @@
 #endif
 
 /* The taps of a window's row are contiguous in memory, so that a pair of them is one word for the
- * matrix units. Output channels are in tiles of 8, `tiles` of them per block. */
+ * matrix units. Output channels are in tiles of 8, `tiles` of them per block, and of these four
+ * (then two) make a group: of a tile's columns 2 t and 2 t + 1 thread t of a quad has the sums, and
+ * its channels of a group lie side by side. */
 struct conv_stem_shape {
     /* of the input in shared memory: one more where pairs would not be word-aligned */
     int channels;
@@ -22,6 +24,14 @@ struct conv_stem_shape {
 };
 
 enum { CONV_STEM_SIDE = 16 /* pixels of a block's square */, CONV_STEM_SHARED_MAX = 96 << 10 };
+
+/* The column of a channel among those of its block. */
+CONV_ANYWHERE int conv_stem_column(int tiles, int channel)
+{
+    const int first = channel / 32 * 32, group = tiles * 8 - first < 32 ? 2 : 4,
+              in = channel - first, t = in / (2 * group), pair = in % (2 * group) / 2;
+    return first + pair * 8 + 2 * t + in % 2;
+}
 
 /* Words of one row of the part of the input that a block reads: two more than its pixels need, as
  * the last window's last pair may reach over them. */
@@ -41,6 +51,22 @@ CONV_ANYWHERE int conv_stem_shared_bytes(const struct conv_stem_shape *s, int ke
 {
     return s->steps * s->tiles * 256 + s->steps * 8 * 4 +
            conv_stem_rows(kernel_h, stride) * conv_stem_pitch(s->channels, kernel_w, stride) * 4;
+}
+
+/* ---- on Hopper (conv_stem_unit.cu) ---- */
+
+/* A block computes squares of CONV_STEM_SIDE pixels by four rows for each pass. The copy engine
+ * brings what their windows see, `rows` of `pitch` words: `part` bytes. */
+struct conv_stem_square {
+    int tiles, passes, pitch, rows, part;
+};
+enum { CONV_STEM_PASSES = 4 /* at most */, CONV_STEM_PARTS = 2 };
+
+CONV_ANYWHERE int conv_stem_square_bytes(const struct conv_stem_shape  *s,
+                                         const struct conv_stem_square *square)
+{
+    return s->steps * square->tiles * 256 + CONV_STEM_PARTS * square->part + s->steps * 8 * 4 +
+           CONV_STEM_PARTS * 8;
 }
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "engine/cuda/products/conv_kernel.h"
 #include "engine/cuda/products/cudnn_store.h"
+#include "engine/cuda/products/stem_spec.h"
 #include "engine/cuda/products/tensor_spec.h"
 
 /* NVRTC serialises compilations: with four threads YOLOX-S took 12 to 18 seconds per batch size
@@ -136,9 +137,8 @@ struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_ta
                                    const char *key, const struct conv_spec *spec,
                                    const struct conv_choice *choice)
 {
-    struct conv_ready     *r = sac_new(struct conv_ready);
-    struct conv_stem_shape stem;
-    bool                   ok = false;
+    struct conv_ready *r = sac_new(struct conv_ready);
+    bool               ok = false;
     if (!r)
         return NULL;
     r->choice = *choice;
@@ -149,7 +149,9 @@ struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_ta
              choice->knob_count == 0;
         break;
     case CONV_STEM:
-        ok = conv_stem_shape_of(spec, &stem) && choice->engine == 0 && choice->knob_count == 0;
+        ok = (choice->engine != CONV_STEM_UNIT || conv_bytes_has_hopper()) &&
+             stem_takes(spec, choice->engine, products_gpu_of(dev)->capability) &&
+             choice->knob_count == 0;
         break;
     case CONV_TILE: ok = conv_tile_fits(spec, choice->engine) && choice->knob_count == 0; break;
     case CONV_TENSOR:
@@ -252,6 +254,17 @@ static void add_tensors(struct conv_ways *l, const struct products_gpu *gpu,
     }
 }
 
+/* Hopper's first: the likely one. */
+static void add_stems(struct conv_ways *l, const struct products_gpu *gpu,
+                      const struct conv_spec *s)
+{
+    for (int v = CONV_STEM_VARIANTS - 1; v >= 0; v--) {
+        const struct cudnn_candidate c = {.choice = {.way = CONV_STEM, .engine = v}};
+        if ((v != CONV_STEM_UNIT || conv_bytes_has_hopper()) && stem_takes(s, v, gpu->capability))
+            add(l, &c);
+    }
+}
+
 /* Hopper's kernels first: where these take the rows, the others are left out. */
 static void add_patches(struct conv_ways *l, const struct products_gpu *gpu,
                         const struct conv_spec *s)
@@ -311,13 +324,10 @@ static void add_cudnn(struct conv_ways *l, const struct cudnn_target *t, const s
 void conv_ways_list(const struct products_gpu *gpu, const struct cudnn_target *t,
                     const struct conv_spec *s, struct conv_ways *out)
 {
-    const struct cudnn_candidate stem = {.choice.way = CONV_STEM};
-    const bool                   tensors = takes_tensors(gpu, s), apart = writes_apart(s);
-    struct conv_stem_shape       shape;
+    const bool tensors = takes_tensors(gpu, s), apart = writes_apart(s);
     *out = (struct conv_ways){.count = 0};
     add_depthwise(out, s);
-    if (conv_stem_shape_of(s, &shape))
-        add(out, &stem);
+    add_stems(out, gpu, s);
     add_patches(out, gpu, s);
     if (t->handle && !apart)
         add_cudnn(out, t, s, tensors);

@@ -213,10 +213,34 @@ void bytes_wgmma(uint32_t (&d)[COUNT], uint64_t a, uint64_t b, bool add, bytes_k
     }
 }
 
+/* Rows of A from registers: words 0, 1 of a lane are of rows g, g + 8 and of numbers 2 t, 2 t + 1;
+ * 2, 3 of those eight further. */
+template <int EIGHTS, bool ACROSS, int ALL>
+void unit_multiply(float (&d)[ALL][4], const uint32_t (&a)[4], uint64_t b)
+{
+    static_assert(!ACROSS, "no kernel here asks for it");
+    const int lane = emulated::lane(), g = lane / 4, t = lane % 4;
+    uint8_t   rows[2][TAPS_OF_ONE], column[TAPS_OF_ONE];
+    for (int i = 0; i < 4; i++)
+        for (int w = 0; w < 4; w++) {
+            const uint32_t word = emulated::exchange(~0u, a[w], g * 4 + i);
+            memcpy(rows[w % 2] + w / 2 * 16 + 4 * i, &word, 4);
+        }
+    for (int j = 0; j < EIGHTS; j++)
+        for (int c = 0; c < 2; c++) {
+            matrix_row(b, 8 * j + 2 * t + c, column);
+            for (int r = 0; r < 2; r++) {
+                uint32_t sum = __float_as_uint(d[j][2 * r + c]);
+                add_products<CONV_BYTES_F16>(sum, rows[r], column, TAPS_OF_ONE);
+                d[j][2 * r + c] = __uint_as_float(sum);
+            }
+        }
+}
+
 /* ---- launching ---- */
 
 template <class P>
-cudaError_t bytes_launch(void (*kernel)(P), unsigned blocks, unsigned threads, int shared,
+cudaError_t bytes_launch(void (*kernel)(P), dim3 blocks, unsigned threads, int shared,
                          cudaStream_t, const P &params)
 {
     if (shared > SHARED_BYTES)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What conv_tensor.cu asks of the copy engine, on the host, for one file alone. A copy is under way
+/* What conv_tensor.cu and conv_stem_unit.cu ask of the copy engine, on the host, each for one file alone. A copy is under way
  * until a thread waits for some barrier, and those that are under way are done in no order; what is
  * copied back is read at the last moment. Maps are numbers of shapes. */
 #pragma once
@@ -24,7 +24,8 @@ extern "C" cudaError_t conv_copy_map_make(const struct conv_copy_shape *s,
     for (int i = 0; i + 1 < s->rank; i++)
         if (s->step[i] % 16 || s->size[i] == 0)
             return cudaErrorNotSupported;
-    if ((uintptr_t)s->at % 16 || (s->box[0] != 32 && s->box[0] != 64 && s->box[0] != 128))
+    if ((uintptr_t)s->at % 16 || (s->halves ? s->box[0] % 8 != 0 || s->box[0] > 256 || s->box[1] > 256
+                                            : s->box[0] != 32 && s->box[0] != 64 && s->box[0] != 128))
         return cudaErrorNotSupported;
     out->words[0] = shape_count % SHAPES_MOST;
     shapes[shape_count++ % SHAPES_MOST] = *s;
@@ -123,7 +124,7 @@ static inline bool is_inside(const conv_copy_shape *s, const int64_t (&at)[5])
 }
 static inline uint8_t *place_of(const conv_copy_shape *s, const int64_t (&at)[5])
 {
-    int64_t bytes = at[0];
+    int64_t bytes = at[0] * (s->halves ? 2 : 1);
     for (int i = 1; i < s->rank; i++)
         bytes += at[i] * (int64_t)s->step[i - 1];
     return (uint8_t *)s->at + bytes;
@@ -136,8 +137,12 @@ static inline uint8_t *swizzled(const uint8_t *base, unsigned byte, unsigned wid
     return shared_memory + (at ^ (at >> 3 & (width - 16)));
 }
 
+static inline int row_bytes(const conv_copy_shape *s)
+{
+    return (int)s->box[0] * (s->halves ? 2 : 1);
+}
 /* The row of a box, and its bytes one by one: `each` gets the place in shared memory, and in memory
- * or NULL. */
+ * or NULL. Of halves both bytes. */
 template <class EACH>
 void each_of_row(const conv_copy_shape *s, const uint8_t *base, int row, int64_t (&at)[5],
                  const EACH &each)
@@ -145,8 +150,12 @@ void each_of_row(const conv_copy_shape *s, const uint8_t *base, int row, int64_t
     const int64_t first = at[0];
     for (unsigned b = 0; b < s->box[0]; b++) {
         at[0] = first + b;
-        each(swizzled(base, (unsigned)row * s->box[0] + b, s->box[0]),
-             is_inside(s, at) ? place_of(s, at) : nullptr);
+        uint8_t *memory = is_inside(s, at) ? place_of(s, at) : nullptr;
+        if (!s->halves)
+            each(swizzled(base, (unsigned)row * s->box[0] + b, s->box[0]), memory);
+        for (unsigned i = 0; s->halves && i < 2; i++)
+            each(shared_memory + shared_address(base) + (unsigned)(row * row_bytes(s)) + 2 * b + i,
+                 memory ? memory + i : nullptr);
     }
     at[0] = first;
 }
@@ -198,7 +207,7 @@ static inline void end_copy(int i)
     const copy c = under_way[i];
     under_way[i] = under_way[--copy_count];
     each_of_copy(c, [](uint8_t *to, const uint8_t *from) { *to = from ? *from : 0; });
-    phases_of(c.barrier)->bytes -= rows_of_box(c.shape) * (int)c.shape->box[0];
+    phases_of(c.barrier)->bytes -= rows_of_box(c.shape) * row_bytes(c.shape);
     see_whether_over(phases_of(c.barrier));
 }
 
@@ -218,9 +227,12 @@ static inline void begin_copy(copy c, const conv_copy_map *map, uint8_t *to, uin
     c.to = to;
     c.shape = &shapes[map->words[0]];
     c.barrier = barrier;
-    if (shared_address(to) % (8 * c.shape->box[0]) || copy_count == COPIES_MOST || c.at[0] % 16)
+    const bool fits = c.shape->halves ? shared_address(to) % 128 == 0
+                                      : shared_address(to) % (8 * c.shape->box[0]) == 0 && c.at[0] % 16 == 0;
+    if (!fits || copy_count == COPIES_MOST ||
+        shared_address(to) + (unsigned)(rows_of_box(c.shape) * row_bytes(c.shape)) > SHARED_BYTES)
         abort(); /* a GPU stops there, or brings them in another order than the unit reads */
-    memset(to, 0xaa, (size_t)rows_of_box(c.shape) * c.shape->box[0]);
+    memset(to, 0xaa, (size_t)(rows_of_box(c.shape) * row_bytes(c.shape)));
     under_way[copy_count++] = c;
 }
 static inline void copy_foresee(const conv_copy_map *)
