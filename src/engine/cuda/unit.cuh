@@ -62,9 +62,9 @@ template <int N> __device__ __forceinline__ void unit_wait()
              : UNIT_SUMS##sums                                                               \
              : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"((int)ACROSS))
 
-// d += a b: 64 rows of 16 numbers, of which each warp has 16 in registers as mma.sync's m16n8k16 wants
-// them, by a matrix of EIGHTS times eight columns. Its rows in memory are those columns or, ACROSS,
-// the numbers of a column.
+// d += a b: 64 rows of 16 numbers, of which each warp has 16 in registers as mma.sync's m16n8k16
+// wants them, by a matrix of EIGHTS times eight columns. Its rows in memory are those columns or,
+// ACROSS, the numbers of a column.
 template <int EIGHTS, bool ACROSS, int ALL>
 __device__ __forceinline__ void unit_multiply(float (&d)[ALL][4], const uint32_t (&a)[4],
                                               uint64_t b)

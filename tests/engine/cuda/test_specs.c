@@ -346,15 +346,15 @@ static double stem_sum(const struct conv_spec *s, const struct conv_stem_shape *
     for (int64_t step = 0; step < stem->steps; step++)
         for (int64_t i = 0; i < 16; i++) {
             const int64_t pair = step * 8 + i / 2, r = pair / stem->pairs;
-            const float   weight = sac_half_to_float(
-                w[(step * s->out.c + column) * 16 + (i ^ (column / 4 % 2 * 8))]);
+            const float   weight =
+                sac_half_to_float(w[(step * s->out.c + column) * 16 + (i ^ (column / 4 % 2 * 8))]);
             const int64_t at = (ox * s->stride[2] - s->pad_begin[2]) * stem->channels - stem->lead +
                                2 * (pair % stem->pairs) + i % 2;
             const int64_t y = oy * s->stride[1] - s->pad_begin[1] + r,
                           c = (at % stem->channels + stem->channels) % stem->channels;
             const int64_t x_at = (at - c) / stem->channels;
-            if (r < s->kernel[1] && y >= 0 && y < s->in.size[1] && x_at >= 0 && x_at < s->in.size[2] &&
-                c < s->in.c)
+            if (r < s->kernel[1] && y >= 0 && y < s->in.size[1] && x_at >= 0 &&
+                x_at < s->in.size[2] && c < s->in.c)
                 sum += (double)weight * (double)x[map_at(&s->in, n, 0, y, x_at) + c];
             else if (r >= s->kernel[1] || c >= s->in.c)
                 assert_true(weight == 0);

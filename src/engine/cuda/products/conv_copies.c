@@ -38,10 +38,10 @@ static void find_driver(void)
 static CUtensorMapSwizzle swizzle_of(const struct conv_copy_shape *s)
 {
     const uint32_t row = s->box[0];
-    return s->halves  ? CU_TENSOR_MAP_SWIZZLE_NONE
-           : row == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
-           : row == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
-                       : CU_TENSOR_MAP_SWIZZLE_32B;
+    return s->halves    ? CU_TENSOR_MAP_SWIZZLE_NONE
+           : row == 128 ? CU_TENSOR_MAP_SWIZZLE_128B
+           : row == 64  ? CU_TENSOR_MAP_SWIZZLE_64B
+                        : CU_TENSOR_MAP_SWIZZLE_32B;
 }
 
 cudaError_t conv_copy_map_make(const struct conv_copy_shape *s, struct conv_copy_map *out)
@@ -67,13 +67,11 @@ cudaError_t conv_copy_map_make(const struct conv_copy_shape *s, struct conv_copy
                             s->box[1], steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     } else
-        res = driver.tiled(map,
-                           s->halves ? CU_TENSOR_MAP_DATA_TYPE_UINT16
-                                     : CU_TENSOR_MAP_DATA_TYPE_UINT8,
-                           (cuuint32_t)s->rank,
-                           (void *)(uintptr_t)s->at, size, step, s->box, steps,
-                           CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-                           CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+        res = driver.tiled(
+            map, s->halves ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT8,
+            (cuuint32_t)s->rank, (void *)(uintptr_t)s->at, size, step, s->box, steps,
+            CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return res == CUDA_SUCCESS ? cudaSuccess : cudaErrorNotSupported;
 }
 

@@ -117,7 +117,8 @@ __device__ __forceinline__ void stem_sums(const conv_stem_params &p, const stem_
         uint2 b[TILES];
 #pragma unroll
         for (int j = 0; j < TILES; j++)
-            b[j] = {weights[(step * TILES + j) * 64 + low], weights[(step * TILES + j) * 64 + (low ^ 4)]};
+            b[j] = {weights[(step * TILES + j) * 64 + low],
+                    weights[(step * TILES + j) * 64 + (low ^ 4)]};
 #pragma unroll
         for (int i = 0; i < STEM_ROWS; i++) {
             const uint32_t *pixel = first + i * p.stride * pitch, *other = pixel + 8 * step_words;
@@ -130,7 +131,9 @@ __device__ __forceinline__ void stem_sums(const conv_stem_params &p, const stem_
 }
 
 template <int TILES>
-__global__ void __launch_bounds__(STEM_THREADS, TILES == 2 ? 8 : TILES == 4 ? 5 : 3)
+__global__ void __launch_bounds__(STEM_THREADS, TILES == 2   ? 8
+                                                : TILES == 4 ? 5
+                                                             : 3)
     stem_kernel(const __grid_constant__ conv_stem_params p)
 {
     early_begin();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What conv_stem.cu and conv_stem_unit.cu have in common: what comes before the sums of 16 pixels of
-// a row and after them. A thread has sums of two pixels, and of each group of four tiles of channels
-// eight that lie side by side (conv_stem.h).
+// What conv_stem.cu and conv_stem_unit.cu have in common: what comes before the sums of 16 pixels
+// of a row and after them. A thread has sums of two pixels, and of each group of four tiles of
+// channels eight that lie side by side (conv_stem.h).
 #pragma once
 
 #include "engine/cuda/products/conv_bytes.cuh"
@@ -14,7 +14,8 @@ enum { STEM_THREADS = 128 };
 
 // Of all columns those of a block.
 template <int TILES>
-__device__ __forceinline__ void stem_fetch_weights(const conv_stem_params &p, int block, uint8_t *to)
+__device__ __forceinline__ void stem_fetch_weights(const conv_stem_params &p, int block,
+                                                   uint8_t *to)
 {
     enum { EACH = TILES * 16 /* sixteens of bytes of a step */ };
     const uint8_t *from = (const uint8_t *)p.w + block * EACH * 16;
@@ -87,8 +88,8 @@ __device__ __forceinline__ void stem_end(const conv_stem_params &p, int n, int y
                                          float (&sum)[TILES][4])
 {
     x += (threadIdx.x & 31) >> 2;
-    __half *at = (__half *)p.y + n * p.y_sample + ((int64_t)y * p.out_w + x) * p.y_pixel +
-                 block * TILES * 8;
+    __half *at =
+        (__half *)p.y + n * p.y_sample + ((int64_t)y * p.out_w + x) * p.y_pixel + block * TILES * 8;
     activate_all(p.finish.act, p.finish.alpha, p.finish.beta,
                  reinterpret_cast<float(&)[TILES * 4]>(sum));
 #pragma unroll

@@ -61,8 +61,8 @@ struct stem_walk {
 
 #ifdef BYTES_HOPPER
 // Of the walk's square, if there is one.
-__device__ __forceinline__ void stem_ask(const conv_stem_unit_params &p,
-                                         const stem_unit_memory &m, stem_walk &walk, int slot)
+__device__ __forceinline__ void stem_ask(const conv_stem_unit_params &p, const stem_unit_memory &m,
+                                         stem_walk &walk, int slot)
 {
     int n, y, x;
     if (!walk.inside())
@@ -126,8 +126,8 @@ __device__ __forceinline__ void stem_squares(const conv_stem_unit_params &p,
     for (int i = 0; i < CONV_STEM_PARTS && threadIdx.x == 0; i++)
         stem_ask(p, m, ahead, i);
     for (stem_walk walk(p); walk.inside(); walk.next()) {
-        const uint8_t *part = m.parts + slot.at * p.square.part +
-                              (lane >> 2) * p.s.stride * p.s.shape.channels * 2;
+        const uint8_t *part =
+            m.parts + slot.at * p.square.part + (lane >> 2) * p.s.stride * p.s.shape.channels * 2;
         int n, y, x;
         walk.find(p, n, y, x);
         barrier_wait(m.come + slot.at, slot.parity);
@@ -180,8 +180,7 @@ static cudaError_t run_stem_unit(const conv_stem_unit_params &p, int processors,
                                  cudaStream_t stream)
 {
     const int shared = conv_stem_square_bytes(&p.s.shape, &p.square),
-              columns = p.s.out_c / 8 / TILES,
-              room = MULTIPROCESSOR_BYTES / (shared + BLOCK_BYTES),
+              columns = p.s.out_c / 8 / TILES, room = MULTIPROCESSOR_BYTES / (shared + BLOCK_BYTES),
               resident = processors * (room < STEM_UNIT_BLOCKS ? room : STEM_UNIT_BLOCKS),
               side = CONV_STEM_SIDE;
     const int64_t squares = (int64_t)((p.s.out_w + side - 1) / side) *

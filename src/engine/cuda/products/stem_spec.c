@@ -37,10 +37,9 @@ bool stem_square_of(const struct conv_spec *s, int processors, struct conv_stem_
         s->in.size[2] * s->in.c % 8 != 0 || s->in.sample % 8 != 0 || s->in.align < 16)
         return false;
     out->tiles = stem.tiles == 4 && s->out.c % 64 == 0 ? 8 : stem.tiles;
-    out->pitch =
-        (conv_stem_pitch(stem.channels, (int)s->kernel[2], (int)s->stride[2]) + 3) / 4 * 4;
-    const int64_t columns = (s->out.size[2] + CONV_STEM_SIDE - 1) / CONV_STEM_SIDE * s->n *
-                            (s->out.c / 8 / out->tiles);
+    out->pitch = (conv_stem_pitch(stem.channels, (int)s->kernel[2], (int)s->stride[2]) + 3) / 4 * 4;
+    const int64_t columns =
+        (s->out.size[2] + CONV_STEM_SIDE - 1) / CONV_STEM_SIDE * s->n * (s->out.c / 8 / out->tiles);
     out->passes = CONV_STEM_PASSES;
     while (out->passes > 1 &&
            columns * ((s->out.size[1] + out->passes * 4 - 1) / (out->passes * 4)) < processors)
@@ -55,11 +54,10 @@ struct conv_copy_shape stem_copy(const struct conv_spec *s, const struct conv_st
                                  const void *x)
 {
     const uint64_t row = (uint64_t)(s->in.size[2] * s->in.c);
-    return (struct conv_copy_shape){
-        .at = x,
-        .rank = 3,
-        .size = {row, (uint64_t)s->in.size[1], (uint64_t)s->n},
-        .step = {2 * row, 2 * (uint64_t)s->in.sample},
-        .box = {2 * (uint32_t)square->pitch, (uint32_t)square->rows, 1},
-        .halves = true};
+    return (struct conv_copy_shape){.at = x,
+                                    .rank = 3,
+                                    .size = {row, (uint64_t)s->in.size[1], (uint64_t)s->n},
+                                    .step = {2 * row, 2 * (uint64_t)s->in.sample},
+                                    .box = {2 * (uint32_t)square->pitch, (uint32_t)square->rows, 1},
+                                    .halves = true};
 }

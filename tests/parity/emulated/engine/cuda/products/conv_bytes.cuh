@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cuda_fp16.h>
+#include <type_traits>
 
 #include "engine/cuda/products/conv_bytes.h"
 
@@ -110,25 +111,59 @@ static inline uint32_t f8_of(float a, float b)
     return (uint32_t)sac_float_to_f8(a) | (uint32_t)sac_float_to_f8(b) << 8;
 }
 
+/* Every float16's value. */
+static inline const float *half_values()
+{
+    static float values[1 << 16];
+    if (values[0x3c00] == 0) /* that of one */
+        for (unsigned h = 0; h < 1 << 16; h++)
+            values[h] = sac_half_to_float((uint16_t)h);
+    return values;
+}
 static inline float half_at(const uint8_t *p)
 {
-    __half h;
-    memcpy(&h.bits, p, 2);
-    return (float)h;
+    uint16_t bits;
+    memcpy(&bits, p, 2);
+    return half_values()[bits];
 }
-/* The sum of a row's bytes by a column's, added to what is there. */
+/* A row's or a column's numbers, out of 32 bytes: most of the time goes into products of them. */
+template <int KIND> struct numbers_of {
+    static constexpr bool FLOATS = KIND == CONV_BYTES_F16 || KIND == CONV_BYTES_F8;
+    static constexpr int  COUNT = KIND == CONV_BYTES_F16 ? TAPS_OF_ONE / 2 : TAPS_OF_ONE;
+    using number = typename std::conditional<FLOATS, float, int>::type;
+    number of[COUNT];
+
+    numbers_of(const uint8_t *bytes, bool is_signed)
+    {
+        for (int k = 0; k < COUNT; k++)
+            of[k] = KIND == CONV_BYTES_F16  ? (number)half_at(bytes + 2 * k)
+                    : KIND == CONV_BYTES_F8 ? (number)sac_f8_to_float(bytes[k])
+                    : is_signed             ? (number)(int8_t)bytes[k]
+                                            : (number)bytes[k];
+    }
+};
+template <int KIND> struct row_of : numbers_of<KIND> {
+    explicit row_of(const uint8_t *bytes) : numbers_of<KIND>(bytes, KIND == CONV_BYTES_S8)
+    {
+    }
+};
+template <int KIND> struct column_of : numbers_of<KIND> {
+    explicit column_of(const uint8_t *bytes) : numbers_of<KIND>(bytes, true)
+    {
+    }
+};
 template <int KIND>
-void add_products(uint32_t &sum, const uint8_t *row, const uint8_t *column, int count)
+void add_products(uint32_t &sum, const row_of<KIND> &row, const column_of<KIND> &column)
 {
-    for (int k = 0; k < count; k += KIND == CONV_BYTES_F16 ? 2 : 1)
-        if (KIND == CONV_BYTES_F16)
-            sum = __float_as_uint(__uint_as_float(sum) + half_at(row + k) * half_at(column + k));
-        else if (KIND == CONV_BYTES_F8)
-            sum = __float_as_uint(__uint_as_float(sum) +
-                                  sac_f8_to_float(row[k]) * sac_f8_to_float(column[k]));
-        else
-            sum += (uint32_t)((KIND == CONV_BYTES_S8 ? (int)(int8_t)row[k] : (int)row[k]) *
-                              (int8_t)column[k]);
+    typename numbers_of<KIND>::number part[4] = {};
+    for (int k = 0; k < numbers_of<KIND>::COUNT; k += 4)
+        for (int i = 0; i < 4; i++)
+            part[i] += row.of[k + i] * column.of[k + i];
+    const auto all = (part[0] + part[1]) + (part[2] + part[3]);
+    if (numbers_of<KIND>::FLOATS)
+        sum = __float_as_uint(__uint_as_float(sum) + (float)all);
+    else
+        sum += (uint32_t)all;
 }
 
 /* Lane 8 j + r names row r of matrix j; lane i gets bytes 4 (i % 4) on of row i / 4 of each. */
@@ -161,7 +196,7 @@ void bytes_multiply(uint32_t *d, const uint32_t (&a)[4], uint32_t b0, uint32_t b
         }
     }
     for (int i = 0; i < 4; i++)
-        add_products<KIND>(d[i], row[i / 2], column[i % 2], TAPS_OF_ONE);
+        add_products(d[i], row_of<KIND>(row[i / 2]), column_of<KIND>(column[i % 2]));
 }
 
 /* ---- Hopper's unit ---- */
@@ -188,10 +223,9 @@ static inline void matrix_row(uint64_t matrix, int row, uint8_t (&out)[TAPS_OF_O
     const unsigned width = 256u >> (matrix >> 62);
     if (matrix >> 62 == 0 || (width < 64 && base % (8 * width) / width != 0))
         abort(); /* eight rows begin at a multiple of their bytes, where no other was tried */
-    for (int k = 0; k < TAPS_OF_ONE; k++) {
-        const unsigned at =
-            base + (unsigned)(row / 8) * step + (unsigned)(row % 8) * width + (unsigned)k;
-        out[k] = shared_memory[at ^ (at >> 3 & (width - 16))];
+    for (unsigned k = 0; k < TAPS_OF_ONE; k += 16) {
+        const unsigned at = base + (unsigned)(row / 8) * step + (unsigned)(row % 8) * width + k;
+        memcpy(out + k, shared_memory + (at ^ (at >> 3 & (width - 16))), 16);
     }
 }
 
@@ -201,16 +235,20 @@ template <int COUNT, int KIND>
 void bytes_wgmma(uint32_t (&d)[COUNT], uint64_t a, uint64_t b, bool add, bytes_kind<KIND>)
 {
     const int lane = emulated::lane(), warp = (int)threadIdx.x / 32 % 4;
-    uint8_t   rows[2][TAPS_OF_ONE], columns[2][TAPS_OF_ONE];
+    uint8_t   bytes[2][TAPS_OF_ONE], of_column[TAPS_OF_ONE];
     for (int r = 0; r < 2; r++)
-        matrix_row(a, warp * 16 + lane / 4 + r * 8, rows[r]);
-    for (int i = 0; i < COUNT; i++) {
-        if (i % 4 == 0)
-            for (int c = 0; c < 2; c++)
-                matrix_row(b, i / 4 * 8 + lane % 4 * 2 + c, columns[c]);
-        d[i] = add ? d[i] : 0;
-        add_products<KIND>(d[i], rows[i % 4 / 2], columns[i % 2], TAPS_OF_ONE);
-    }
+        matrix_row(a, warp * 16 + lane / 4 + r * 8, bytes[r]);
+    const row_of<KIND> rows[2] = {row_of<KIND>(bytes[0]), row_of<KIND>(bytes[1])};
+    for (int i = 0; i < COUNT; i += 4)
+        for (int c = 0; c < 2; c++) {
+            matrix_row(b, i / 4 * 8 + lane % 4 * 2 + c, of_column);
+            const column_of<KIND> column(of_column);
+            for (int r = 0; r < 2; r++) {
+                uint32_t &sum = d[i + 2 * r + c];
+                sum = add ? sum : 0;
+                add_products(sum, rows[r], column);
+            }
+        }
 }
 
 /* Rows of A from registers: words 0, 1 of a lane are of rows g, g + 8 and of numbers 2 t, 2 t + 1;
@@ -220,18 +258,21 @@ void unit_multiply(float (&d)[ALL][4], const uint32_t (&a)[4], uint64_t b)
 {
     static_assert(!ACROSS, "no kernel here asks for it");
     const int lane = emulated::lane(), g = lane / 4, t = lane % 4;
-    uint8_t   rows[2][TAPS_OF_ONE], column[TAPS_OF_ONE];
+    uint8_t   bytes[2][TAPS_OF_ONE], of_column[TAPS_OF_ONE];
     for (int i = 0; i < 4; i++)
         for (int w = 0; w < 4; w++) {
             const uint32_t word = emulated::exchange(~0u, a[w], g * 4 + i);
-            memcpy(rows[w % 2] + w / 2 * 16 + 4 * i, &word, 4);
+            memcpy(bytes[w % 2] + w / 2 * 16 + 4 * i, &word, 4);
         }
+    const row_of<CONV_BYTES_F16> rows[2] = {row_of<CONV_BYTES_F16>(bytes[0]),
+                                            row_of<CONV_BYTES_F16>(bytes[1])};
     for (int j = 0; j < EIGHTS; j++)
         for (int c = 0; c < 2; c++) {
-            matrix_row(b, 8 * j + 2 * t + c, column);
+            matrix_row(b, 8 * j + 2 * t + c, of_column);
+            const column_of<CONV_BYTES_F16> column(of_column);
             for (int r = 0; r < 2; r++) {
                 uint32_t sum = __float_as_uint(d[j][2 * r + c]);
-                add_products<CONV_BYTES_F16>(sum, rows[r], column, TAPS_OF_ONE);
+                add_products(sum, rows[r], column);
                 d[j][2 * r + c] = __uint_as_float(sum);
             }
         }
@@ -240,8 +281,8 @@ void unit_multiply(float (&d)[ALL][4], const uint32_t (&a)[4], uint64_t b)
 /* ---- launching ---- */
 
 template <class P>
-cudaError_t bytes_launch(void (*kernel)(P), dim3 blocks, unsigned threads, int shared,
-                         cudaStream_t, const P &params)
+cudaError_t bytes_launch(void (*kernel)(P), dim3 blocks, unsigned threads, int shared, cudaStream_t,
+                         const P &params)
 {
     if (shared > SHARED_BYTES)
         abort();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What conv_tensor.cu and conv_stem_unit.cu ask of the copy engine, on the host, each for one file alone. A copy is under way
- * until a thread waits for some barrier, and those that are under way are done in no order; what is
- * copied back is read at the last moment. Maps are numbers of shapes. */
+/* What conv_tensor.cu and conv_stem_unit.cu ask of the copy engine, on the host, each for one file
+ * alone. A copy is under way until a thread waits for some barrier, and those that are under way
+ * are done in no order; what is copied back is read at the last moment. Maps are numbers of shapes.
+ */
 #pragma once
 
 #include "engine/cuda/products/conv_bytes.cuh"
@@ -24,8 +25,9 @@ extern "C" cudaError_t conv_copy_map_make(const struct conv_copy_shape *s,
     for (int i = 0; i + 1 < s->rank; i++)
         if (s->step[i] % 16 || s->size[i] == 0)
             return cudaErrorNotSupported;
-    if ((uintptr_t)s->at % 16 || (s->halves ? s->box[0] % 8 != 0 || s->box[0] > 256 || s->box[1] > 256
-                                            : s->box[0] != 32 && s->box[0] != 64 && s->box[0] != 128))
+    if ((uintptr_t)s->at % 16 ||
+        (s->halves ? s->box[0] % 8 != 0 || s->box[0] > 256 || s->box[1] > 256
+                   : s->box[0] != 32 && s->box[0] != 64 && s->box[0] != 128))
         return cudaErrorNotSupported;
     out->words[0] = shape_count % SHAPES_MOST;
     shapes[shape_count++ % SHAPES_MOST] = *s;
@@ -227,8 +229,9 @@ static inline void begin_copy(copy c, const conv_copy_map *map, uint8_t *to, uin
     c.to = to;
     c.shape = &shapes[map->words[0]];
     c.barrier = barrier;
-    const bool fits = c.shape->halves ? shared_address(to) % 128 == 0
-                                      : shared_address(to) % (8 * c.shape->box[0]) == 0 && c.at[0] % 16 == 0;
+    const bool fits = c.shape->halves
+                          ? shared_address(to) % 128 == 0
+                          : shared_address(to) % (8 * c.shape->box[0]) == 0 && c.at[0] % 16 == 0;
     if (!fits || copy_count == COPIES_MOST ||
         shared_address(to) + (unsigned)(rows_of_box(c.shape) * row_bytes(c.shape)) > SHARED_BYTES)
         abort(); /* a GPU stops there, or brings them in another order than the unit reads */
