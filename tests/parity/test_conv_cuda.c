@@ -26,6 +26,8 @@ static const struct parity_case fixed[] = {
     {"FusedConv", "[1,3,33,47] [16,3,3,3]! [16]!", "pads=1,1,1,1 strides=2,2 activation=8"},
     {"FusedConv", "[1,3,70,61] [48,3,3,3]! [48]!", "pads=1,1,1,1 activation=5"},
     {"FusedConv", "[2,3,35,37] [96,3,4,4]!", "strides=4,4 activation=1"},
+    {"FusedConv", "[2,3,70,56] [48,3,3,3]! [48]!", "pads=1,1,1,1 strides=2,2 activation=5"},
+    {"FusedConv", "[16,1,640,512] [16,1,3,3]! [16]!", "pads=1,1,1,1 strides=2,2 activation=1"},
     {"FusedConv", "[1,1,40,33] [16,1,5,5]! [16]!", "pads=2,2,2,2 activation=5"},
     {"FusedConv", "[1,64,20,20] [64,64,3,3]! [64]! [1,64,20,20]",
      "pads=1,1,1,1 activation=1 residual=1"},
@@ -127,7 +129,7 @@ enum { SHAPES = FLOAT_SHAPES + RANDOM_QUANTISED };
 struct bench {
     sac_device                       *dev;
     const struct sac_kernel_provider *provider;
-    int                               runs, tensors, windows, wrong, refused;
+    int                               runs, tensors, windows, stems, units, wrong, refused;
     double                            worst[4]; /* by precision */
 };
 
@@ -559,6 +561,18 @@ static void check_quantised(struct bench *b, const struct parity_case *pc)
     subject_finish(&s);
 }
 
+static void attempt_stems(struct bench *b, const struct parity_case *pc, const struct subject *s,
+                          struct gpu_weights *weights, enum sac_precision precision, double before)
+{
+    const int had = b->runs;
+    attempt(b, pc, s, weights, precision, "stem 0", false, before);
+    const int by_warps = b->runs;
+    attempt(b, pc, s, weights, precision, "stem 1", false, before);
+    attempt(b, pc, s, weights, precision, "stem 1", true, before);
+    b->stems += by_warps > had;
+    b->units += b->runs > by_warps;
+}
+
 static void check_case(struct bench *b, const struct parity_case *pc)
 {
     struct subject     s;
@@ -580,7 +594,7 @@ static void check_case(struct bench *b, const struct parity_case *pc)
             continue;
         attempt(b, pc, &s, &weights, precision, "plain 1", false, before);
         attempt(b, pc, &s, &weights, precision, "direct 0", true, before);
-        attempt(b, pc, &s, &weights, precision, "stem 0", false, before);
+        attempt_stems(b, pc, &s, &weights, precision, before);
         for (int v = 0; v < 7; v++) {
             char choice[16];
             snprintf(choice, sizeof choice, "depthwise %d", v);
@@ -625,13 +639,15 @@ static void all_shapes(void **state)
             check_quantised(&b, &pc);
         fflush(stdout);
     }
-    printf("%d runs, %d of them by tensor, of which %d windows that stay, %d wrong, %d not taken; "
+    printf("%d runs, %d of them by tensor, of which %d windows that stay, %d stems, of which %d by "
+           "Hopper's unit, %d wrong, %d not taken; "
            "largest error: fp32 %.2g, "
            "tf32 %.2g, fp16 %.2g\n",
-           b.runs, b.tensors, b.windows, b.wrong, b.refused, b.worst[SAC_PRECISION_FP32],
-           b.worst[SAC_PRECISION_TF32], b.worst[SAC_PRECISION_FP16]);
+           b.runs, b.tensors, b.windows, b.stems, b.units, b.wrong, b.refused,
+           b.worst[SAC_PRECISION_FP32], b.worst[SAC_PRECISION_TF32], b.worst[SAC_PRECISION_FP16]);
     sac_device_unref(&b.dev);
     assert_int_equal(b.wrong, 0);
+    assert_true(b.tensors == 0 || b.stems < 3 || b.units > 0); /* on Hopper half of them suit it */
 }
 
 int main(int argc, char **argv)
