@@ -8,6 +8,16 @@
 extern "C" float    sac_half_to_float(uint16_t h);
 extern "C" uint16_t sac_float_to_half(float f);
 
+/* By a table: most of the time of emulated products goes into this. */
+static inline float half_value(uint16_t h)
+{
+    static float values[1 << 16];
+    if (values[0x3c00] == 0) /* that of one */
+        for (unsigned i = 0; i < 1 << 16; i++)
+            values[i] = sac_half_to_float((uint16_t)i);
+    return values[h];
+}
+
 struct __half {
     uint16_t bits;
     __half() = default;

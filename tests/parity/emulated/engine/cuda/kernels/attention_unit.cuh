@@ -102,8 +102,8 @@ struct factors {
 };
 static inline void floats_of(float (&out)[2], uint32_t word)
 {
-    out[0] = sac_half_to_float((uint16_t)word);
-    out[1] = sac_half_to_float((uint16_t)(word >> 16));
+    out[0] = half_value((uint16_t)word);
+    out[1] = half_value((uint16_t)(word >> 16));
 }
 /* Words 0, 1 of a lane are of rows g, g + 8 and columns 2 t, 2 t + 1; 2, 3 of columns 8 further. */
 static inline void multiply_halves(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
@@ -143,7 +143,7 @@ static inline float number_of(const unit_place &m, int row, int i)
                     turned = at ^ ((at >> 7 & (uintptr_t)(m.bytes / 16 - 1)) << 4);
     if (turned >= ATTENTION_BYTES || (m.bytes != 128 && m.bytes != 64))
         abort();
-    return sac_half_to_float(attention_shared[turned / 2]);
+    return half_value(attention_shared[turned / 2]);
 }
 template <int EIGHTS, bool ACROSS, int ALL>
 void unit_multiply(float (&d)[ALL][4], const uint32_t (&a)[4], unit_place b)
@@ -153,14 +153,19 @@ void unit_multiply(float (&d)[ALL][4], const uint32_t (&a)[4], unit_place b)
     for (int i = 0; i < 4; i++)
         floats_of(own[i], a[i]);
     of_warp(&own, [&](const float(*const *of)[4][2]) {
+        float rows[2][16], column[16];
+        for (int r = 0; r < 2; r++)
+            for (int k = 0; k < 16; k++)
+                rows[r][k] = (*of[g * 4 + k % 8 / 2])[r + k / 8 * 2][k % 2];
         for (int j = 0; j < EIGHTS; j++)
-            for (int c = 0; c < 2; c++)
-                for (int k = 0; k < 16; k++) {
-                    const int   column = 8 * j + 2 * t + c;
-                    const float factor = ACROSS ? number_of(b, k, column) : number_of(b, column, k);
-                    for (int i = c; i < 4; i += 2)
-                        d[j][i] += (*of[g * 4 + k % 8 / 2])[i / 2 + k / 8 * 2][k % 2] * factor;
-                }
+            for (int c = 0; c < 2; c++) {
+                const int at = 8 * j + 2 * t + c;
+                for (int k = 0; k < 16; k++)
+                    column[k] = ACROSS ? number_of(b, k, at) : number_of(b, at, k);
+                for (int r = 0; r < 2; r++)
+                    for (int k = 0; k < 16; k++)
+                        d[j][2 * r + c] += rows[r][k] * column[k];
+            }
     });
 }
 static inline void unit_sees()

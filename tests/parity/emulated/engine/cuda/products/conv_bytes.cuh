@@ -111,20 +111,11 @@ static inline uint32_t f8_of(float a, float b)
     return (uint32_t)sac_float_to_f8(a) | (uint32_t)sac_float_to_f8(b) << 8;
 }
 
-/* Every float16's value. */
-static inline const float *half_values()
-{
-    static float values[1 << 16];
-    if (values[0x3c00] == 0) /* that of one */
-        for (unsigned h = 0; h < 1 << 16; h++)
-            values[h] = sac_half_to_float((uint16_t)h);
-    return values;
-}
 static inline float half_at(const uint8_t *p)
 {
     uint16_t bits;
     memcpy(&bits, p, 2);
-    return half_values()[bits];
+    return half_value(bits);
 }
 /* A row's or a column's numbers, out of 32 bytes: most of the time goes into products of them. */
 template <int KIND> struct numbers_of {
