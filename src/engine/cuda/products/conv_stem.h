@@ -56,9 +56,10 @@ CONV_ANYWHERE int conv_stem_shared_bytes(const struct conv_stem_shape *s, int ke
 /* ---- on Hopper (conv_stem_unit.cu) ---- */
 
 /* A block computes squares of CONV_STEM_SIDE pixels by four rows for each pass. The copy engine
- * brings what their windows see, `rows` of `pitch` words: `part` bytes. */
+ * brings what their windows see, `rows` of `pitch` words: `part` bytes. It begins at sixteens of
+ * bytes alone, so that `before` words lie before a row's first tap. */
 struct conv_stem_square {
-    int tiles, passes, pitch, rows, part;
+    int tiles, passes, before, pitch, rows, part;
 };
 enum { CONV_STEM_PASSES = 4 /* at most */, CONV_STEM_PARTS = 2 };
 

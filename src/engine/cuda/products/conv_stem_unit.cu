@@ -70,7 +70,7 @@ __device__ __forceinline__ void stem_ask(const conv_stem_unit_params &p, const s
     walk.find(p, n, y, x);
     barrier_expect(m.come + slot, p.square.rows * p.square.pitch * 4);
     copy_rows(m.parts + slot * p.square.part, &p.x,
-              (x * p.s.stride - p.s.pad_left) * p.s.in_c - p.s.shape.lead,
+              (x * p.s.stride - p.s.pad_left) * p.s.in_c - p.s.shape.lead - 2 * p.square.before,
               y * p.s.stride - p.s.pad_top, n, m.come + slot);
     walk.next();
 }
@@ -126,8 +126,8 @@ __device__ __forceinline__ void stem_squares(const conv_stem_unit_params &p,
     for (int i = 0; i < CONV_STEM_PARTS && threadIdx.x == 0; i++)
         stem_ask(p, m, ahead, i);
     for (stem_walk walk(p); walk.inside(); walk.next()) {
-        const uint8_t *part =
-            m.parts + slot.at * p.square.part + (lane >> 2) * p.s.stride * p.s.shape.channels * 2;
+        const uint8_t *part = m.parts + slot.at * p.square.part + p.square.before * 4 +
+                              (lane >> 2) * p.s.stride * p.s.shape.channels * 2;
         int n, y, x;
         walk.find(p, n, y, x);
         barrier_wait(m.come + slot.at, slot.parity);

@@ -37,7 +37,10 @@ bool stem_square_of(const struct conv_spec *s, int processors, struct conv_stem_
         s->in.size[2] * s->in.c % 8 != 0 || s->in.sample % 8 != 0 || s->in.align < 16)
         return false;
     out->tiles = stem.tiles == 4 && s->out.c % 64 == 0 ? 8 : stem.tiles;
-    out->pitch = (conv_stem_pitch(stem.channels, (int)s->kernel[2], (int)s->stride[2]) + 3) / 4 * 4;
+    out->before = (8 - ((int)(s->pad_begin[2] * s->in.c) + stem.lead) % 8) % 8 / 2;
+    out->pitch =
+        (out->before + conv_stem_pitch(stem.channels, (int)s->kernel[2], (int)s->stride[2]) + 3) /
+        4 * 4;
     const int64_t columns =
         (s->out.size[2] + CONV_STEM_SIDE - 1) / CONV_STEM_SIDE * s->n * (s->out.c / 8 / out->tiles);
     out->passes = CONV_STEM_PASSES;

@@ -229,10 +229,9 @@ static inline void begin_copy(copy c, const conv_copy_map *map, uint8_t *to, uin
     c.to = to;
     c.shape = &shapes[map->words[0]];
     c.barrier = barrier;
-    const bool fits = c.shape->halves
-                          ? shared_address(to) % 128 == 0
-                          : shared_address(to) % (8 * c.shape->box[0]) == 0 && c.at[0] % 16 == 0;
-    if (!fits || copy_count == COPIES_MOST ||
+    const unsigned align = c.shape->halves ? 128 : 8 * c.shape->box[0];
+    if (shared_address(to) % align || copy_count == COPIES_MOST ||
+        c.at[0] * (c.shape->halves ? 2 : 1) % 16 ||
         shared_address(to) + (unsigned)(rows_of_box(c.shape) * row_bytes(c.shape)) > SHARED_BYTES)
         abort(); /* a GPU stops there, or brings them in another order than the unit reads */
     memset(to, 0xaa, (size_t)(rows_of_box(c.shape) * row_bytes(c.shape)));
