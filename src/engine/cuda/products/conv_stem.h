@@ -61,7 +61,8 @@ CONV_ANYWHERE int conv_stem_shared_bytes(const struct conv_stem_shape *s, int ke
 struct conv_stem_square {
     int tiles, passes, before, pitch, rows, part;
 };
-enum { CONV_STEM_PASSES = 4 /* at most */, CONV_STEM_PARTS = 2 };
+/* At most; parts of a block; blocks of a multiprocessor, at most. */
+enum { CONV_STEM_PASSES = 4, CONV_STEM_PARTS = 2, CONV_STEM_BLOCKS = 5 };
 
 CONV_ANYWHERE int conv_stem_square_bytes(const struct conv_stem_shape  *s,
                                          const struct conv_stem_square *square)

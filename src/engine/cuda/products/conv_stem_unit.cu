@@ -12,8 +12,6 @@
 namespace conv
 {
 
-enum { STEM_UNIT_BLOCKS = 5 /* of a multiprocessor */ };
-
 struct stem_unit_memory {
     uint8_t  *weights; // [steps][columns][32]
     uint8_t  *parts;   // [CONV_STEM_PARTS][square.part]
@@ -96,7 +94,7 @@ __device__ __forceinline__ void stem_multiply_steps(const int2 *offsets, uint64_
     unit_wait<0>();
 }
 
-// Sums of 16 pixels for each warp. Two steps at once: while one warp waits for its own, others of
+// Sums of 16 pixels for each warp. Four steps at once: while one warp waits for its own, others of
 // the multiprocessor have the unit.
 template <int TILES>
 __device__ __forceinline__ void stem_multiply_row(const conv_stem_unit_params &p,
@@ -106,10 +104,13 @@ __device__ __forceinline__ void stem_multiply_row(const conv_stem_unit_params &p
     const uint8_t *other = first + 16 * p.s.stride * p.s.shape.channels;
     int            left = p.s.shape.steps;
 #pragma unroll 1
-    for (; left >= 2; left -= 2, offsets += 8, weights += 2 * TILES * 16)
+    for (; left >= 4; left -= 4, offsets += 16, weights += 4 * TILES * 16)
+        stem_multiply_steps<TILES, 4>(offsets, weights, first, other, sum);
+    if (left & 2)
         stem_multiply_steps<TILES, 2>(offsets, weights, first, other, sum);
-    if (left)
-        stem_multiply_steps<TILES, 1>(offsets, weights, first, other, sum);
+    if (left & 1)
+        stem_multiply_steps<TILES, 1>(offsets + (left & 2) * 4, weights + (left & 2) * TILES * 16,
+                                      first, other, sum);
 }
 
 template <int TILES>
@@ -148,7 +149,7 @@ __device__ __forceinline__ void stem_squares(const conv_stem_unit_params &p,
 #endif
 
 template <int TILES>
-__global__ void __launch_bounds__(STEM_THREADS, STEM_UNIT_BLOCKS)
+__global__ void __launch_bounds__(STEM_THREADS, CONV_STEM_BLOCKS)
     stem_unit_kernel(const __grid_constant__ conv_stem_unit_params p)
 {
     early_prepare(); // weights are made by no kernel
@@ -181,7 +182,7 @@ static cudaError_t run_stem_unit(const conv_stem_unit_params &p, int processors,
 {
     const int shared = conv_stem_square_bytes(&p.s.shape, &p.square),
               columns = p.s.out_c / 8 / TILES, room = MULTIPROCESSOR_BYTES / (shared + BLOCK_BYTES),
-              resident = processors * (room < STEM_UNIT_BLOCKS ? room : STEM_UNIT_BLOCKS),
+              resident = processors * (room < CONV_STEM_BLOCKS ? room : CONV_STEM_BLOCKS),
               side = CONV_STEM_SIDE;
     const int64_t squares = (int64_t)((p.s.out_w + side - 1) / side) *
                             ((p.s.out_h + p.square.passes * 4 - 1) / (p.square.passes * 4)) * p.s.n,

@@ -29,6 +29,9 @@ bool stem_params_of(const struct conv_spec *s, struct conv_stem_params *out)
     return conv_stem_shape_of(s, &out->shape);
 }
 
+/* So few that a multiprocessor's blocks end apart, and more of a square is the same rows again. */
+enum { SQUARES_OF_BLOCK = 3 };
+
 /* The engine wants rows, samples and boxes of sixteen bytes, and boxes of 256 numbers at most. */
 bool stem_square_of(const struct conv_spec *s, int processors, struct conv_stem_square *out)
 {
@@ -41,11 +44,12 @@ bool stem_square_of(const struct conv_spec *s, int processors, struct conv_stem_
     out->pitch =
         (out->before + conv_stem_pitch(stem.channels, (int)s->kernel[2], (int)s->stride[2]) + 3) /
         4 * 4;
-    const int64_t columns =
-        (s->out.size[2] + CONV_STEM_SIDE - 1) / CONV_STEM_SIDE * s->n * (s->out.c / 8 / out->tiles);
+    const int64_t columns = (s->out.size[2] + CONV_STEM_SIDE - 1) / CONV_STEM_SIDE * s->n *
+                            (s->out.c / 8 / out->tiles),
+                  many = (int64_t)SQUARES_OF_BLOCK * CONV_STEM_BLOCKS * processors;
     out->passes = CONV_STEM_PASSES;
     while (out->passes > 1 &&
-           columns * ((s->out.size[1] + out->passes * 4 - 1) / (out->passes * 4)) < processors)
+           columns * ((s->out.size[1] + out->passes * 4 - 1) / (out->passes * 4)) < many)
         out->passes /= 2;
     out->rows = (out->passes * 4 - 1) * (int)s->stride[1] + (int)s->kernel[1];
     out->part = (out->rows * out->pitch * 4 + 127) / 128 * 128;
