@@ -22,17 +22,21 @@ def runs_folder(tmp_path):
     assert list(folder.iterdir()) == []
 
 
-def search(saccade, env, *args, budget=20):
-    """A search of so many seconds; twice what it asks for where the machine is too busy for that."""
-    run = saccade('optimize', *args, '--budget', budget, env=env)
-    needed = re.search(r'is too short: .* needs (\d+) s at least', run.stderr)
-    return saccade('optimize', *args, '--budget', 2 * int(needed[1]), env=env) if needed else run
+def search(saccade, env, *args, budget=20, until=''):
+    """A search of so many seconds; of more where the machine is too busy to begin in them, or to say `until`."""
+    for _ in range(3):
+        run = saccade('optimize', *args, '--budget', budget, env=env)
+        needed = re.search(r'is too short: .* needs (\d+) s at least', run.stderr)
+        if not needed and until in run.stdout:
+            break
+        budget = 2 * (int(needed[1]) if needed else budget)
+    return run
 
 
 def test_a_search_writes_what_a_run_takes(saccade, video, tmp_path, runs_folder):
     out = tmp_path / 'tuned.yaml'
     run = search(saccade, runs_folder, video, '-o', out, *QUICK, '--auto-optimize', '--detect-bottlenecks',
-                 '--max-streams', 2)
+                 '--max-streams', 2, until='frames/s each')
     assert run.returncode == 0, run.stderr
     text = out.read_text()
     assert text.startswith('# saccade optimize: settings of track') and str(video) in text
@@ -68,12 +72,19 @@ def test_mattes_and_precisions_that_this_device_lacks(saccade, video, tmp_path, 
     assert 'settings of segment' in run.stdout and 'precision' not in (yaml.safe_load(run.stdout) or {})
 
 
-@pytest.mark.parametrize('goal, word', [('latency', 'at its own rate'), ('vram', 'memory')])
-def test_other_goals(saccade, video, tmp_path, runs_folder, goal, word):
-    out = tmp_path / 'a.yaml'
-    run = search(saccade, runs_folder, video, '-o', out, *QUICK, '--goal', goal)
+def test_latency_is_measured_at_the_inputs_own_rate(saccade, clip, tmp_path, runs_folder):
+    slow, out = tmp_path / 'slow.mp4', tmp_path / 'a.yaml'  # slow, so that any machine keeps up with it
+    assert saccade('track', clip / 'img', '--fps', 2, '--detections', clip / 'det.txt', '-o', slow).returncode == 0
+    run = search(saccade, runs_folder, slow, '-o', out, *QUICK[:-1], 1.5, '--goal', 'latency', budget=45)
     assert run.returncode == 0, run.stderr
-    assert word in out.read_text()
+    assert 'at its own rate' in out.read_text()
+
+
+def test_memory_is_a_goal(saccade, video, tmp_path, runs_folder):
+    out = tmp_path / 'a.yaml'
+    run = search(saccade, runs_folder, video, '-o', out, *QUICK, '--goal', 'vram')
+    assert run.returncode == 0, run.stderr
+    assert 'memory' in out.read_text()
 
 
 def test_ctrl_c_keeps_the_best_and_resume_goes_on(saccade, program, video, tmp_path, runs_folder):
