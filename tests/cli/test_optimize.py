@@ -27,7 +27,7 @@ def search(saccade, env, *args, budget=20, until=''):
     for _ in range(3):
         run = saccade('optimize', *args, '--budget', budget, env=env)
         needed = re.search(r'is too short: .* needs (\d+) s at least', run.stderr)
-        if not needed and until in run.stdout:
+        if not needed and (run.returncode or until in run.stdout):
             break
         budget = 2 * (int(needed[1]) if needed else budget)
     return run

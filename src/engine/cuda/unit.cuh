@@ -80,5 +80,14 @@ __device__ __forceinline__ void unit_multiply(float (&d)[ALL][4], const uint32_t
         UNIT_MULTIPLY(64, 32, "%32", "%33", "%34", "%35", "%36", "%37");
 }
 #undef UNIT_MULTIPLY
+#undef UNIT_SUMS32
+#undef UNIT_SUMS24
+#undef UNIT_SUMS16
+#undef UNIT_SUMS8
+#undef UNIT_EIGHT
+#undef UNIT_OUT32
+#undef UNIT_OUT24
+#undef UNIT_OUT16
+#undef UNIT_OUT8
 
 } // namespace unit

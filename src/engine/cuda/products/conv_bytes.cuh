@@ -34,7 +34,7 @@ __device__ __forceinline__ uint8_t *stream_block_memory()
 
 /* ---- fetching ahead ---- */
 
-// 8 or 16 bytes, which only this thread reads.
+// 8 or 16 bytes. Other threads may read them behind this one's fetch_wait and a barrier.
 template <int BYTES> __device__ __forceinline__ void fetch_run(uint8_t *to, const uint8_t *from)
 {
     if constexpr (BYTES == 16)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hopper's copy engine and its barriers, as conv_tensor.cu and conv_window.cuh use them. Tests
-// without a GPU have their own.
+// Hopper's copy engine and its barriers, as conv_tensor.cu, conv_window.cuh and conv_stem_unit.cu
+// use them. Tests without a GPU have their own.
 #pragma once
 
 #include "engine/cuda/products/conv_bytes.cuh"
@@ -83,7 +83,7 @@ __device__ __forceinline__ void copy_foresee(const conv_copy_map *map)
 {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
-// Pixels of a run from one on.
+// Pixels of a run, or for first convolutions rows of a sample, from one on.
 __device__ __forceinline__ void copy_rows(uint8_t *to, const conv_copy_map *map, int c, int pixel,
                                           int run, uint64_t *barrier)
 {

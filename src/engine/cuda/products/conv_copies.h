@@ -14,7 +14,7 @@ cudaError_t conv_copies_run(struct conv_tensor_params   *p,
                             const struct conv_copy_shape shapes[TENSOR_MAPS],
                             enum conv_bytes_kind kind, int variant, int processors,
                             cudaStream_t stream);
-/* The same for conv_stem_unit.cu, which must take it. */
+/* The same for conv_stem_unit.cu. The caller has asked stem_takes. */
 cudaError_t conv_copies_run_stem(const struct conv_spec *s, const struct conv_stem_params *params,
                                  int processors, cudaStream_t stream);
 

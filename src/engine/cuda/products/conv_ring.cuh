@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What conv_tensor.cu and conv_window.cuh have in common: rings of stages in shared memory, and the
-// numbers behind a tile's sums.
+// What conv_tensor.cu, conv_window.cuh and conv_stem_unit.cu have in common: rings of stages in
+// shared memory, and the numbers behind a tile's sums.
 #pragma once
 
 #include "engine/cuda/products/conv_copies.cuh"

@@ -57,7 +57,8 @@ CONV_ANYWHERE int conv_stem_shared_bytes(const struct conv_stem_shape *s, int ke
 
 /* A block computes squares of CONV_STEM_SIDE pixels by four rows for each pass. The copy engine
  * brings what their windows see, `rows` of `pitch` words: `part` bytes. It begins at sixteens of
- * bytes alone, so that `before` words lie before a row's first tap. */
+ * bytes alone, so that `before` words lie before a row's first tap. `tiles` of channels are
+ * computed at once, and may be more than conv_stem.cu's: two whole blocks of it. */
 struct conv_stem_square {
     int tiles, passes, before, pitch, rows, part;
 };

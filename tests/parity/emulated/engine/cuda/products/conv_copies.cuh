@@ -92,9 +92,13 @@ template <int COUNT> void registers_take()
 /* Who asks for what the kernel before this one makes has waited for its end itself; who stores what
  * that may read has at least waited for someone who did. */
 static bool        waited, waited_itself[THREADS_OF_BLOCK];
+static int         copy_count; /* of those that are under way */
 static inline void early_prepare()
 {
     waited &= threadIdx.x != 0; /* it runs first */
+    if (threadIdx.x == 0 && copy_count != 0)
+        abort(); /* the block before asked for what it did not wait for: it comes when that is gone
+                  */
     waited_itself[threadIdx.x] = false;
 }
 static inline void early_begin()
@@ -114,7 +118,6 @@ struct copy {
     uint64_t              *barrier;
 };
 static copy     under_way[COPIES_MOST];
-static int      copy_count;
 static unsigned chance = 1;
 
 static inline bool is_inside(const conv_copy_shape *s, const int64_t (&at)[5])
