@@ -2,9 +2,10 @@
 // Convolutions of few input channels as conv_stem.cu has them, on Hopper. That one is bound by
 // instructions: it brings the input word by word, once for each 32 channels, and loads weights for
 // each eight (18.4 million for ResNet-50's first convolution at batch 32, which took 37
-// microseconds where the bytes need 14; one H100, 2026-11-28). Here a thread asks the copy engine for all that a square's
-// windows see while the square before it is computed; four warps multiply 64 pixels by all channels
-// at once, the pixels' taps from registers, the weights from shared memory, where they stay.
+// microseconds where the bytes need 14; one H100, 2026-11-28). Here a thread asks the copy engine
+// for all that a square's windows see while the square before it is computed; four warps multiply
+// 64 pixels by all channels at once, the pixels' taps from registers, the weights from shared
+// memory, where they stay.
 #include "engine/cuda/products/conv_copies.cuh"
 #include "engine/cuda/products/conv_ring.cuh"
 #include "engine/cuda/products/conv_stem.cuh"
