@@ -231,6 +231,16 @@ sac_result subject_shape(struct subject *s)
     return SAC_OK;
 }
 
+void subject_round(const struct subject *s)
+{
+    for (int i = 0; i < s->call->in_count; i++) {
+        const struct sac_operand *o = &s->call->in[i];
+        float                    *v = (float *)(uintptr_t)o->data;
+        for (int64_t k = 0; o->present && k < sac_operand_elements(o); k++)
+            v[k] = sac_half_to_float(sac_float_to_half(v[k]));
+    }
+}
+
 void subject_finish(struct subject *s)
 {
     sac_arena_finish(&s->arena);

@@ -30,7 +30,9 @@ void *subject_keep(struct subject *s, size_t bytes);
 void subject_init(struct subject *s, const struct parity_case *pc, enum fill fill);
 /* Run the shape function and give the outputs memory. Faults are the caller's to judge. */
 sac_result subject_shape(struct subject *s);
-void       subject_finish(struct subject *s);
+/* Inputs become numbers that float16 has, so that only what a kernel rounds is different. */
+void subject_round(const struct subject *s);
+void subject_finish(struct subject *s);
 
 /* The largest finite magnitude. */
 double subject_largest(const struct sac_operand *o);

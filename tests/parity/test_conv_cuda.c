@@ -471,15 +471,6 @@ static void attempt(struct bench *b, const struct parity_case *pc, const struct 
     sac_free(c);
 }
 
-static void round_inputs(struct subject *s)
-{
-    for (int i = 0; i < s->call->in_count; i++) {
-        struct sac_operand *o = &s->call->in[i];
-        for (int64_t k = 0; o->present && k < sac_operand_elements(o); k++)
-            ((float *)o->data)[k] = sac_half_to_float(sac_float_to_half(((float *)o->data)[k]));
-    }
-}
-
 /* The largest number of the result without its activation. */
 static double largest_before(struct subject *s)
 {
@@ -577,7 +568,7 @@ static void check_case(struct bench *b, const struct parity_case *pc)
     struct subject     s;
     struct gpu_weights weights;
     begin_case(b, pc, &s, &weights);
-    round_inputs(&s);
+    subject_round(&s);
     const double before = largest_before(&s);
     assert_sac_ok(s.node.op->ref(s.call));
     const bool                   conv = strstr(pc->op, "Conv") != NULL;

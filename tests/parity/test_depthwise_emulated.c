@@ -120,15 +120,6 @@ static struct map map_of(const struct layout *l, const struct sac_operand *o,
 }
 
 /* To what float16 holds, so that only sums and results may differ. */
-static void round_inputs(struct subject *s)
-{
-    for (int i = 0; i < s->call->in_count; i++) {
-        struct sac_operand *o = &s->call->in[i];
-        for (int64_t k = 0; o->present && k < sac_operand_elements(o); k++)
-            ((float *)o->data)[k] = sac_half_to_float(sac_float_to_half(((float *)o->data)[k]));
-    }
-}
-
 struct attempt {
     const struct parity_case *pc;
     const struct subject     *s;
@@ -252,7 +243,7 @@ static void check(const struct parity_case *pc, const struct layout *l)
     subject_seed(11);
     subject_init(&s, pc, FILL_RANDOM);
     assert_sac_ok(subject_shape(&s));
-    round_inputs(&s);
+    subject_round(&s);
     struct attempt         a = {.pc = pc, .s = &s, .l = l, .before = largest_before(&s)};
     struct sac_op_call    *c = s.call;
     struct sac_kernel_plan plan = {.call = c, .precision = l->precision, .weights = &weights};

@@ -57,15 +57,6 @@ static void compare(const struct subject *s, const struct conv_spec *v, const ui
         }
 }
 
-static void round_inputs(struct subject *s)
-{
-    for (int i = 0; i < 2; i++)
-        for (int64_t k = 0; k < sac_operand_elements(&s->call->in[i]); k++) {
-            float *v = (float *)s->call->in[i].data + k;
-            *v = sac_half_to_float(sac_float_to_half(*v));
-        }
-}
-
 static void check(const struct parity_case *pc, int64_t apart)
 {
     static struct sac_weights weights; /* conv_spec_read only looks whether there are any */
@@ -75,7 +66,7 @@ static void check(const struct parity_case *pc, int64_t apart)
     subject_seed(17);
     subject_init(&s, pc, FILL_RANDOM);
     assert_sac_ok(subject_shape(&s));
-    round_inputs(&s);
+    subject_round(&s);
     assert_sac_ok(s.node.op->ref(s.call));
     struct sac_kernel_plan plan = {
         .call = s.call, .precision = SAC_PRECISION_FP16, .weights = &weights};

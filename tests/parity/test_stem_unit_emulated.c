@@ -1,70 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of few channels by the CUDA device's kernel for Hopper, its threads emulated: the
  * numbers that the reference row computes, and nothing beside them. */
-#include <math.h>
-#include <string.h>
-
 #include "engine/cuda/products/conv_copies.h"
 #include "engine/cuda/products/stem_spec.h"
-#include "tests/parity/subject.h"
+#include "tests/parity/half_maps.h"
 #include "tests/test.h"
-
-enum { BESIDE = 0xeeee };
-
-/* Channels as numbers in memory order; `from` NULL: all are BESIDE. */
-static uint16_t *lay(const struct conv_map *m, int64_t n, const float *from)
-{
-    const int64_t pixels = m->size[1] * m->size[2];
-    uint16_t     *map = sac_alloc_aligned(64, (size_t)(n * m->sample) * 2);
-    assert_non_null(map);
-    memset(map, BESIDE & 0xff, (size_t)(n * m->sample) * 2);
-    for (int64_t i = 0; from && i < n * m->c * pixels; i++)
-        map[i / pixels / m->c * m->sample + i % pixels * m->pixel + i / pixels % m->c] =
-            sac_float_to_half(from[i]);
-    return map;
-}
-
-static void round_inputs(const struct subject *s)
-{
-    for (int i = 0; i < s->call->in_count; i++)
-        for (int64_t k = 0; s->call->in[i].present && k < sac_operand_elements(&s->call->in[i]);
-             k++) {
-            float *v = (float *)(uintptr_t)s->call->in[i].data + k;
-            *v = sac_half_to_float(sac_float_to_half(*v));
-        }
-}
 
 /* more: channels beside the output's. */
 static struct conv_spec read_spec(const struct subject *s, int64_t more)
 {
-    static struct sac_weights weights; /* conv_spec_read only looks whether there are any */
-    struct sac_kernel_plan    plan = {
-           .call = s->call, .precision = SAC_PRECISION_FP16, .weights = &weights};
-    struct conv_spec v;
-    char             why[128];
+    struct sac_kernel_plan plan = {.call = NULL};
     plan.out_pixel[0] = s->call->out[0].dims[1] + more;
-    if (!conv_spec_read(&plan, &v, why, sizeof why))
-        fail_msg("%s: %s", s->node.op->name, why);
-    return v;
-}
-
-static void compare(const struct subject *s, const struct conv_spec *v, const uint16_t *y)
-{
-    const int64_t pixels = v->out.size[1] * v->out.size[2];
-    const float  *want = s->call->out[0].data;
-    const double  most = subject_largest(&s->call->out[0]);
-    for (int64_t i = 0; i < v->n * v->out.sample; i++) {
-        const int64_t n = i / v->out.sample, p = i % v->out.sample / v->out.pixel,
-                      k = i % v->out.sample % v->out.pixel;
-        if (k >= v->out.c) {
-            assert_int_equal(y[i], BESIDE);
-            continue;
-        }
-        const double expected = (double)want[(n * v->out.c + k) * pixels + p],
-                     error = (double)sac_half_to_float(y[i]) - expected;
-        if (!(fabs(error) <= 1e-3 * fabs(expected) + 1e-5 * most))
-            fail_msg("[%d,%d,%d] is off by %g of %g", (int)n, (int)k, (int)p, error, expected);
-    }
+    return half_spec(s, plan);
 }
 
 static void begin(struct subject *s, const struct parity_case *pc)
@@ -72,7 +19,7 @@ static void begin(struct subject *s, const struct parity_case *pc)
     subject_seed(29);
     subject_init(s, pc, FILL_RANDOM);
     assert_sac_ok(subject_shape(s));
-    round_inputs(s);
+    subject_round(s);
 }
 
 /* Returns how many passes a square has for so many processors. */
@@ -86,8 +33,8 @@ static int check(const struct parity_case *pc, int64_t more, int processors)
     const struct conv_spec    v = read_spec(&s, more);
     const struct conv_map     biases = {
             .c = v.out.c, .size = {1, 1, 1}, .pixel = v.out.c, .sample = v.out.c};
-    uint16_t *x = lay(&v.in, v.n, in[0].data), *y = lay(&v.out, v.n, NULL),
-             *bias = v.bias ? lay(&biases, 1, in[2].data) : NULL,
+    uint16_t *x = half_map_lay(&v.in, v.n, in[0].data), *y = half_map_lay(&v.out, v.n, NULL),
+             *bias = v.bias ? half_map_lay(&biases, 1, in[2].data) : NULL,
              *weights = sac_alloc_aligned(64, conv_weights_bytes(&v, CONV_FORM_STEM));
     assert_non_null(weights);
     conv_weights_pack(&v, CONV_FORM_STEM, in[1].data, weights);
@@ -101,7 +48,7 @@ static int check(const struct parity_case *pc, int64_t more, int processors)
     const struct conv_copy_shape map = stem_copy(&v, &p.square, x);
     assert_int_equal(conv_copy_map_make(&map, &p.x), cudaSuccess);
     assert_int_equal(conv_launch_stem_unit(&p, processors, NULL), cudaSuccess);
-    compare(&s, &v, y);
+    half_map_compare(&s, &v, y, CONV_STEM_UNIT);
     uint16_t *const all[] = {x, y, bias, weights};
     for (size_t i = 0; i < SAC_COUNT(all); i++)
         sac_free(all[i]);

@@ -2,15 +2,14 @@
 /* Convolutions of float16 by the CUDA device's kernel for Hopper's copy engine, its threads
  * emulated, every variant: the numbers that the reference row computes. Maps are dense, or slices
  * of wider ones, where what lies beside them must stay. */
-#include <math.h>
 #include <string.h>
 
 #include "engine/cuda/products/conv_copies.h"
 #include "engine/cuda/products/tensor_spec.h"
-#include "tests/parity/subject.h"
+#include "tests/parity/half_maps.h"
 #include "tests/test.h"
 
-enum { BESIDE = 0xeeee, WINDOWS = CONV_TENSOR_VARIANTS - CONV_TENSOR_WINDOWS };
+enum { WINDOWS = CONV_TENSOR_VARIANTS - CONV_TENSOR_WINDOWS };
 
 /* Channels that fill a row of the engine and that do not, windows that reach over all edges, far
  * taps, several tiles for a block, every ending. */
@@ -35,56 +34,6 @@ static const struct parity_case others[] = {
     {"Conv", "[1,16,8,8] [16,16,3,3]!", "strides=9,9"},
     {"ConvTranspose", "[1,16,8,8] [16,16,3,3]!", ""},
 };
-
-/* Numbers that float16 has, so that only what the kernel rounds is different. */
-static void round_inputs(const struct subject *s)
-{
-    for (int i = 0; i < s->call->in_count; i++)
-        for (int64_t k = 0; s->call->in[i].present && k < sac_operand_elements(&s->call->in[i]);
-             k++) {
-            float *v = (float *)(uintptr_t)s->call->in[i].data + k;
-            *v = sac_half_to_float(sac_float_to_half(*v));
-        }
-}
-
-static size_t span_of(const struct conv_map *m, int64_t n)
-{
-    return (size_t)(n * m->sample);
-}
-
-/* Channels last, and BESIDE elsewhere; from: [N,C,pixels] or NULL. */
-static uint16_t *lay(const struct conv_map *m, int64_t n, const float *from)
-{
-    const int64_t pixels = m->size[1] * m->size[2];
-    uint16_t     *map = sac_alloc_aligned(64, span_of(m, n) * 2);
-    assert_non_null(map);
-    memset(map, BESIDE & 0xff, span_of(m, n) * 2);
-    for (int64_t i = 0; from && i < n * m->c * pixels; i++)
-        map[i / pixels / m->c * m->sample + i % pixels * m->pixel + i / pixels % m->c] =
-            sac_float_to_half(from[i]);
-    return map;
-}
-
-static void compare(const struct subject *s, const struct conv_spec *v, const uint16_t *y,
-                    int variant)
-{
-    const int64_t pixels = v->out.size[1] * v->out.size[2];
-    const float  *want = s->call->out[0].data;
-    const double  most = subject_largest(&s->call->out[0]);
-    for (size_t i = 0; i < span_of(&v->out, v->n); i++) {
-        const int64_t n = (int64_t)i / v->out.sample, at = (int64_t)i % v->out.sample,
-                      p = at / v->out.pixel, k = at % v->out.pixel;
-        if (k >= v->out.c || p >= pixels) {
-            assert_int_equal(y[i], BESIDE);
-            continue;
-        }
-        const double expected = (double)want[(n * v->out.c + k) * pixels + p],
-                     error = (double)sac_half_to_float(y[i]) - expected;
-        if (!(fabs(error) <= 1e-3 * fabs(expected) + 1e-5 * most))
-            fail_msg("variant %d: [%d,%d,%d] is off by %g of %g", variant, (int)n, (int)k, (int)p,
-                     error, expected);
-    }
-}
 
 static struct conv_tile_params places_of(const struct conv_spec *v, const uint16_t *x,
                                          const uint16_t *weights, const uint16_t *bias,
@@ -129,20 +78,14 @@ static struct conv_tile_params places_of(const struct conv_spec *v, const uint16
 /* more: channels beside these; apart: pixels between samples of the output and the residual. */
 static struct conv_spec read_spec(const struct subject *s, int64_t more, int64_t apart)
 {
-    static struct sac_weights weights; /* conv_spec_read only looks whether there are any */
-    struct sac_kernel_plan    plan = {
-           .call = s->call, .precision = SAC_PRECISION_FP16, .weights = &weights};
-    struct conv_spec v;
-    char             why[128];
+    struct sac_kernel_plan plan = {.call = NULL};
     plan.in_pixel[0] = s->call->in[0].dims[1] + more;
     plan.out_pixel[0] = plan.in_pixel[3] = s->call->out[0].dims[1] + more;
     const struct sac_operand *y = &s->call->out[0];
     if (apart)
         plan.out_sample[0] = plan.in_sample[3] =
             (sac_operand_elements(y) / y->dims[0] / y->dims[1] + apart) * plan.out_pixel[0];
-    if (!conv_spec_read(&plan, &v, why, sizeof why))
-        fail_msg("%s: %s", s->node.op->name, why);
-    return v;
+    return half_spec(s, plan);
 }
 
 /* Returns how many variants of those whose windows stay ran. */
@@ -153,16 +96,16 @@ static int check(const struct parity_case *pc, int64_t more, int64_t apart)
     subject_seed(31);
     subject_init(&s, pc, FILL_RANDOM);
     assert_sac_ok(subject_shape(&s));
-    round_inputs(&s);
+    subject_round(&s);
     assert_sac_ok(s.node.op->ref(s.call));
     const struct sac_operand *in = s.call->in;
     const struct conv_spec    v = read_spec(&s, more, apart);
     const struct conv_map     biases = {
             .c = v.out.c, .size = {1, 1, 1}, .pixel = v.out.c, .sample = v.out.c};
     const bool added = v.residual_kind != SAC_RESIDUAL_NONE;
-    uint16_t  *x = lay(&v.in, v.n, in[0].data), *y = lay(&v.out, v.n, NULL),
-             *bias = v.bias ? lay(&biases, 1, in[2].data) : NULL,
-             *residual = added ? lay(&v.residual, v.n, in[3].data) : NULL,
+    uint16_t  *x = half_map_lay(&v.in, v.n, in[0].data), *y = half_map_lay(&v.out, v.n, NULL),
+             *bias = v.bias ? half_map_lay(&biases, 1, in[2].data) : NULL,
+             *residual = added ? half_map_lay(&v.residual, v.n, in[3].data) : NULL,
              *weights = sac_alloc_aligned(64, conv_weights_bytes(&v, CONV_FORM_LAST));
     assert_non_null(weights);
     conv_weights_pack(&v, CONV_FORM_LAST, in[1].data, weights);
@@ -177,9 +120,9 @@ static int check(const struct parity_case *pc, int64_t more, int64_t apart)
         struct conv_copy_map     *maps[TENSOR_MAPS] = {&p.x, &p.weights, &p.residual, &p.y};
         for (int i = 0; i < TENSOR_MAPS; i++)
             assert_int_equal(conv_copy_map_make(&shapes[i], maps[i]), cudaSuccess);
-        memset(y, BESIDE & 0xff, span_of(&v.out, v.n) * 2);
+        memset(y, HALF_BESIDE & 0xff, half_map_bytes(&v.out, v.n));
         assert_int_equal(conv_launch_tensor(&p, CONV_BYTES_F16, variant, 3, NULL), cudaSuccess);
-        compare(&s, &v, y, variant);
+        half_map_compare(&s, &v, y, variant);
     }
     uint16_t *const all[] = {x, y, bias, residual, weights};
     for (size_t i = 0; i < SAC_COUNT(all); i++)
