@@ -295,6 +295,9 @@ NETWORKS = {
 BACKBONE = {"use_timm_backbone": True, "use_pretrained_backbone": False, "backbone": "resnet50"}
 OTHERS = { # name: how to make it, size of its square pictures
     "resnet18": (torchvision_model("resnet18"), 224),
+    "wide_resnet50_2": (torchvision_model("wide_resnet50_2"), 224),
+    "vgg16": (torchvision_model("vgg16"), 224),
+    "fcn_resnet50": (torchvision_model("fcn_resnet50", lambda o: o["out"], weights_backbone=None), 512),
     "mobilenet_v3_l": (torchvision_model("mobilenet_v3_large"), 224),
     "efficientnet_b0": (torchvision_model("efficientnet_b0"), 224),
     "regnet_y_400mf": (torchvision_model("regnet_y_400mf"), 224),
