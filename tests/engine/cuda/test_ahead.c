@@ -239,20 +239,30 @@ static bool has(const struct conv_ways *list, struct conv_ready *const *ready, e
 /* Of another batch, or another size: ours, the heuristics' first ones, and what was fast. */
 static void what_was_measured_narrows_the_next(void **state)
 {
-    static const double took[CONV_TRIED_MAX] = {30, 40, 20, 9.9, 10, 11, -1};
-    struct conv_spec    s = spec_of(32, 4000, 8), next = spec_of(8, 4000, 8), far = s;
-    struct conv_ways    list;
-    struct conv_ready  *ready[CONV_TRIED_MAX];
+    static const double took[CONV_TRIED_MAX] = {30, 40, 20, 10, 9.9, 11, -1},
+                        lost[CONV_TRIED_MAX] = {30, 40, 20, 10, 9.9, 9.8, -1};
+    struct conv_spec   s = spec_of(32, 4000, 8), next = spec_of(8, 4000, 8), far = s;
+    struct conv_ways   list;
+    struct conv_ready *ready[CONV_TRIED_MAX];
     (void)state;
     assert_int_equal(take(&s, true, ready, &list), WAYS);
     list.items[4].choice.engine = 33; /* one that the heuristics do not name for the next */
     conv_near_note(&dev, &s, &list, took);
     drop(ready);
-    assert_int_equal(take(&next, true, ready, &list), 6);
+    assert_int_equal(take(&next, true, ready, &list), 5);
     assert_true(has(&list, ready, CONV_CUDNN_FUSED, 7) && has(&list, ready, CONV_CUDNN_PLAIN, 1));
     assert_false(has(&list, ready, CONV_CUDNN_PLAIN, 3) || has(&list, ready, CONV_CUDNN_FUSED, 8));
-    assert_true(has(&list, ready, CONV_CUDNN_PLAIN, 2) && has(&list, ready, CONV_CUDNN_PLAIN, 33));
+    assert_false(has(&list, ready, CONV_CUDNN_PLAIN, 2)); /* nearly as fast */
+    assert_true(has(&list, ready, CONV_CUDNN_PLAIN, 33));
     assert_true(has(&list, ready, CONV_TILE, 0) && has(&list, ready, CONV_TILE, 1));
+    drop(ready);
+    s = spec_of(32, 4002, 8);
+    next = spec_of(8, 4002, 8);
+    assert_int_equal(take(&s, true, ready, &list), WAYS);
+    conv_near_note(&dev, &s, &list, lost);
+    drop(ready);
+    assert_int_equal(take(&next, true, ready, &list), 4); /* one of ours won */
+    assert_false(has(&list, ready, CONV_CUDNN_PLAIN, 3));
     drop(ready);
     far.in.c = 4001; /* other channels: nothing is known of it */
     assert_int_equal(take(&far, true, ready, &list), WAYS);

@@ -133,6 +133,13 @@ static bool make_cudnn(struct sac_device *dev, const struct cudnn_target *target
     return workspace_fits(spec, r);
 }
 
+/* Of the card, and of the code in this build. */
+static bool stem_runs(const struct conv_spec *s, int64_t variant, int capability)
+{
+    return (variant != CONV_STEM_UNIT || conv_bytes_has_hopper()) &&
+           stem_takes(s, variant, capability);
+}
+
 struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_target *target,
                                    const char *key, const struct conv_spec *spec,
                                    const struct conv_choice *choice)
@@ -149,8 +156,7 @@ struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_ta
              choice->knob_count == 0;
         break;
     case CONV_STEM:
-        ok = (choice->engine != CONV_STEM_UNIT || conv_bytes_has_hopper()) &&
-             stem_takes(spec, choice->engine, products_gpu_of(dev)->capability) &&
+        ok = stem_runs(spec, choice->engine, products_gpu_of(dev)->capability) &&
              choice->knob_count == 0;
         break;
     case CONV_TILE: ok = conv_tile_fits(spec, choice->engine) && choice->knob_count == 0; break;
@@ -197,6 +203,13 @@ static void add(struct conv_ways *l, const struct cudnn_candidate *c)
     l->items[l->count++] = *c;
 }
 
+/* What is compiled stores pixels by 16 bytes: of 85 channels, as YOLOX' grids have, it did not run,
+ * or was slower than tiles (one H100, 2026-11-28). */
+static bool stores_whole(const struct conv_spec *s)
+{
+    return s->out.pixel * (int64_t)conv_element(s) % 16 == 0;
+}
+
 /* The first few of one kind of graph. Where precompiled kernels exist, none are compiled. */
 static void add_from(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s,
                      bool fused, cudnnBackendHeurMode_t mode, int max)
@@ -211,7 +224,7 @@ static void add_from(struct conv_ways *l, const struct cudnn_target *t, const st
     for (int i = 0; i < n; i++)
         ready += !found[i].runtime;
     for (int i = 0; i < n && l->count - before < max; i++)
-        if (!found[i].runtime || ready == 0)
+        if (!found[i].runtime || (ready == 0 && stores_whole(s)))
             add(l, &found[i]);
 }
 
@@ -254,15 +267,19 @@ static void add_tensors(struct conv_ways *l, const struct products_gpu *gpu,
     }
 }
 
-/* Hopper's first: the likely one. */
-static void add_stems(struct conv_ways *l, const struct products_gpu *gpu,
+/* Hopper's first: the likely one. true: it is among them. */
+static bool add_stems(struct conv_ways *l, const struct products_gpu *gpu,
                       const struct conv_spec *s)
 {
+    bool has_unit = false;
     for (int v = CONV_STEM_VARIANTS - 1; v >= 0; v--) {
         const struct cudnn_candidate c = {.choice = {.way = CONV_STEM, .engine = v}};
-        if ((v != CONV_STEM_UNIT || conv_bytes_has_hopper()) && stem_takes(s, v, gpu->capability))
+        if (stem_runs(s, v, gpu->capability)) {
             add(l, &c);
+            has_unit |= v == CONV_STEM_UNIT;
+        }
     }
+    return has_unit;
 }
 
 /* Hopper's kernels first: where these take the rows, the others are left out. */
@@ -327,9 +344,10 @@ void conv_ways_list(const struct products_gpu *gpu, const struct cudnn_target *t
     const bool tensors = takes_tensors(gpu, s), apart = writes_apart(s);
     *out = (struct conv_ways){.count = 0};
     add_depthwise(out, s);
-    add_stems(out, gpu, s);
+    /* beside Hopper's, cuDNN's fastest took 27.8 us of 8.1, 146 of 22 and 900 of 137 (one H100) */
+    const bool unit = add_stems(out, gpu, s);
     add_patches(out, gpu, s);
-    if (t->handle && !apart)
+    if (t->handle && !apart && !unit)
         add_cudnn(out, t, s, tensors);
     add_tensors(out, gpu, s);
     if (tensors) /* the tiles are nowhere the fastest beside them */
