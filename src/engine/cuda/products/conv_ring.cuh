@@ -44,19 +44,34 @@ __device__ __forceinline__ void ring_release(uint64_t *empty)
         barrier_arrive(empty);
 }
 
-// Scales and biases of the tile's channels, which the group's threads read behind the sums.
-template <class S>
-__device__ __forceinline__ void load_factors(const conv_tensor_params &p, float *factors,
-                                             int channel)
-{
-    for (int i = threadIdx.x & 127; i < S::NS; i += 128)
-        if (S::HALF)
-            factors[S::NS + i] = half_bias_at(p.s.b, channel + i);
-        else {
-            factors[i] = scale_at(p.s.b, channel + i);
-            factors[S::NS + i] = bias_at(p.s.b, channel + i);
+// Scales and biases of a tile's channels, for the group's threads behind the sums: asked for
+// before it is multiplied, as they come from far, and put where all can read them after that.
+template <class S> struct ring_factors {
+    static constexpr int EACH = (S::NS + 127) / 128; // of a thread
+    float                scale[EACH], bias[EACH];
+
+    __device__ __forceinline__ ring_factors(const conv_tensor_params &p, int channel)
+    {
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const int k = channel + (threadIdx.x & 127) + i * 128;
+            scale[i] = S::HALF ? 1 : scale_at(p.s.b, k);
+            bias[i] = S::HALF ? half_bias_at(p.s.b, k) : bias_at(p.s.b, k);
         }
-}
+    }
+    __device__ __forceinline__ void put(float *factors) const
+    {
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const int at = (threadIdx.x & 127) + i * 128;
+            if (at >= S::NS)
+                continue;
+            if (!S::HALF)
+                factors[at] = scale[i];
+            factors[S::NS + at] = bias[i];
+        }
+    }
+};
 #endif
 
 } // namespace conv

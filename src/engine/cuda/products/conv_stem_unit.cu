@@ -127,6 +127,7 @@ __device__ __forceinline__ void stem_squares(const conv_stem_unit_params &p,
     early_begin();
     for (int i = 0; i < CONV_STEM_PARTS && threadIdx.x == 0; i++)
         stem_ask(p, m, ahead, i);
+    __syncwarp(); // the unit wants whole warps
     for (stem_walk walk(p); walk.inside(); walk.next()) {
         const uint8_t *part = m.parts + slot.at * p.square.part + p.square.before * 4 +
                               (lane >> 2) * p.s.stride * p.s.shape.channels * 2;
@@ -144,6 +145,7 @@ __device__ __forceinline__ void stem_squares(const conv_stem_unit_params &p,
         group_sync(0); // all have read it
         if (threadIdx.x == 0)
             stem_ask(p, m, ahead, slot.at);
+        __syncwarp();
         slot.next(CONV_STEM_PARTS);
     }
 }

@@ -34,6 +34,7 @@ struct tensor_shape : ring_shape<GROUPS, BLOCKS, 2> {
     static constexpr int  PANEL = N < 64 ? N : 64, PANELS = N / PANEL;
     // Sixteens of channels of a panel whose numbers are computed together, by registers.
     static constexpr int PART = GIVES || SUMS <= 32 ? 2 : 1, NUMBERS = PART * 8;
+    static constexpr int UNROLL = N > 128 ? 1 : N / 16;
     static constexpr int PIXELS = MS * BYTES_TAPS, STAGE = PIXELS + NS * BYTES_TAPS;
     static_assert(PANEL % (16 * PART) == 0 && N % PANEL == 0, "panels are whole");
 };
@@ -311,40 +312,45 @@ struct tensor_rings {
     int        panel = 0;
 };
 
-// The I-th panel and those behind it: registers have no index that is known only then.
-template <class S, int I = 0>
+// One panel after the other.
+template <class S>
 __device__ __forceinline__ void
 tensor_end(const conv_tensor_params &p, const tensor_memory<S> &memory, int group,
            const tensor_tile &t, tensor_rings &rings, const uint32_t (&sum)[S::SUMS])
 {
-    const int k = t.channel + I * S::PANEL;
-    if (k >= p.s.b.at.out_c)
-        return;
-    const bool     one = (threadIdx.x & 127) == 0, half = S::HALF || p.s.b.y_kind == CONV_F16;
-    const int      slot = group * p.slots + rings.residual.at;
-    uint8_t       *to = memory.out + (group * p.panels + rings.panel) * memory.panel(p.s.b.y_kind);
-    const uint8_t *other = memory.residuals + slot * memory.panel(p.s.b.residual_kind);
-    const float   *factors = (const float *)(memory.factors + group * memory.FACTORS);
-    if (one && p.panels > 1)
-        copy_back_wait<1>();
-    else if (one)
-        copy_back_wait<0>();
-    if (p.slots)
-        barrier_wait(memory.come + slot, rings.residual.parity);
-    group_sync(group);
-    ending_panel<S, I * S::PANEL / 2>(p, factors + I * S::PANEL, in_panels<S>{other, to}, sum);
-    unit_sees();
-    group_sync(group);
-    if (one) {
-        copy_back(&p.y, half ? 2 * k : k, t.pixel + group * 64, t.run, to);
+    constexpr int PARTS = S::PANEL / 16 / S::PART;
+    const bool    one = (threadIdx.x & 127) == 0, half = S::HALF || p.s.b.y_kind == CONV_F16;
+    const float  *factors = (const float *)(memory.factors + group * memory.FACTORS);
+#pragma unroll S::UNROLL
+    for (int panel = 0; panel < S::PANELS; panel++) {
+        const int k = t.channel + panel * S::PANEL;
+        if (k >= p.s.b.at.out_c)
+            break;
+        const int slot = group * p.slots + rings.residual.at;
+        uint8_t  *to = memory.out + (group * p.panels + rings.panel) * memory.panel(p.s.b.y_kind);
+        const uint8_t *other = memory.residuals + slot * memory.panel(p.s.b.residual_kind);
+        if (one && p.panels > 1)
+            copy_back_wait<1>();
+        else if (one)
+            copy_back_wait<0>();
         if (p.slots)
-            barrier_arrive(memory.taken + slot);
+            barrier_wait(memory.come + slot, rings.residual.parity);
+        group_sync(group);
+#pragma unroll S::UNROLL
+        for (int i = 0; i < PARTS; i++)
+            ending_part<S>(p, factors, in_panels<S>{other, to}, panel * PARTS + i, i * 2 * S::PART,
+                           sum);
+        unit_sees();
+        group_sync(group);
+        if (one) {
+            copy_back(&p.y, half ? 2 * k : k, t.pixel + group * 64, t.run, to);
+            if (p.slots)
+                barrier_arrive(memory.taken + slot);
+        }
+        rings.panel = rings.panel + 1 == p.panels ? 0 : rings.panel + 1;
+        if (p.slots)
+            rings.residual.next(p.slots);
     }
-    rings.panel = rings.panel + 1 == p.panels ? 0 : rings.panel + 1;
-    if (p.slots)
-        rings.residual.next(p.slots);
-    if constexpr (I + 1 < S::PANELS)
-        tensor_end<S, I + 1>(p, memory, group, t, rings, sum);
 }
 
 template <class S>
@@ -356,9 +362,10 @@ __device__ __forceinline__ void multiply_tiles(const conv_tensor_params &p,
     tensor_rings rings;
     uint32_t     sum[S::SUMS];
     for (tensor_walk<S> walk(p); walk.inside(); walk.next()) {
-        const tensor_tile t = walk.tile();
-        load_factors<S>(p, (float *)(memory.factors + group * memory.FACTORS), t.channel);
+        const tensor_tile     t = walk.tile();
+        const ring_factors<S> factors(p, t.channel);
         tensor_multiply<S>(p, memory, group, place, sum);
+        factors.put((float *)(memory.factors + group * memory.FACTORS));
         tensor_end<S>(p, memory, group, t, rings, sum);
     }
     copy_back_wait<0>();

@@ -20,7 +20,7 @@ namespace conv
 template <int KIND_, int GROUPS, int N, int BLOCKS>
 struct window_kernel_shape : ring_shape<GROUPS, BLOCKS, 1> {
     static constexpr int  KIND = KIND_, NS = N, PANEL = N, SUMS = N / 2, PART = 1;
-    static constexpr int  NUMBERS = PART * 8;
+    static constexpr int  NUMBERS = PART * 8, UNROLL = N / 16;
     static constexpr bool HALF = KIND == CONV_BYTES_F16;
 };
 
@@ -277,15 +277,19 @@ __device__ __forceinline__ void multiply_window_tiles(const conv_tensor_params &
     uint32_t               sum[S::SUMS];
     early_begin(); // residuals are read, and outputs stored, by each thread itself
     for (window_walk<S> walk(p); walk.inside(); walk.next()) {
-        const window_tile t = walk.tile(p);
-        group_sync(group); // the last tile's have been read
-        load_factors<S>(p, factors, t.channel);
+        const window_tile     t = walk.tile(p);
+        const ring_factors<S> of_tile(p, t.channel);
         if (p.chunk == 128)
             multiply_windows<S, 128>(p, memory, group, rings, sum);
         else
             multiply_windows<S, 64>(p, memory, group, rings, sum);
+        group_sync(group); // the last tile's have been read
+        of_tile.put(factors);
         group_sync(group);
-        ending_panel<S, 0>(p, factors, positions.places(p, t), sum);
+        const in_maps places = positions.places(p, t);
+#pragma unroll
+        for (int part = 0; part < S::SUMS / S::NUMBERS; part++)
+            ending_part<S>(p, factors, places, part, part * 2 * S::PART, sum);
     }
 }
 #endif
