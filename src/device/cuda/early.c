@@ -22,11 +22,34 @@ void cuda_early_leave(void)
     entered >>= 1;
 }
 
+/* Of shared memory more than this has to be asked for. */
+static const size_t SHARED_PLAIN = 48 << 10;
+
+/* Always as much as there is, whatever the launch needs: otherwise one of two threads that launch a
+ * kernel with different sizes could take it from the other. */
+static cudaError_t allow_shared(const void *kernel)
+{
+    struct cudaFuncAttributes own;
+    int                       device = 0, most = 0;
+    cudaError_t               res = cudaGetDevice(&device);
+    if (res == cudaSuccess)
+        res = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (res == cudaSuccess)
+        res = cudaFuncGetAttributes(&own, kernel);
+    if (res == cudaSuccess)
+        res = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   most - (int)own.sharedSizeBytes);
+    return res;
+}
+
 cudaError_t cuda_launch_kernel(const void *kernel, dim3 grid, dim3 block, size_t shared,
                                unsigned cluster, const void *const *params, cudaStream_t stream)
 {
     cudaLaunchAttribute attrs[2];
     unsigned            count = 0;
+    const cudaError_t   res = shared > SHARED_PLAIN ? allow_shared(kernel) : cudaSuccess;
+    if (res != cudaSuccess)
+        return res;
     if (cluster > 1)
         attrs[count++] = (cudaLaunchAttribute){
             .id = cudaLaunchAttributeClusterDimension,

@@ -236,37 +236,70 @@ static bool has(const struct conv_ways *list, struct conv_ready *const *ready, e
     return false;
 }
 
-/* Of another batch, or another size: ours, the heuristics' first ones, and what was fast. */
+/* Of another batch, or another size: ours, the heuristics' first ones, and what was nearly the
+ * fastest, or if it is compiled the fastest. */
 static void what_was_measured_narrows_the_next(void **state)
 {
-    static const double took[CONV_TRIED_MAX] = {30, 40, 20, 10, 9.9, 11, -1},
-                        lost[CONV_TRIED_MAX] = {30, 40, 20, 10, 9.9, 9.8, -1};
-    struct conv_spec   s = spec_of(32, 4000, 8), next = spec_of(8, 4000, 8), far = s;
-    struct conv_ways   list;
-    struct conv_ready *ready[CONV_TRIED_MAX];
+    static const double took[CONV_TRIED_MAX] = {30, 40, 20, 9.9, 10, 11, -1};
+    struct conv_spec    s = spec_of(32, 4000, 8), next = spec_of(8, 4000, 8), far = s;
+    struct conv_ways    list;
+    struct conv_ready  *ready[CONV_TRIED_MAX];
     (void)state;
     assert_int_equal(take(&s, true, ready, &list), WAYS);
     list.items[4].choice.engine = 33; /* one that the heuristics do not name for the next */
     conv_near_note(&dev, &s, &list, took);
     drop(ready);
-    assert_int_equal(take(&next, true, ready, &list), 5);
+    assert_int_equal(take(&next, true, ready, &list), 6);
     assert_true(has(&list, ready, CONV_CUDNN_FUSED, 7) && has(&list, ready, CONV_CUDNN_PLAIN, 1));
     assert_false(has(&list, ready, CONV_CUDNN_PLAIN, 3) || has(&list, ready, CONV_CUDNN_FUSED, 8));
-    assert_false(has(&list, ready, CONV_CUDNN_PLAIN, 2)); /* nearly as fast */
-    assert_true(has(&list, ready, CONV_CUDNN_PLAIN, 33));
+    assert_true(has(&list, ready, CONV_CUDNN_PLAIN, 2) && has(&list, ready, CONV_CUDNN_PLAIN, 33));
     assert_true(has(&list, ready, CONV_TILE, 0) && has(&list, ready, CONV_TILE, 1));
-    drop(ready);
-    s = spec_of(32, 4002, 8);
-    next = spec_of(8, 4002, 8);
-    assert_int_equal(take(&s, true, ready, &list), WAYS);
-    conv_near_note(&dev, &s, &list, lost);
-    drop(ready);
-    assert_int_equal(take(&next, true, ready, &list), 4); /* one of ours won */
-    assert_false(has(&list, ready, CONV_CUDNN_PLAIN, 3));
     drop(ready);
     far.in.c = 4001; /* other channels: nothing is known of it */
     assert_int_equal(take(&far, true, ready, &list), WAYS);
     drop(ready);
+    conv_forget();
+}
+
+static void what_is_compiled_has_to_win(void **state)
+{
+    static const double near[CONV_TRIED_MAX] = {30, 10, 20, 20, 20, 9.9, -1},
+                        won[CONV_TRIED_MAX] = {30, 9.8, 20, 20, 20, 9.9, -1};
+    struct conv_spec   s = spec_of(32, 4100, 8), next = spec_of(8, 4100, 8);
+    struct conv_ways   list = {.count = WAYS};
+    struct conv_ready *ready[CONV_TRIED_MAX];
+    (void)state;
+    memcpy(list.items, ways, sizeof ways);
+    conv_near_note(&dev, &s, &list, near);
+    assert_int_equal(take(&next, true, ready, &list), 4);
+    assert_false(has(&list, ready, CONV_CUDNN_FUSED, 8));
+    drop(ready);
+    s.in.c = next.in.c = 4101;
+    memcpy(list.items, ways, sizeof ways);
+    list.count = WAYS;
+    conv_near_note(&dev, &s, &list, won);
+    assert_int_equal(take(&next, true, ready, &list), 5);
+    assert_true(has(&list, ready, CONV_CUDNN_FUSED, 8));
+    drop(ready);
+    conv_forget();
+}
+
+/* Where only ours were measured, or nothing ran, cuDNN's are as unknown as before. */
+static void what_was_not_asked_tells_nothing(void **state)
+{
+    static const double ours[CONV_TRIED_MAX] = {-1, -1, -1, -1, -1, 11, -1},
+                        nothing[CONV_TRIED_MAX] = {-1, -1, -1, -1, -1, -1, -1};
+    const double *const notes[] = {ours, nothing};
+    struct conv_ready  *ready[CONV_TRIED_MAX];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct conv_spec s = spec_of(32, 4200 + i, 8), next = spec_of(8, 4200 + i, 8);
+        struct conv_ways list = {.count = WAYS};
+        memcpy(list.items, ways, sizeof ways);
+        conv_near_note(&dev, &s, &list, notes[i]);
+        assert_int_equal(take(&next, true, ready, &list), WAYS);
+        drop(ready);
+    }
     conv_forget();
 }
 
@@ -366,6 +399,8 @@ int main(void)
         cmocka_unit_test_setup(what_is_known_is_made_alone, begin),
         cmocka_unit_test_setup(the_likely_one_is_made, begin),
         cmocka_unit_test_setup(what_was_measured_narrows_the_next, begin),
+        cmocka_unit_test_setup(what_is_compiled_has_to_win, begin),
+        cmocka_unit_test_setup(what_was_not_asked_tells_nothing, begin),
         cmocka_unit_test_setup(the_nearest_size_tells, begin),
         cmocka_unit_test_setup(those_of_a_plan_too, begin),
         cmocka_unit_test_setup(nothing_is_made_of_a_start_that_is_given_up, begin),

@@ -122,14 +122,8 @@ template <class P>
 int attention_launch(void (*kernel)(P), dim3 blocks, dim3 threads, int shared, void *stream,
                      const P &params)
 {
-    cudaError_t res = cudaSuccess;
-    if (shared > 48 << 10)
-        res = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-    if (res == cudaSuccess) {
-        CUDA_LAUNCH_ALONE(kernel, blocks, threads, (size_t)shared, (cudaStream_t)stream, params);
-        res = cudaGetLastError();
-    }
-    return (int)res;
+    CUDA_LAUNCH_ALONE(kernel, blocks, threads, (size_t)shared, (cudaStream_t)stream, params);
+    return (int)cudaGetLastError();
 }
 
 } // namespace ops

@@ -197,16 +197,6 @@ template <class P>
 static cudaError_t bytes_launch(void (*kernel)(P), dim3 blocks, unsigned threads, int shared,
                                 cudaStream_t stream, const P &params)
 {
-    // Always all that there is: of two threads that launch a kernel with different sizes, one would
-    // else take it from the other.
-    int         device = 0, most = 0;
-    cudaError_t res = cudaGetDevice(&device);
-    if (res == cudaSuccess)
-        res = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (res == cudaSuccess)
-        res = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
-    if (res != cudaSuccess)
-        return res;
     CUDA_LAUNCH_ALONE(kernel, blocks, threads, shared, stream, params);
     return cudaGetLastError();
 }

@@ -154,8 +154,8 @@ __device__ __forceinline__ void ending_put(const conv_tensor_params &p, const PL
                                          : bytes_of_floats(v + i);
 }
 
-// Where it stands: before a loop over their parts the compiler would convert all sums, and has no
-// registers for them.
+// Converted where it is used: otherwise the compiler converts all sums before the loop over their
+// parts, and spills them.
 template <class S> __device__ __forceinline__ float sum_here(uint32_t bits)
 {
 #ifdef __CUDA_ARCH__
@@ -168,8 +168,9 @@ template <class S> __device__ __forceinline__ float sum_here(uint32_t bits)
     return sum_of<S::KIND>(bits);
 }
 
-// The sums of a part of the tile's channels with scales and biases. Registers have no index that is
-// known only then: in a loop a part has a branch of its own for them, and shares all code behind.
+// The sums of a part of the tile's channels with scales and biases. Registers cannot be
+// indexed at run time: in a loop a part has a branch of its own for them, and shares all code
+// behind.
 template <class S, int I = 0>
 __device__ __forceinline__ void ending_sums(int part, const float *factors,
                                             const uint32_t (&sum)[S::SUMS], float (&v)[S::NUMBERS])
@@ -193,11 +194,11 @@ __device__ __forceinline__ void ending_sums(int part, const float *factors,
     }
 }
 
-// A part of the tile, whose fours begin with `four` of the places. S::UNROLL parts are written out
-// one behind the other. Of more than 128 channels a single one, since all of these would be longer
-// than what a processor keeps of its code: tiles of 256 that end in GELU took 67.5 us in place of
-// 77.1. Of fewer all, so that a part is computed while another waits: as a loop these took up to
-// 24 % longer (one H200, 2026-11-28).
+// A part of the tile, whose fours begin with `four` of the places. Tiles of more than 128 channels
+// loop over their parts (S::UNROLL), as written out these do not fit in the instruction cache: 256
+// channels that end in GELU took 67.5 us in place of 77.1. Narrower ones are written out, so that a
+// part is computed while another waits: as a loop they took up to 24 % longer (one H200,
+// 2026-11-28).
 template <class S, class PLACES>
 __device__ __forceinline__ void ending_part(const conv_tensor_params &p, const float *factors,
                                             const PLACES &places, int part, int four,

@@ -84,8 +84,9 @@ void conv_ready_unref(struct conv_ready **r);
 void conv_near_note(const struct sac_device *dev, const struct conv_spec *spec,
                     const struct conv_ways *l, const double us[CONV_TRIED_MAX]);
 /* Which ways are worth trying: where a convolution was measured that is the same but for its
- * samples and sizes, and no smaller: ours, the first of each kind of cuDNN's, and the fastest there
- * if that was cuDNN's, which is added to the list where the heuristics do not name it. Else all. */
+ * samples and sizes, and no smaller: ours, the first of each kind of cuDNN's, and what was nearly
+ * the fastest there, or if it is compiled the fastest, which is added to the list where the
+ * heuristics do not name it. Else all. */
 void conv_near_narrow(const struct sac_device *dev, const struct conv_spec *spec,
                       struct conv_ways *l, bool keep[CONV_TRIED_MAX]);
 

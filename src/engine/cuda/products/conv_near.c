@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was fast for a convolution is likely fast for one that differs in samples and sizes alone:
  * as a product of matrices it has the same depth and columns, and other rows. So where one was
- * measured, as for another size of batch, the next tries fewer ways. To try what was within 15 % of
- * the fastest as well gained 0.03 % of YOLOX-S' time at batch 8 and 0.5 to 1.1 at 1, for half as
- * many kernels more to compile (one H200, 2026-11-28). */
+ * measured, as for another size of batch, the next tries fewer ways. Of what is compiled only the
+ * fastest of all is one of them: others near it gained 0.03 % of YOLOX-S' time at batch 8 and 0.5
+ * to 1.1 % at 1, for half as many kernels again to compile (one H200, 2026-11-28). */
 #include <string.h>
 
 #include "engine/cuda/products/conv_kernel.h"
+
+enum { NEAR_MAX = 2 };
+/* Within this of the fastest of all, measured. */
+static const double NEAR = 1.15;
 
 static struct {
     pthread_mutex_t lock; /* guards the rest */
     struct measured {
         char                  *family;
         double                 rows;
-        bool                   won; /* was a way of cuDNN's the fastest of all? */
-        struct cudnn_candidate winner;
+        int                    count;
+        struct cudnn_candidate items[NEAR_MAX]; /* of cuDNN's ways, the fastest first */
     } * items;
     size_t count, capacity;
 } near = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -43,12 +47,25 @@ static bool is_cudnn(const struct cudnn_candidate *c)
     return c->choice.way <= CONV_CUDNN_PLAIN;
 }
 
+/* The fastest of cuDNN's that is worth another try and not taken yet; -1: none. best: of all. */
+static int next_fastest(const struct conv_ways *l, const double *us, int best, const bool *taken)
+{
+    int next = -1;
+    for (int i = 0; i < l->count; i++) {
+        const struct cudnn_candidate *c = &l->items[i];
+        const bool                    worth = c->runtime ? i == best : us[i] <= NEAR * us[best];
+        if (is_cudnn(c) && us[i] >= 0 && worth && !taken[i] && (next < 0 || us[i] < us[next]))
+            next = i;
+    }
+    return next;
+}
+
 void conv_near_note(const struct sac_device *dev, const struct conv_spec *spec,
                     const struct conv_ways *l, const double us[CONV_TRIED_MAX])
 {
     char            family[CONV_KEY_MAX];
     struct measured m = {.rows = rows_of(spec)};
-    bool            asked = false;
+    bool            asked = false, taken[CONV_TRIED_MAX] = {false};
     int             best = -1;
     for (int i = 0; i < l->count; i++) {
         asked |= us[i] >= 0 && is_cudnn(&l->items[i]);
@@ -58,8 +75,10 @@ void conv_near_note(const struct sac_device *dev, const struct conv_spec *spec,
     /* where cuDNN was not asked, as beside our own kernels, nothing is known of it */
     if (!asked || !family_of(dev, spec, family) || !(m.family = sac_strdup(family)))
         return;
-    m.won = is_cudnn(&l->items[best]);
-    m.winner = l->items[best];
+    for (int i; m.count < NEAR_MAX && (i = next_fastest(l, us, best, taken)) >= 0;) {
+        taken[i] = true;
+        m.items[m.count++] = l->items[i];
+    }
     pthread_mutex_lock(&near.lock);
     if (sac_grow((void **)&near.items, &near.capacity, near.count + 1, sizeof *near.items)) {
         near.items[near.count++] = m;
@@ -116,6 +135,6 @@ void conv_near_narrow(const struct sac_device *dev, const struct conv_spec *spec
         if (is_cudnn(&l->items[i]))
             seen[way] = true;
     }
-    if (m.won)
-        keep_or_add(l, &m.winner, keep);
+    for (int i = 0; i < m.count; i++)
+        keep_or_add(l, &m.items[i], keep);
 }

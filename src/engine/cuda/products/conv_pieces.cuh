@@ -283,12 +283,6 @@ __device__ __forceinline__ float bias_at(const conv_bytes_params &b, int k)
     return bias && k < b.at.out_c ? __ldg(bias + k) * b.fold : 0;
 }
 
-__device__ __forceinline__ float half_bias_at(const conv_bytes_params &b, int k)
-{
-    const __half *bias = (const __half *)b.at.finish.bias;
-    return bias && k < b.at.out_c ? __half2float(__ldg(bias + k)) : 0;
-}
-
 template <int KIND> __device__ __forceinline__ float sum_of(uint32_t bits)
 {
     return KIND == CONV_BYTES_F8 || KIND == CONV_BYTES_F16 ? __uint_as_float(bits)

@@ -45,21 +45,28 @@ __device__ __forceinline__ void ring_release(uint64_t *empty)
 }
 
 // Scales and biases of a tile's channels, for the group's threads behind the sums: asked for
-// before it is multiplied, as they come from far, and put where all can read them after that.
+// before it is multiplied, as they come from far, and computed with and put where all can read them
+// only after that.
 template <class S> struct ring_factors {
     static constexpr int EACH = (S::NS + 127) / 128; // of a thread
     float                scale[EACH], bias[EACH];
+    __half               half_bias[EACH];
 
     __device__ __forceinline__ ring_factors(const conv_tensor_params &p, int channel)
     {
+        const void *const from = p.s.b.at.finish.bias;
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
-            const int k = channel + (threadIdx.x & 127) + i * 128;
-            scale[i] = S::HALF ? 1 : scale_at(p.s.b, k);
-            bias[i] = S::HALF ? half_bias_at(p.s.b, k) : bias_at(p.s.b, k);
+            const int  k = channel + (threadIdx.x & 127) + i * 128;
+            const bool inside = k < p.s.b.at.out_c;
+            if (S::HALF)
+                half_bias[i] = from && inside ? __ldg((const __half *)from + k) : __half(0.0f);
+            else
+                bias[i] = from && inside ? __ldg((const float *)from + k) : 0;
+            scale[i] = !S::HALF && inside ? __ldg(p.s.b.scale + k) : 0;
         }
     }
-    __device__ __forceinline__ void put(float *factors) const
+    __device__ __forceinline__ void put(const conv_tensor_params &p, float *factors) const
     {
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
@@ -67,8 +74,8 @@ template <class S> struct ring_factors {
             if (at >= S::NS)
                 continue;
             if (!S::HALF)
-                factors[at] = scale[i];
-            factors[S::NS + at] = bias[i];
+                factors[at] = scale[i] * p.s.b.fold;
+            factors[S::NS + at] = S::HALF ? __half2float(half_bias[i]) : bias[i] * p.s.b.fold;
         }
     }
 };

@@ -160,14 +160,8 @@ template <int TILES> static cudaError_t run_stem(const conv_stem_params &p, cuda
 {
     const int side = CONV_STEM_SIDE,
               bytes = conv_stem_shared_bytes(&p.shape, p.kernel_h, p.kernel_w, p.stride);
-    const dim3  grid((p.out_w + side - 1) / side, (p.out_h + side - 1) / side,
-                     p.n * (p.out_c / 8 / TILES));
-    cudaError_t res = cudaSuccess;
-    if (bytes > 48 << 10)
-        res = cudaFuncSetAttribute(stem_kernel<TILES>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   bytes);
-    if (res != cudaSuccess)
-        return res;
+    const dim3 grid((p.out_w + side - 1) / side, (p.out_h + side - 1) / side,
+                    p.n * (p.out_c / 8 / TILES));
     CUDA_LAUNCH_ALONE(stem_kernel<TILES>, grid, STEM_THREADS, bytes, stream, p);
     return cudaGetLastError();
 }

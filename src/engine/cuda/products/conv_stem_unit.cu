@@ -127,7 +127,6 @@ __device__ __forceinline__ void stem_squares(const conv_stem_unit_params &p,
     early_begin();
     for (int i = 0; i < CONV_STEM_PARTS && threadIdx.x == 0; i++)
         stem_ask(p, m, ahead, i);
-    __syncwarp(); // the unit wants whole warps
     for (stem_walk walk(p); walk.inside(); walk.next()) {
         const uint8_t *part = m.parts + slot.at * p.square.part + p.square.before * 4 +
                               (lane >> 2) * p.s.stride * p.s.shape.channels * 2;
@@ -137,6 +136,7 @@ __device__ __forceinline__ void stem_squares(const conv_stem_unit_params &p,
 #pragma unroll 1
         for (int row = warp; row < p.square.passes * 4; row += 4) {
             float sum[TILES][4];
+            __syncwarp(); // the unit wants whole warps
             biases.begin(sum);
             stem_multiply_row<TILES>(p, m.offsets + (lane & 3), weights,
                                      part + row * p.s.stride * p.square.pitch * 4, sum);
@@ -145,7 +145,6 @@ __device__ __forceinline__ void stem_squares(const conv_stem_unit_params &p,
         group_sync(0); // all have read it
         if (threadIdx.x == 0)
             stem_ask(p, m, ahead, slot.at);
-        __syncwarp();
         slot.next(CONV_STEM_PARTS);
     }
 }

@@ -34,7 +34,7 @@ struct tensor_shape : ring_shape<GROUPS, BLOCKS, 2> {
     static constexpr int  PANEL = N < 64 ? N : 64, PANELS = N / PANEL;
     // Sixteens of channels of a panel whose numbers are computed together, by registers.
     static constexpr int PART = GIVES || SUMS <= 32 ? 2 : 1, NUMBERS = PART * 8;
-    static constexpr int UNROLL = N > 128 ? 1 : N / 16;
+    static constexpr int UNROLL = N > 128 ? 1 : N / 16; // see ending_part
     static constexpr int PIXELS = MS * BYTES_TAPS, STAGE = PIXELS + NS * BYTES_TAPS;
     static_assert(PANEL % (16 * PART) == 0 && N % PANEL == 0, "panels are whole");
 };
@@ -278,6 +278,7 @@ __device__ __forceinline__ void multiply_chunks(const conv_tensor_params &p,
     const uint64_t a = unit::matrix_of<CHUNK>(stages + group * 64 * CHUNK),
                    b = unit::matrix_of<CHUNK>(stages + S::PIXELS);
     int before = 0;
+    __syncwarp(); // the unit wants whole warps
 #pragma unroll 1
     for (int turn = 0; turn < p.turns; turn++) {
         const unsigned at = place.at * (S::STAGE / 16);
@@ -312,7 +313,6 @@ struct tensor_rings {
     int        panel = 0;
 };
 
-// One panel after the other.
 template <class S>
 __device__ __forceinline__ void
 tensor_end(const conv_tensor_params &p, const tensor_memory<S> &memory, int group,
@@ -365,7 +365,7 @@ __device__ __forceinline__ void multiply_tiles(const conv_tensor_params &p,
         const tensor_tile     t = walk.tile();
         const ring_factors<S> factors(p, t.channel);
         tensor_multiply<S>(p, memory, group, place, sum);
-        factors.put((float *)(memory.factors + group * memory.FACTORS));
+        factors.put(p, (float *)(memory.factors + group * memory.FACTORS));
         tensor_end<S>(p, memory, group, t, rings, sum);
     }
     copy_back_wait<0>();

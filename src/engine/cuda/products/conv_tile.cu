@@ -308,14 +308,8 @@ __global__ void __launch_bounds__(S::THREADS)
 template <class S> static cudaError_t run_tile(const conv_tile_params &p, cudaStream_t stream)
 {
     const int64_t blocks = (p.m + S::MS - 1) / S::MS * ((p.out_c + S::NS - 1) / S::NS);
-    cudaError_t   res = cudaSuccess;
     if (blocks > 0x7fffffff)
         return cudaErrorInvalidValue;
-    if (S::SHARED > 48 << 10)
-        res = cudaFuncSetAttribute(tile_kernel<S>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   S::SHARED);
-    if (res != cudaSuccess)
-        return res;
     CUDA_LAUNCH_ALONE(tile_kernel<S>, (unsigned)blocks, S::THREADS, S::SHARED, stream, p);
     return cudaGetLastError();
 }

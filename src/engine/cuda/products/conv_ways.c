@@ -203,14 +203,15 @@ static void add(struct conv_ways *l, const struct cudnn_candidate *c)
     l->items[l->count++] = *c;
 }
 
-/* What is compiled stores pixels by 16 bytes: of 85 channels, as YOLOX' grids have, it did not run,
- * or was slower than tiles (one H100, 2026-11-28). */
+/* What is compiled stores pixels by 16 bytes: of 85 float16 channels, as YOLOX's grids have, it did
+ * not run at batch 32 and was no faster than tiles at 1 (one H100, 2026-11-28). */
 static bool stores_whole(const struct conv_spec *s)
 {
     return s->out.pixel * (int64_t)conv_element(s) % 16 == 0;
 }
 
-/* The first few of one kind of graph. Where precompiled kernels exist, none are compiled. */
+/* The first few of one kind of graph. None is compiled where precompiled kernels exist, or where
+ * tiles do it better. */
 static void add_from(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s,
                      bool fused, cudnnBackendHeurMode_t mode, int max)
 {
@@ -224,7 +225,7 @@ static void add_from(struct conv_ways *l, const struct cudnn_target *t, const st
     for (int i = 0; i < n; i++)
         ready += !found[i].runtime;
     for (int i = 0; i < n && l->count - before < max; i++)
-        if (!found[i].runtime || (ready == 0 && stores_whole(s)))
+        if (!found[i].runtime || (ready == 0 && (stores_whole(s) || !conv_tile_fits(s, 0))))
             add(l, &found[i]);
 }
 
@@ -267,19 +268,23 @@ static void add_tensors(struct conv_ways *l, const struct products_gpu *gpu,
     }
 }
 
-/* Hopper's first: the likely one. true: it is among them. */
-static bool add_stems(struct conv_ways *l, const struct products_gpu *gpu,
+/* Of channels that cuDNN pads. Its fastest took 146 us where the unit takes 22 (ResNet-50's, batch
+ * 32), 900 where it takes 137 and 28 where it takes 8 (YOLOX-S', 32 and 1; one H100, 2026-11-28).
+ */
+static bool has_stem_unit(const struct products_gpu *gpu, const struct conv_spec *s)
+{
+    return s->in.c % 8 != 0 && stem_runs(s, CONV_STEM_UNIT, gpu->capability);
+}
+
+/* Hopper's first: the likely one. */
+static void add_stems(struct conv_ways *l, const struct products_gpu *gpu,
                       const struct conv_spec *s)
 {
-    bool has_unit = false;
     for (int v = CONV_STEM_VARIANTS - 1; v >= 0; v--) {
         const struct cudnn_candidate c = {.choice = {.way = CONV_STEM, .engine = v}};
-        if (stem_runs(s, v, gpu->capability)) {
+        if (stem_runs(s, v, gpu->capability))
             add(l, &c);
-            has_unit |= v == CONV_STEM_UNIT;
-        }
     }
-    return has_unit;
 }
 
 /* Hopper's kernels first: where these take the rows, the others are left out. */
@@ -341,18 +346,18 @@ static void add_cudnn(struct conv_ways *l, const struct cudnn_target *t, const s
 void conv_ways_list(const struct products_gpu *gpu, const struct cudnn_target *t,
                     const struct conv_spec *s, struct conv_ways *out)
 {
-    const bool tensors = takes_tensors(gpu, s), apart = writes_apart(s);
+    const bool tensors = takes_tensors(gpu, s), apart = writes_apart(s),
+               asks = t->handle && !has_stem_unit(gpu, s);
     *out = (struct conv_ways){.count = 0};
     add_depthwise(out, s);
-    /* beside Hopper's, cuDNN's fastest took 27.8 us of 8.1, 146 of 22 and 900 of 137 (one H100) */
-    const bool unit = add_stems(out, gpu, s);
+    add_stems(out, gpu, s);
     add_patches(out, gpu, s);
-    if (t->handle && !apart && !unit)
+    if (asks && !apart)
         add_cudnn(out, t, s, tensors);
     add_tensors(out, gpu, s);
     if (tensors) /* the tiles are nowhere the fastest beside them */
         return;
     add_tiles(out, s);
-    if (t->handle && apart)
+    if (asks && apart)
         add_cudnn(out, t, s, false);
 }

@@ -191,6 +191,7 @@ __device__ __forceinline__ void multiply_windows(const conv_tensor_params &p,
     const int right = at.dilation_w * (CHUNK / 16),
               down = at.dilation_h * p.window.width * (CHUNK / 16), end = at.kernel_w * right;
     int before = 0, leaving = -1, turn = 0; // a stage, a part, read by the turn before
+    __syncwarp();                           // the unit wants whole warps
     for (int c = 0; c < at.in_c; c += CHUNK) {
         const uint64_t part = a + rings.part.at * (p.window.part / 16);
         barrier_wait(memory.come + rings.part.at, rings.part.parity);
@@ -284,7 +285,7 @@ __device__ __forceinline__ void multiply_window_tiles(const conv_tensor_params &
         else
             multiply_windows<S, 64>(p, memory, group, rings, sum);
         group_sync(group); // the last tile's have been read
-        of_tile.put(factors);
+        of_tile.put(p, factors);
         group_sync(group);
         const in_maps places = positions.places(p, t);
 #pragma unroll
