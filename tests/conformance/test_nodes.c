@@ -5,9 +5,11 @@
  * (far: engine/far.h, with BODIES under the kernels of parity/bodies.h; NAME: one case; of PARTS,
  * the one numbered PART has every PARTS-th) */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "engine/model/model.h"
 #include "tests/engine/far.h"
@@ -224,6 +226,20 @@ static bool beyond_half(const struct node_case *c)
 
 /* ---- all of them ---- */
 
+static const char *volatile running = "no case";
+
+/* Whoever stops it, as it takes too long, learns which case did not end. */
+static void say_where(int signal_number)
+{
+    static const char what[] = "stopped in ";
+    const char *const name = running;
+    if (write(STDERR_FILENO, what, sizeof what - 1) < 0 ||
+        write(STDERR_FILENO, name, strlen(name)) < 0 || write(STDERR_FILENO, "\n", 1) < 0)
+        _exit(1);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
 static void run_all(enum sac_precision precision)
 {
     static struct node_case c;
@@ -237,6 +253,7 @@ static void run_all(enum sac_precision precision)
         if ((only && strcmp(only, c.name) != 0) || i % parts != part ||
             (precision == SAC_PRECISION_FP16 && beyond_half(&c)))
             continue;
+        running = c.name;
         const bool good = run_case(&c, precision, &host, why, sizeof why);
         passed += good;
         failed += !good;
@@ -325,5 +342,6 @@ int main(int argc, char **argv)
     if (argc > 3 && sscanf(argv[3], "%d/%d", &part, &parts) != 2)
         only = argv[3];
     read_pack(argv[1]);
+    signal(SIGTERM, say_where);
     return cmocka_run_group_tests_name("conformance/nodes", tests, NULL, close_device);
 }
