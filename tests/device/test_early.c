@@ -112,7 +112,8 @@ static cudaError_t launch(size_t shared)
     static const char kernel[] = "kernel";
     const dim3        grid = {1, 2, 1}, block = {1, 1, 3};
     memset(&asked, 0, sizeof asked);
-    memset(&allowed, 0, sizeof allowed.kernel + sizeof allowed.bytes);
+    allowed.kernel = NULL;
+    allowed.bytes = 0;
     return cuda_launch_kernel(kernel, grid, block, shared, 1, NULL, (cudaStream_t)(void *)&asked);
 }
 
