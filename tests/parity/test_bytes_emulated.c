@@ -262,9 +262,7 @@ static cudaError_t launch_tensor(const struct job *j, int variant)
     struct conv_copy_shape    shapes[TENSOR_MAPS];
     struct conv_tensor_params p =
         quant_tensor_params(&j->v, &j->operands, j->room != NULL, variant, shapes);
-    struct conv_copy_map *maps[TENSOR_MAPS] = {&p.x, &p.weights, &p.residual, &p.y};
-    for (int i = 0; i < TENSOR_MAPS; i++)
-        assert_int_equal(conv_copy_map_make(&shapes[i], maps[i]), cudaSuccess);
+    assert_int_equal(conv_copy_maps_make(shapes, p.maps), cudaSuccess);
     return conv_launch_tensor(&p, j->v.kind, variant, 3, NULL);
 }
 

@@ -117,9 +117,7 @@ static int check(const struct parity_case *pc, int64_t more, int64_t apart)
         assert_true(tensor_takes_half(&v, variant, 90));
         windows += variant >= CONV_TENSOR_WINDOWS;
         struct conv_tensor_params p = tensor_half_params(&v, &at, variant, shapes);
-        struct conv_copy_map     *maps[TENSOR_MAPS] = {&p.x, &p.weights, &p.residual, &p.y};
-        for (int i = 0; i < TENSOR_MAPS; i++)
-            assert_int_equal(conv_copy_map_make(&shapes[i], maps[i]), cudaSuccess);
+        assert_int_equal(conv_copy_maps_make(shapes, p.maps), cudaSuccess);
         memset(y, HALF_BESIDE & 0xff, half_map_bytes(&v.out, v.n));
         assert_int_equal(conv_launch_tensor(&p, CONV_BYTES_F16, variant, 3, NULL), cudaSuccess);
         half_map_compare(&s, &v, y, variant);
@@ -158,6 +156,14 @@ static void windows_that_stay_are_right(void **state)
         {"FusedConv", "[2,32,11,9] [144,32,3,3]! [144]!", "pads=4,4,4,4 dilations=4,4"},
         {"FusedConv", "[1,136,4,122] [16,136,1,5]! -", "pads=0,2,0,2 activation=10"},
         {"FusedConv", "[2,64,9,30] [64,64,5,2]! [64]!", "pads=0,0,2,1 activation=6"},
+        {"FusedConv", "[1,64,3,300] [64,64,3,3]! [64]!", "pads=1,1,1,1 activation=6"},
+        {"FusedConv", "[2,64,19,77] [80,64,3,3]! [80]! [2,80,10,39]",
+         "pads=1,1,1,1 strides=2,2 residual=1 activation=1"},
+        {"FusedConv", "[7,72,9,8] [48,72,3,3]! [48]! [7,48,4,3]",
+         "strides=2,2 residual=2 activation=5"},
+        {"FusedConv", "[2,32,31,40] [144,32,5,4]! [144]!", "pads=2,2,2,2 strides=2,2"},
+        {"FusedConv", "[2,136,40,4] [16,136,5,1]! -", "pads=2,0,2,0 strides=2,1 activation=10"},
+        {"FusedConv", "[2,64,20,33] [64,64,2,3]! [64]!", "strides=1,2 dilations=3,2 activation=6"},
     };
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(windows); i++) {

@@ -80,13 +80,8 @@ cudaError_t conv_copies_run(struct conv_tensor_params   *p,
                             enum conv_bytes_kind kind, int variant, int processors,
                             cudaStream_t stream)
 {
-    struct conv_copy_map *maps[TENSOR_MAPS] = {&p->x, &p->weights, &p->residual, &p->y};
-    for (int i = 0; i < TENSOR_MAPS; i++) {
-        const cudaError_t res = conv_copy_map_make(&shapes[i], maps[i]);
-        if (res != cudaSuccess)
-            return res;
-    }
-    return conv_launch_tensor(p, kind, variant, processors, stream);
+    const cudaError_t res = conv_copy_maps_make(shapes, p->maps);
+    return res == cudaSuccess ? conv_launch_tensor(p, kind, variant, processors, stream) : res;
 }
 
 cudaError_t conv_copies_run_stem(const struct conv_spec *s, const struct conv_stem_params *params,

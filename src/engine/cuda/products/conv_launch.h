@@ -156,11 +156,20 @@ struct conv_stem_unit_params {
 cudaError_t conv_launch_stem_unit(const struct conv_stem_unit_params *p, int processors,
                                   cudaStream_t stream);
 
-enum { TENSOR_MAPS = 4 };
+/* Those of tiles; windows that stay have the weights' and, from TENSOR_PHASES on, one for each
+ * phase. */
+enum {
+    TENSOR_WEIGHTS = 0,
+    TENSOR_X,
+    TENSOR_RESIDUAL,
+    TENSOR_Y,
+    TENSOR_PHASES = TENSOR_X,
+    TENSOR_MAPS = TENSOR_PHASES + CONV_WINDOW_PHASES
+};
 /* Of float16 finish.bias is float16 and finish.act counts; scale, fold and act do not. Whatever the
  * numbers, in_c, taps and the steps of x are bytes. */
 struct conv_tensor_params {
-    struct conv_copy_map      x, weights, residual, y; /* TENSOR_MAPS of them */
+    struct conv_copy_map      maps[TENSOR_MAPS];
     struct conv_stream_params s;
     bool                      saturates; /* int8 outputs may lie outside of -128..127 yet */
     int                       chunk; /* bytes of a row of x and weights that are copied at once */

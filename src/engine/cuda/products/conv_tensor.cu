@@ -155,8 +155,8 @@ __device__ __forceinline__ void ask_weights(const conv_tensor_params &p, int cha
                                             tensor_taps &taps, uint8_t *stage, uint64_t *full)
 {
     for (int i = 0; i < BYTES_TAPS; i += p.chunk) {
-        copy_turned(stage + S::PIXELS + i * S::NS, &p.weights, taps.first + taps.c, channel / 16,
-                    full);
+        copy_turned(stage + S::PIXELS + i * S::NS, &p.maps[TENSOR_WEIGHTS], taps.first + taps.c,
+                    channel / 16, full);
         taps.next(p);
     }
 }
@@ -171,10 +171,10 @@ __device__ __forceinline__ void ask_pixels(const conv_tensor_params &p, const te
     for (int i = 0; i < BYTES_TAPS; i += p.chunk) {
         const int c = taps.first < at.taps ? taps.c : at.in_c;
         if (p.s.flat)
-            copy_rows(stage + i * S::MS, &p.x, c, t.pixel, t.run, full);
+            copy_rows(stage + i * S::MS, &p.maps[TENSOR_X], c, t.pixel, t.run, full);
         else
-            copy_window(stage + i * S::MS, &p.x, c, from[0], from[1], from[2], taps.right,
-                        taps.down, full);
+            copy_window(stage + i * S::MS, &p.maps[TENSOR_X], c, from[0], from[1], from[2],
+                        taps.right, taps.down, full);
         taps.next(p);
     }
 }
@@ -201,9 +201,9 @@ __device__ __forceinline__ void ask_for_pieces(const conv_tensor_params &p,
     tensor_walk<S>          walk(p);
     tensor_taps             weights;
     ring_place              place;
-    copy_foresee(&p.x);
-    copy_foresee(&p.weights);
-    copy_foresee(&p.y);
+    copy_foresee(&p.maps[TENSOR_X]);
+    copy_foresee(&p.maps[TENSOR_WEIGHTS]);
+    copy_foresee(&p.maps[TENSOR_Y]);
     int ahead = ask_ahead<S>(p, memory, walk.tile().channel, weights);
     early_begin();
     for (; walk.inside(); walk.next()) {
@@ -245,8 +245,8 @@ __device__ __forceinline__ void ask_for_residuals(const conv_tensor_params &p,
                 const int slot = g * p.slots + place.at;
                 barrier_wait(memory.taken + slot, place.parity ^ 1);
                 barrier_expect(memory.come + slot, bytes);
-                copy_rows(memory.residuals + slot * bytes, &p.residual, half ? 2 * k : k,
-                          t.pixel + g * 64, t.run, memory.come + slot);
+                copy_rows(memory.residuals + slot * bytes, &p.maps[TENSOR_RESIDUAL],
+                          half ? 2 * k : k, t.pixel + g * 64, t.run, memory.come + slot);
             }
             place.next(p.slots);
         }
@@ -343,7 +343,7 @@ tensor_end(const conv_tensor_params &p, const tensor_memory<S> &memory, int grou
         unit_sees();
         group_sync(group);
         if (one) {
-            copy_back(&p.y, half ? 2 * k : k, t.pixel + group * 64, t.run, to);
+            copy_back(&p.maps[TENSOR_Y], half ? 2 * k : k, t.pixel + group * 64, t.run, to);
             if (p.slots)
                 barrier_arrive(memory.taken + slot);
         }

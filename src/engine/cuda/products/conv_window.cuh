@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of stride one, as conv_tensor.cu computes them, of windows that overlap. That one
-// asks for each pixel once for each tap, which the second level cache has to give: 30 bytes a clock
-// for each multiprocessor, so that 128 pixels take 550 clocks, where the unit multiplies them by
-// 128 channels in 512 of float16 and in 256 of 8 bits (one H100, 2026-11-28). Here a tile's part of
-// the map comes once for each chunk of channels and stays for all taps: the unit reads rows from
-// any one on, and a tap is so many further (conv_window.h). Weights come tap after tap.
+// Convolutions of strides of one and two, as conv_tensor.cu computes them, of windows that overlap.
+// That one asks for each pixel once for each tap, which the second level cache has to give: 30
+// bytes a clock for each multiprocessor, so that 128 pixels take 550 clocks, where the unit
+// multiplies them by 128 channels in 512 of float16 and in 256 of 8 bits (one H100, 2026-11-28).
+// Here a tile's part of the map comes once for each chunk of channels and stays for all taps: the
+// unit reads rows from any one on, and a tap is so many further. Of stride two it comes in phases,
+// each with the taps that lie over it (conv_window.h). Weights come tap after tap.
 //
 // A tile's rows are not one run in memory, so threads store what they have themselves: four
 // channels side by side of each sixteen.
@@ -47,21 +48,25 @@ template <class S> struct window_memory {
     }
 };
 
+__host__ __device__ __forceinline__ int out_height(const conv_tensor_params &p)
+{
+    return p.s.b.at.pixels / p.s.b.at.out_w;
+}
+
 // The tiles of a block. Channels of the same pixels come one after the other, for the cache.
 struct window_tile {
-    int n, y, channel; /* the first ones */
+    int n, y, x, channel; /* the first ones */
 };
 template <class S> struct window_walk {
-    unsigned columns, rows, at, tiles;
+    unsigned channels, columns, rows, at, tiles; /* tiles of each */
 
     __device__ __forceinline__ explicit window_walk(const conv_tensor_params &p)
     {
-        const conv_tile_params &a = p.s.b.at;
-        const unsigned          out_h = (unsigned)(a.pixels / a.out_w), n = (unsigned)p.runs;
-        columns = (unsigned)(a.out_c + S::NS - 1) / S::NS;
-        rows = (out_h + (unsigned)p.window.rows - 1) / (unsigned)p.window.rows;
-        tiles =
-            columns * rows * ((n + (unsigned)p.window.samples - 1) / (unsigned)p.window.samples);
+        channels = (unsigned)(p.s.b.at.out_c + S::NS - 1) / S::NS;
+        columns = (unsigned)(p.s.b.at.out_w + p.window.cols - 1) / (unsigned)p.window.cols;
+        rows = (unsigned)(out_height(p) + p.window.rows - 1) / (unsigned)p.window.rows;
+        tiles = channels * columns * rows *
+                ((unsigned)(p.runs + p.window.samples - 1) / (unsigned)p.window.samples);
         at = blockIdx.x;
     }
     __device__ __forceinline__ bool inside() const
@@ -74,9 +79,9 @@ template <class S> struct window_walk {
     }
     __device__ __forceinline__ window_tile tile(const conv_tensor_params &p) const
     {
-        const unsigned row = at / columns, n = row / rows;
+        const unsigned part = at / channels, row = part / columns, n = row / rows;
         return {(int)n * p.window.samples, (int)(row - n * rows) * p.window.rows,
-                (int)(at - row * columns) * S::NS};
+                (int)(part - row * columns) * p.window.cols, (int)(at - part * channels) * S::NS};
     }
 };
 
@@ -101,15 +106,18 @@ __device__ __forceinline__ void begin_barriers(const conv_tensor_params &p,
 
 /* ---- who asks ---- */
 
-// All taps of a chunk of channels, then those of the next one.
+// All taps of a chunk of channels, phase after phase, then those of the next one.
 struct window_taps {
-    int c = 0, first = 0;
+    int c = 0, tap = 0;
 
+    __device__ __forceinline__ int place(const conv_tensor_params &p) const
+    {
+        return p.window.tap[tap].index * p.s.b.at.in_c + c;
+    }
     __device__ __forceinline__ void next(const conv_tensor_params &p)
     {
-        first += p.s.b.at.in_c;
-        if (first == p.s.b.at.taps) {
-            first = 0;
+        if (++tap == p.window.phase[p.window.phases - 1].taps) {
+            tap = 0;
             c += p.chunk;
         }
     }
@@ -121,7 +129,7 @@ __device__ __forceinline__ void ask_tap(const conv_tensor_params &p, const windo
 {
     const int bytes = S::NS * p.chunk;
     barrier_expect(memory.full + stage, bytes);
-    copy_turned(memory.stages + stage * bytes, &p.weights, taps.first + taps.c, channel / 16,
+    copy_turned(memory.stages + stage * bytes, &p.maps[TENSOR_WEIGHTS], taps.place(p), channel / 16,
                 memory.full + stage);
     taps.next(p);
 }
@@ -130,34 +138,35 @@ template <class S>
 __device__ __forceinline__ void ask_for_windows(const conv_tensor_params &p,
                                                 const window_memory<S>   &memory)
 {
-    const conv_tile_params  &at = p.s.b.at;
     const conv_window_shape &w = p.window;
-    const int bytes = w.samples * w.height * w.width * p.chunk, taps = at.kernel_h * at.kernel_w;
-    window_walk<S> walk(p);
-    window_taps    weights;
-    ring_place     place, part;
-    copy_foresee(&p.x);
-    copy_foresee(&p.weights);
+    window_walk<S>           walk(p);
+    window_taps              weights;
+    ring_place               place, part;
+    copy_foresee(&p.maps[TENSOR_WEIGHTS]);
+    for (int i = 0; i < w.phases; i++)
+        copy_foresee(&p.maps[TENSOR_PHASES + i]);
     int ahead = p.turns < p.stages ? p.turns : p.stages; // which no step before this one makes
     for (int i = 0; i < ahead; i++)
         ask_tap<S>(p, memory, walk.tile(p).channel, i, weights);
     early_begin();
     for (; walk.inside(); walk.next()) {
         const window_tile t = walk.tile(p);
-        for (int c = 0; c < at.in_c; c += p.chunk) {
-            barrier_wait(memory.taken + part.at, part.parity ^ 1);
-            barrier_expect(memory.come + part.at, bytes);
-            copy_part(memory.parts + part.at * w.part, &p.x, c, -at.pad_left, t.y - at.pad_top, t.n,
-                      memory.come + part.at);
-            part.next(CONV_WINDOW_PARTS);
-            for (int tap = 0; tap < taps; tap++, place.next(p.stages))
-                if (ahead > 0)
-                    ahead--;
-                else {
-                    barrier_wait(memory.empty + place.at, place.parity ^ 1);
-                    ask_tap<S>(p, memory, t.channel, place.at, weights);
-                }
-        }
+        for (int c = 0; c < p.s.b.at.in_c; c += p.chunk)
+            for (int i = 0, tap = 0; i < w.phases; i++) {
+                const conv_window_phase &phase = w.phase[i];
+                barrier_wait(memory.taken + part.at, part.parity ^ 1);
+                barrier_expect(memory.come + part.at, w.samples * phase.height * w.width * p.chunk);
+                copy_part(memory.parts + part.at * w.part, &p.maps[TENSOR_PHASES + i], c,
+                          t.x + phase.right, t.y + phase.down, t.n, memory.come + part.at);
+                part.next(CONV_WINDOW_PARTS);
+                for (; tap < phase.taps; tap++, place.next(p.stages))
+                    if (ahead > 0)
+                        ahead--;
+                    else {
+                        barrier_wait(memory.empty + place.at, place.parity ^ 1);
+                        ask_tap<S>(p, memory, t.channel, place.at, weights);
+                    }
+            }
         weights = window_taps();
     }
 }
@@ -185,40 +194,34 @@ __device__ __forceinline__ void multiply_windows(const conv_tensor_params &p,
                                                  const window_memory<S> &memory, int group,
                                                  window_rings &rings, uint32_t (&sum)[S::SUMS])
 {
-    const conv_tile_params &at = p.s.b.at;
     const uint64_t a = unit::matrix_of<CHUNK>(shared_address(memory.parts) + group * 64 * CHUNK),
                    b = unit::matrix_of<CHUNK>(shared_address(memory.stages));
-    const int right = at.dilation_w * (CHUNK / 16),
-              down = at.dilation_h * p.window.width * (CHUNK / 16), end = at.kernel_w * right;
     int before = 0, leaving = -1, turn = 0; // a stage, a part, read by the turn before
     __syncwarp();                           // the unit wants whole warps
-    for (int c = 0; c < at.in_c; c += CHUNK) {
-        const uint64_t part = a + rings.part.at * (p.window.part / 16);
-        barrier_wait(memory.come + rings.part.at, rings.part.parity);
-        int x = 0, y = 0;
+    for (int c = 0; c < p.s.b.at.in_c; c += CHUNK)
+        for (int i = 0, tap = 0; i < p.window.phases; i++) {
+            const uint64_t part = a + rings.part.at * (p.window.part / 16);
+            const int      end = p.window.phase[i].taps;
+            barrier_wait(memory.come + rings.part.at, rings.part.parity);
 #pragma unroll 1
-        for (int first = 0; first < at.taps; first += at.in_c, turn++) {
-            barrier_wait(memory.full + rings.weights.at, rings.weights.parity);
-            window_turn<S, CHUNK>(part + y + x, b + rings.weights.at * (S::NS * CHUNK / 16),
-                                  turn == 0, sum);
-            if (turn > 0) {
-                unit_wait<1>();
-                ring_release(memory.empty + before);
-                if (leaving >= 0)
-                    ring_release(memory.taken + leaving);
-                leaving = -1;
+            for (; tap < end; tap++, turn++) {
+                const int at = p.window.tap[tap].at * (CHUNK / 16);
+                barrier_wait(memory.full + rings.weights.at, rings.weights.parity);
+                window_turn<S, CHUNK>(part + at, b + rings.weights.at * (S::NS * CHUNK / 16),
+                                      turn == 0, sum);
+                if (turn > 0) {
+                    unit_wait<1>();
+                    ring_release(memory.empty + before);
+                    if (leaving >= 0)
+                        ring_release(memory.taken + leaving);
+                    leaving = -1;
+                }
+                before = rings.weights.at;
+                rings.weights.next(p.stages);
             }
-            before = rings.weights.at;
-            rings.weights.next(p.stages);
-            x += right;
-            if (x == end) {
-                x = 0;
-                y += down;
-            }
+            leaving = rings.part.at;
+            rings.part.next(CONV_WINDOW_PARTS);
         }
-        leaving = rings.part.at;
-        rings.part.next(CONV_WINDOW_PARTS);
-    }
     unit_wait<0>();
     ring_release(memory.empty + before);
     ring_release(memory.taken + leaving);
@@ -246,17 +249,18 @@ struct window_positions {
     {
         const conv_tile_params &at = p.s.b.at;
         const conv_finish      &finish = at.finish;
-        const int               out_h = at.pixels / at.out_w, k = t.channel + (threadIdx.x & 3) * 4,
+        const int               out_h = out_height(p), k = t.channel + (threadIdx.x & 3) * 4,
                   y_bytes = number_bytes(p.s.b.y_kind),
                   other_bytes = number_bytes(p.s.b.residual_kind);
         in_maps m;
         m.channels = at.out_c - t.channel;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            const int  n = t.n + sample[i], row = t.y + y[i];
+            const int  n = t.n + sample[i], row = t.y + y[i], column = t.x + x[i];
             const bool stored = sample[i] < p.window.samples && n < p.runs &&
-                                y[i] < p.window.rows && row < out_h && x[i] < at.out_w;
-            const int64_t pixel = (int64_t)row * at.out_w + x[i];
+                                y[i] < p.window.rows && row < out_h && x[i] < p.window.cols &&
+                                column < at.out_w;
+            const int64_t pixel = (int64_t)row * at.out_w + column;
             m.y[i] = stored ? (uint8_t *)at.y + (n * at.y_sample + pixel * at.y_pixel + k) * y_bytes
                             : nullptr;
             m.residual[i] =
@@ -324,11 +328,13 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
 template <class S>
 static cudaError_t run_window(conv_tensor_params p, int processors, cudaStream_t stream)
 {
-    const conv_tile_params &at = p.s.b.at;
-    const int64_t           out_h = at.pixels / at.out_w,
-                  tiles = ((int64_t)p.runs + p.window.samples - 1) / p.window.samples *
-                          ((out_h + p.window.rows - 1) / p.window.rows) *
-                          ((at.out_c + S::NS - 1) / S::NS),
+    const conv_tile_params  &at = p.s.b.at;
+    const conv_window_shape &w = p.window;
+    if (w.phases == 0)
+        return cudaErrorNotSupported;
+    const int64_t tiles = (int64_t)((p.runs + w.samples - 1) / w.samples) *
+                          ((out_height(p) + w.rows - 1) / w.rows) *
+                          ((at.out_w + w.cols - 1) / w.cols) * ((at.out_c + S::NS - 1) / S::NS),
                   of_each = (tiles + processors - 1) / processors;
     const int stage = S::NS * p.chunk,
               others = CONV_WINDOW_PARTS * p.window.part + window_memory<S>::OTHERS;

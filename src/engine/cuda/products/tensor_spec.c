@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/cuda/products/tensor_spec.h"
 
+#include <string.h>
+
 const struct conv_tile_size tensor_sizes[CONV_TENSOR_VARIANTS] = {
     {128, 256}, {128, 192}, {128, 128}, {128, 64}, {128, 32},  {64, 256},
     {64, 128},  {64, 64},   {256, 128}, {256, 64}, {128, 128}, {128, 64}};
@@ -57,35 +59,148 @@ static int chunk_of(int64_t channels)
 
 /* ---- windows that stay ---- */
 
-enum { BOX_MAX = 256, WINDOW_SHARED = 227 << 10 };
+enum { BOX_MAX = 256, WINDOW_SHARED = 227 << 10, SPLITS = 8 };
 
-/* As many whole samples as a tile holds, or rows of one, all tiles of which are about as tall. */
+/* Taps along an axis that lie over pixels of the same phase. */
+struct span {
+    int from, first, last; /* in the phase's map, of a window at the output's first pixel */
+};
+struct spans {
+    struct span of[2];
+    int         count, reach;
+};
+
+/* The place of a tap in the map of its phase. */
+static int64_t place_of(const struct conv_spec *s, int d, int64_t tap, int64_t *phase)
+{
+    const int64_t at = tap * s->dilation[d] - s->pad_begin[d], step = s->stride[d];
+    *phase = (at % step + step) % step;
+    return (at - *phase) / step;
+}
+
+static struct spans spans_of(const struct conv_spec *s, int d)
+{
+    struct spans all = {.count = 0};
+    for (int64_t phase = 0; phase < s->stride[d]; phase++) {
+        struct span *span = &all.of[all.count];
+        bool         found = false;
+        for (int64_t tap = 0, its; tap < s->kernel[d]; tap++) {
+            const int64_t at = place_of(s, d, tap, &its);
+            if (its != phase)
+                continue;
+            *span = (struct span){(int)phase, found ? span->first : (int)at, (int)at};
+            found = true;
+        }
+        if (!found)
+            continue;
+        all.reach = SAC_MAX(all.reach, span->last - span->first);
+        all.count++;
+    }
+    return all;
+}
+
+static int64_t parts_of(int64_t all, int64_t each)
+{
+    return (all + each - 1) / each;
+}
+
+static int64_t window_tiles(const struct conv_spec *s, const struct conv_window_shape *w)
+{
+    return parts_of(s->n, w->samples) * parts_of(s->out.size[1], w->rows) *
+           parts_of(s->out.size[2], w->cols);
+}
+
+/* Of a tile of so many columns: as many whole samples as it holds, or rows of one, all tiles of
+ * which are about as tall. false: not a row. */
+static bool window_rows(const struct conv_spec *s, int64_t pixels, int64_t cols, int down,
+                        int right, struct conv_window_shape *out)
+{
+    const int64_t all = s->out.size[1], width = cols + right;
+    int64_t       rows = SAC_MIN(all, pixels / width), samples = 1;
+    if (rows < 1)
+        return false;
+    if (rows == all && cols == s->out.size[2])
+        samples = SAC_MIN(s->n, 1 + (pixels - rows * width) / ((all + down) * width));
+    else
+        rows = parts_of(all, parts_of(all, rows));
+    *out = (struct conv_window_shape){.cols = (int)cols,
+                                      .rows = (int)rows,
+                                      .samples = (int)samples,
+                                      .width = (int)width,
+                                      .height = (int)(rows + down)};
+    return true;
+}
+
+/* The fewest tiles, and of these those that bring the least. */
+static bool window_split(const struct conv_spec *s, int64_t pixels, int down, int right,
+                         struct conv_window_shape *out)
+{
+    const int64_t all = s->out.size[2];
+    int64_t       fewest = 0, least = 0;
+    if (pixels <= right)
+        return false;
+    for (int64_t first = parts_of(all, pixels - right), n = first; n < first + SPLITS; n++) {
+        struct conv_window_shape w;
+        if (n > all || !window_rows(s, pixels, parts_of(all, n), down, right, &w))
+            continue;
+        const int64_t tiles = window_tiles(s, &w), brought = tiles * w.samples * w.height * w.width;
+        if (fewest && (tiles > fewest || (tiles == fewest && brought >= least)))
+            continue;
+        fewest = tiles;
+        least = brought;
+        *out = w;
+    }
+    return fewest > 0;
+}
+
+/* Its taps follow each other in the list. */
+static void add_phase(const struct conv_spec *s, const struct span *y, const struct span *x,
+                      struct conv_window_shape *w)
+{
+    const int before = w->phases ? w->phase[w->phases - 1].taps : 0, down = y->last - y->first;
+    int       taps = before;
+    for (int64_t i = 0, phase; i < s->kernel[1]; i++) {
+        const int64_t row = place_of(s, 1, i, &phase);
+        for (int64_t j = 0, its; j < s->kernel[2] && phase == y->from; j++) {
+            const int64_t column = place_of(s, 2, j, &its);
+            if (its == x->from)
+                w->tap[taps++] = (struct conv_window_tap){
+                    .at = (short)((row - y->first) * w->width + column - x->first),
+                    .index = (short)(i * s->kernel[2] + j)};
+        }
+    }
+    w->phase[w->phases++] =
+        (struct conv_window_phase){.from_y = y->from,
+                                   .from_x = x->from,
+                                   .down = y->first,
+                                   .right = x->first,
+                                   .height = w->samples > 1 ? w->height : w->rows + down,
+                                   .taps = taps};
+}
+
 bool tensor_window(const struct conv_spec *s, int variant, int64_t row,
                    struct conv_window_shape *out)
 {
     const struct conv_tile_size t = tensor_sizes[variant];
-    const int64_t               down = (s->kernel[1] - 1) * s->dilation[1],
-                  right = (s->kernel[2] - 1) * s->dilation[2], width = s->out.size[2] + right,
-                  all = s->out.size[1], chunk = chunk_of(row);
-    int64_t rows = SAC_MIN(all, t.pixels / width), samples = 1;
-    if (s->stride[1] != 1 || s->stride[2] != 1 || s->kernel[1] * s->kernel[2] == 1 || chunk < 64 ||
-        width > BOX_MAX || rows < 1)
+    const int64_t               chunk = chunk_of(row), taps = s->kernel[1] * s->kernel[2];
+    if (s->stride[1] > 2 || s->stride[2] > 2 || s->in.size[1] < s->stride[1] ||
+        s->in.size[2] < s->stride[2] || taps == 1 || taps > CONV_WINDOW_TAPS || chunk < 64)
         return false;
-    if (rows == all)
-        samples = SAC_MIN(s->n, 1 + (t.pixels - rows * width) / ((all + down) * width));
-    else
-        rows = (all + (all + rows - 1) / rows - 1) / ((all + rows - 1) / rows);
-    const int64_t height = rows + down, read = t.pixels + down * width + right,
-                  part = (SAC_MAX(samples * height * width, read) * chunk + 1023) / 1024 * 1024;
-    *out = (struct conv_window_shape){.width = (int)width,
-                                      .height = (int)height,
-                                      .rows = (int)rows,
-                                      .samples = (int)samples,
-                                      .part = (int)part};
-    return height <= BOX_MAX && samples <= BOX_MAX &&
-           CONV_WINDOW_PARTS * part + CONV_WINDOW_STAGES * t.channels * chunk +
-                   CONV_WINDOW_OTHERS <=
-               WINDOW_SHARED;
+    const struct spans down = spans_of(s, 1), right = spans_of(s, 2);
+    if (!window_split(s, t.pixels, down.reach, right.reach, out))
+        return false;
+    const int64_t positions = (int64_t)out->samples * out->height * out->width,
+                  read = t.pixels + (int64_t)down.reach * out->width + right.reach,
+                  part = parts_of(SAC_MAX(positions, read) * chunk, 1024) * 1024;
+    out->part = (int)part;
+    if (out->height > BOX_MAX || out->samples > BOX_MAX ||
+        CONV_WINDOW_PARTS * part + CONV_WINDOW_STAGES * t.channels * chunk + CONV_WINDOW_OTHERS >
+            WINDOW_SHARED)
+        return false;
+    for (int y = 0; y < down.count; y++)
+        for (int x = 0; x < right.count; x++)
+            add_phase(s, &down.of[y], &right.of[x], out);
+    return true;
 }
 
 /* Half of what is multiplied is stored. Tiles are the same whatever the numbers. */
@@ -95,11 +210,9 @@ static bool window_worth(const struct conv_spec *s, int variant)
     struct conv_window_shape    w;
     if (!tensor_window(s, variant, s->in.c * 2, &w) && !tensor_window(s, variant, s->in.c, &w))
         return false;
-    const int64_t tiles = (s->n + w.samples - 1) / w.samples *
-                          ((s->out.size[1] + w.rows - 1) / w.rows) *
-                          ((s->out.c + t.channels - 1) / t.channels);
+    const int64_t tiles = window_tiles(s, &w) * parts_of(s->out.c, t.channels);
     return s->out.c > t.channels / 2 && (tiles >= 40 || t.pixels < 256) &&
-           2 * w.samples * w.rows * s->out.size[2] >= t.pixels;
+           2 * (int64_t)w.samples * w.rows * w.cols >= t.pixels;
 }
 
 /* ---- which may be the fastest ---- */
@@ -167,17 +280,21 @@ static struct conv_copy_shape window_shape(const struct conv_spec        *v,
     return c;
 }
 
-/* Pixels of [c, w, h, n] under all windows of a tile. */
+/* Pixels of [c, w, h, n] of a phase, under all windows of a tile. */
 static struct conv_copy_shape part_shape(const struct conv_spec        *v,
                                          const struct conv_tile_params *p, int chunk,
-                                         const struct conv_window_shape *w)
+                                         const struct conv_window_shape *w,
+                                         const struct conv_window_phase *phase)
 {
+    const int64_t right = v->stride[2], down = v->stride[1], line = p->in_w * p->x_pixel;
     return (struct conv_copy_shape){
-        .at = p->x,
+        .at = (const uint8_t *)p->x + phase->from_y * line + phase->from_x * p->x_pixel,
         .rank = 4,
-        .size = {(uint64_t)p->in_c, (uint64_t)p->in_w, (uint64_t)p->in_h, (uint64_t)v->n},
-        .step = {(uint64_t)p->x_pixel, (uint64_t)(p->in_w * p->x_pixel), (uint64_t)p->x_sample},
-        .box = {(uint32_t)chunk, (uint32_t)w->width, (uint32_t)w->height, (uint32_t)w->samples}};
+        .size = {(uint64_t)p->in_c, (uint64_t)parts_of(p->in_w - phase->from_x, right),
+                 (uint64_t)parts_of(p->in_h - phase->from_y, down), (uint64_t)v->n},
+        .step = {(uint64_t)(right * p->x_pixel), (uint64_t)(down * line), (uint64_t)p->x_sample},
+        .box = {(uint32_t)chunk, (uint32_t)w->width, (uint32_t)phase->height,
+                (uint32_t)w->samples}};
 }
 
 /* Of each sixteen channels the columns 8 j + 2 t + e, as conv_tensor.cu wants them: e, t and j are
@@ -200,23 +317,25 @@ void tensor_shapes(const struct conv_spec *s, struct conv_tensor_params *p, int 
     const int                      panel = SAC_MIN(t.channels, (int)TENSOR_PANEL);
     const struct conv_tile_params *at = &p->s.b.at;
     p->chunk = chunk_of(at->in_c);
-    shapes[1] = turned_shape(at, p->chunk, t.channels);
+    memset(shapes, 0, TENSOR_MAPS * sizeof *shapes);
+    shapes[TENSOR_WEIGHTS] = turned_shape(at, p->chunk, t.channels);
     if (variant >= CONV_TENSOR_WINDOWS) {
-        tensor_window(s, variant, at->in_c, &p->window); /* false: an empty box, no map */
         p->runs = (int)s->n;
-        shapes[0] = shapes[2] = shapes[3] = part_shape(s, at, p->chunk, &p->window);
+        tensor_window(s, variant, at->in_c, &p->window);
+        for (int i = 0; i < p->window.phases; i++)
+            shapes[TENSOR_PHASES + i] =
+                part_shape(s, at, p->chunk, &p->window, &p->window.phase[i]);
         return;
     }
     p->runs = p->s.dense ? 1 : (int)s->n;
     p->run_pixels = p->s.dense ? (int)at->m : at->pixels;
-    shapes[0] = p->s.flat
-                    ? runs_shape(p, at->x, at->in_c, at->x_pixel, at->x_sample, p->chunk, t.pixels)
-                    : window_shape(s, at, p->chunk, t.pixels);
-    shapes[3] = panel_shape(p, at->y, &s->out, p->s.b.y_kind, panel);
-    shapes[2] =
-        s->residual_kind == SAC_RESIDUAL_NONE
-            ? shapes[3]
-            : panel_shape(p, at->finish.residual, &s->residual, p->s.b.residual_kind, panel);
+    shapes[TENSOR_X] =
+        p->s.flat ? runs_shape(p, at->x, at->in_c, at->x_pixel, at->x_sample, p->chunk, t.pixels)
+                  : window_shape(s, at, p->chunk, t.pixels);
+    shapes[TENSOR_Y] = panel_shape(p, at->y, &s->out, p->s.b.y_kind, panel);
+    if (s->residual_kind != SAC_RESIDUAL_NONE)
+        shapes[TENSOR_RESIDUAL] =
+            panel_shape(p, at->finish.residual, &s->residual, p->s.b.residual_kind, panel);
 }
 
 /* ---- float16 ---- */

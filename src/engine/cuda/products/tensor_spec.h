@@ -25,8 +25,8 @@ bool tensor_window(const struct conv_spec *s, int variant, int64_t row,
 /* May the variant be the fastest? */
 bool tensor_worth(const struct conv_spec *s, int variant);
 
-/* The maps that the kernel copies, in the order of conv_tensor_params; those that it does not copy
- * are one of the others. p: all but the maps; sets its chunk and runs, or its window. */
+/* The maps that the kernel copies, in the order of conv_tensor_params; of rank 0 are those that it
+ * does not. p: all but the maps; sets its chunk and runs, or its window. */
 void tensor_shapes(const struct conv_spec *s, struct conv_tensor_params *p, int variant,
                    struct conv_copy_shape shapes[TENSOR_MAPS]);
 
