@@ -2,10 +2,11 @@
 /* The convolutions of known networks on a GPU, each with bias, activation and residual as one step,
  * against the time that their bytes and multiplications need. Equal layers are measured once and
  * counted.
- * usage: bench_conv [NETWORK [BATCH]] [--likely] [--fp32] [--ways] [--json FILE]
+ * usage: bench_conv [NETWORK|LAYER [BATCH]] [--likely] [--fp32] [--ways] [--json FILE]
  *   NETWORK  yolox_s, resnet50_reid, deeplabv3, convnext_t, efficientnet_b0 and segformer_b0 (of
  *            these three the depthwise layers), windows (depthwise ones of many sizes), or all
  *            (default)
+ *   LAYER    one, with SiLU, as IN,OUT,KERNEL,STRIDE,SIZE: 512,128,1,1,40
  *   BATCH    default: 1, 8, 32 (and 128 for ReID)
  *   --likely measure no variants, take what the heuristics name first
  *   --fp32   instead of FP16
@@ -541,6 +542,16 @@ static const struct sac_kernel_provider *provider(void)
     exit(1);
 }
 
+static bool read_layer(const char *text, struct network *n)
+{
+    int in, out, kernel, stride, size;
+    *n = (struct network){.name = text};
+    if (sscanf(text, "%d,%d,%d,%d,%d", &in, &out, &kernel, &stride, &size) != 5)
+        return false;
+    conv(n, in, out, kernel, stride, size, SAC_ACT_SILU, 0);
+    return true;
+}
+
 /* Ways that were tried and left out because their numbers are wrong; with --ways all. */
 static void say_wrong(void *user, enum sac_log_level level, const char *message)
 {
@@ -580,8 +591,10 @@ int main(int argc, char **argv)
     must(dev->ops->stream_create(dev, &stream));
     const struct sac_kernel_provider *p = provider();
     printf("%s, %s\n", sac_device_description(dev), p->name);
+    static struct network n;
+    if (read_layer(wanted, &n))
+        run_network(p, stream, &n, batch ? batch : 1);
     for (size_t k = 0; k < SAC_COUNT(makers); k++) {
-        static struct network n;
         n.count = 0;
         makers[k](&n);
         if (strcmp(wanted, "all") != 0 && strcmp(wanted, n.name) != 0)
