@@ -47,11 +47,13 @@ static CUtensorMapSwizzle swizzle_of(const struct conv_copy_shape *s)
 cudaError_t conv_copy_map_make(const struct conv_copy_shape *s, struct conv_copy_map *out)
 {
     _Static_assert(sizeof(struct conv_copy_map) == sizeof(CUtensorMap), "the driver's size");
-    const CUtensorMapSwizzle swizzle = swizzle_of(s);
-    cuuint64_t               size[5], step[4];
-    cuuint32_t               steps[5] = {1, 1, 1, 1, 1};
-    CUtensorMap             *map = (CUtensorMap *)out;
-    CUresult                 res;
+    const CUtensorMapSwizzle     swizzle = swizzle_of(s);
+    const CUtensorMapL2promotion fetched =
+        s->goes_on ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
+    cuuint64_t   size[5], step[4];
+    cuuint32_t   steps[5] = {1, 1, 1, 1, 1};
+    CUtensorMap *map = (CUtensorMap *)out;
+    CUresult     res;
     pthread_once(&driver_once, find_driver);
     if (!driver.tiled || !driver.window)
         return cudaErrorNotSupported;
@@ -64,14 +66,13 @@ cudaError_t conv_copy_map_make(const struct conv_copy_shape *s, struct conv_copy
         steps[2] = s->stride[1];
         res = driver.window(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, (cuuint32_t)s->rank,
                             (void *)(uintptr_t)s->at, size, step, s->low, s->high, s->box[0],
-                            s->box[1], steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-                            CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+                            s->box[1], steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, fetched,
+                            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     } else
         res = driver.tiled(
             map, s->halves ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT8,
             (cuuint32_t)s->rank, (void *)(uintptr_t)s->at, size, step, s->box, steps,
-            CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+            CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, fetched, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return res == CUDA_SUCCESS ? cudaSuccess : cudaErrorNotSupported;
 }
 

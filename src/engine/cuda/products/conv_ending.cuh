@@ -66,6 +66,148 @@ struct in_maps {
     }
 };
 
+/* ---- which endings there are ---- */
+
+// What networks have most is computed by code that is written out for it: no test lies between its
+// numbers, so that those of one part are computed while another's wait. Written out with all of
+// them inside, a tile's ending was 100 KB, through which warps jumped: 128 pixels by 128 channels
+// with SiLU took 4,850 clocks, where two special instructions for a number take 2,048 (one H200,
+// 2026-11-28).
+struct ending_kind {
+    int  act;      // of float16 enum sac_activation_kind, of 8 bits conv_stream_act
+    int  residual; // of those that are added to what has no activation: BEFORE
+    bool half;     // numbers of the output, and of the residual
+};
+
+template <bool HALF> struct endings {
+    static constexpr int         COUNT = 10;
+    static constexpr ending_kind OF[] = {{SAC_ACT_NONE, SAC_RESIDUAL_NONE, true},
+                                         {SAC_ACT_NONE, SAC_RESIDUAL_BEFORE, true},
+                                         {SAC_ACT_RELU, SAC_RESIDUAL_NONE, true},
+                                         {SAC_ACT_RELU, SAC_RESIDUAL_BEFORE, true},
+                                         {SAC_ACT_SILU, SAC_RESIDUAL_NONE, true},
+                                         {SAC_ACT_SILU, SAC_RESIDUAL_AFTER, true},
+                                         {SAC_ACT_GELU, SAC_RESIDUAL_NONE, true},
+                                         {SAC_ACT_CLIP, SAC_RESIDUAL_NONE, true},
+                                         {SAC_ACT_LEAKY_RELU, SAC_RESIDUAL_NONE, true},
+                                         {SAC_ACT_HARD_SWISH, SAC_RESIDUAL_NONE, true}};
+};
+template <> struct endings<false> {
+    static constexpr int         COUNT = 10;
+    static constexpr ending_kind OF[] = {{CONV_STREAM_CLAMP, SAC_RESIDUAL_NONE, false},
+                                         {CONV_STREAM_CLAMP, SAC_RESIDUAL_BEFORE, false},
+                                         {CONV_STREAM_NONE, SAC_RESIDUAL_NONE, false},
+                                         {CONV_STREAM_SILU, SAC_RESIDUAL_NONE, false},
+                                         {CONV_STREAM_SILU, SAC_RESIDUAL_AFTER, false},
+                                         {CONV_STREAM_GELU, SAC_RESIDUAL_NONE, false},
+                                         {CONV_STREAM_NONE, SAC_RESIDUAL_NONE, true},
+                                         {CONV_STREAM_NONE, SAC_RESIDUAL_BEFORE, true},
+                                         {CONV_STREAM_CLAMP, SAC_RESIDUAL_NONE, true},
+                                         {CONV_STREAM_SILU, SAC_RESIDUAL_NONE, true}};
+};
+
+template <class S, int I> struct known_ending {
+    static constexpr ending_kind KIND = endings<S::HALF>::OF[I];
+    static constexpr int         ACT = KIND.act, UNROLL = S::NS / 16;
+    static constexpr bool        ANY = false;
+    // A limit that is an activation's own is none behind it.
+    static constexpr bool SATURATES =
+        S::KIND == CONV_BYTES_S8 && !KIND.half &&
+        (ACT != CONV_STREAM_CLAMP || KIND.residual == SAC_RESIDUAL_AFTER);
+
+    static __device__ __forceinline__ int residual(const conv_tensor_params &)
+    {
+        return KIND.residual;
+    }
+    static __device__ __forceinline__ bool half_output(const conv_tensor_params &)
+    {
+        return KIND.half;
+    }
+    static __device__ __forceinline__ bool half_residual(const conv_tensor_params &)
+    {
+        return KIND.half;
+    }
+    static __device__ __forceinline__ bool saturates(const conv_tensor_params &)
+    {
+        return SATURATES;
+    }
+    template <int N>
+    static __device__ __forceinline__ void activate(const conv_tensor_params &p, float (&v)[N])
+    {
+        const conv_finish &f = p.s.b.at.finish;
+        if constexpr (S::HALF)
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                v[i] = conv::activate(ACT, f.alpha, f.beta, v[i]);
+        else
+            stream_activate_as<ACT, KIND.half>(p.s, v);
+    }
+};
+// All others, a part after the other.
+template <class S> struct any_ending {
+    static constexpr int UNROLL = 1;
+
+    static __device__ __forceinline__ int residual(const conv_tensor_params &p)
+    {
+        return p.s.b.at.finish.residual_kind;
+    }
+    static __device__ __forceinline__ bool half_output(const conv_tensor_params &p)
+    {
+        return S::HALF || p.s.b.y_kind == CONV_F16;
+    }
+    static __device__ __forceinline__ bool half_residual(const conv_tensor_params &p)
+    {
+        return S::HALF || p.s.b.residual_kind == CONV_F16;
+    }
+    static __device__ __forceinline__ bool saturates(const conv_tensor_params &p)
+    {
+        return p.saturates;
+    }
+    template <int N>
+    static __device__ __forceinline__ void activate(const conv_tensor_params &p, float (&v)[N])
+    {
+        const conv_finish &f = p.s.b.at.finish;
+        if constexpr (S::HALF)
+            activate_all(f.act, f.alpha, f.beta, v);
+        else
+            stream_activate(p.s, half_output(p), v);
+    }
+};
+
+// The number of the launch's in the list, or of any.
+template <class S> static int ending_of(const conv_tensor_params &p)
+{
+    const conv_finish &f = p.s.b.at.finish;
+    const bool half = S::HALF || p.s.b.y_kind == CONV_F16, other = p.s.b.residual_kind == CONV_F16;
+    const int  act = S::HALF ? f.act : p.s.act,
+              none = S::HALF ? (int)SAC_ACT_NONE : (int)CONV_STREAM_NONE,
+              residual = act == none && f.residual_kind == SAC_RESIDUAL_AFTER
+                             ? (int)SAC_RESIDUAL_BEFORE
+                             : f.residual_kind;
+    int i = 0;
+    for (; i < endings<S::HALF>::COUNT; i++) {
+        const ending_kind kind = endings<S::HALF>::OF[i];
+        if (kind.act == act && kind.residual == residual && kind.half == half &&
+            (residual == SAC_RESIDUAL_NONE || S::HALF || other == half))
+            break;
+    }
+    return i;
+}
+
+// Calls a function of the ending that this launch has.
+template <class S, int I = 0, class F>
+__device__ __forceinline__ void with_ending(const conv_tensor_params &p, const F &f)
+{
+    if constexpr (I == endings<S::HALF>::COUNT)
+        f(any_ending<S>());
+    else if (p.ending == I)
+        f(known_ending<S, I>());
+    else
+        with_ending<S, I + 1>(p, f);
+}
+
+/* ---- numbers ---- */
+
 __device__ __forceinline__ void floats_of_halves(uint2 w, float *v)
 {
     const __half2 low = *reinterpret_cast<const __half2 *>(&w.x),
@@ -106,18 +248,17 @@ template <int COUNT> __device__ __forceinline__ void limit(float (&v)[COUNT], fl
         v[i] = fminf(fmaxf(v[i], low), high);
 }
 
-template <class S, class PLACES>
-__device__ __forceinline__ void ending_add(const conv_stream_params &s, const PLACES &places,
+template <class S, class E, class PLACES>
+__device__ __forceinline__ void ending_add(const conv_tensor_params &p, const PLACES &places,
                                            int first, float (&v)[S::NUMBERS])
 {
-    const bool half = S::HALF || s.b.residual_kind == CONV_F16;
 #pragma unroll
     for (int i = 0; i < S::NUMBERS; i += 4) {
         const int four = first + i / 4;
         float     other[4];
         if (!places.holds(four))
             continue;
-        if (half)
+        if (E::half_residual(p))
             floats_of_halves(*reinterpret_cast<const uint2 *>(places.template other<2>(four)),
                              other);
         else if (S::KIND == CONV_BYTES_F8)
@@ -128,15 +269,15 @@ __device__ __forceinline__ void ending_add(const conv_stream_params &s, const PL
                             other);
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            v[i + j] = fmaf(s.b.residual_scale, other[j], v[i + j]);
+            v[i + j] = fmaf(p.s.b.residual_scale, other[j], v[i + j]);
     }
 }
 
-template <class S, class PLACES>
+template <class S, class E, class PLACES>
 __device__ __forceinline__ void ending_put(const conv_tensor_params &p, const PLACES &places,
                                            int first, float (&v)[S::NUMBERS])
 {
-    if (S::HALF || p.s.b.y_kind == CONV_F16) {
+    if (E::half_output(p)) {
 #pragma unroll
         for (int i = 0; i < S::NUMBERS; i += 4)
             if (places.holds(first + i / 4))
@@ -144,7 +285,7 @@ __device__ __forceinline__ void ending_put(const conv_tensor_params &p, const PL
                     make_uint2(word_of(v[i], v[i + 1]), word_of(v[i + 2], v[i + 3]));
         return;
     }
-    if (S::KIND != CONV_BYTES_F8 && p.saturates)
+    if (S::KIND != CONV_BYTES_F8 && E::saturates(p))
         limit(v, -128, 127);
 #pragma unroll
     for (int i = 0; i < S::NUMBERS; i += 4)
@@ -156,10 +297,10 @@ __device__ __forceinline__ void ending_put(const conv_tensor_params &p, const PL
 
 // Converted where it is used: otherwise the compiler converts all sums before the loop over their
 // parts, and spills them.
-template <class S> __device__ __forceinline__ float sum_here(uint32_t bits)
+template <class S, class E> __device__ __forceinline__ float sum_here(uint32_t bits)
 {
 #ifdef __CUDA_ARCH__
-    if constexpr (S::KIND == CONV_BYTES_S8 && S::UNROLL == 1) {
+    if constexpr (S::KIND == CONV_BYTES_S8 && E::UNROLL == 1) {
         float v;
         asm volatile("cvt.rn.f32.s32 %0, %1;" : "=f"(v) : "r"(bits));
         return v;
@@ -171,7 +312,7 @@ template <class S> __device__ __forceinline__ float sum_here(uint32_t bits)
 // The sums of a part of the tile's channels with scales and biases. Registers cannot be
 // indexed at run time: in a loop a part has a branch of its own for them, and shares all code
 // behind.
-template <class S, int I = 0>
+template <class S, class E, int I = 0>
 __device__ __forceinline__ void ending_sums(int part, const float *factors,
                                             const uint32_t (&sum)[S::SUMS], float (&v)[S::NUMBERS])
 {
@@ -186,36 +327,28 @@ __device__ __forceinline__ void ending_sums(int part, const float *factors,
 #pragma unroll
             for (int i = 0; i < 8; i++)
                 v[g * 8 + i] = fmaf(
-                    sum_here<S>(sum[(I * S::PART + g) * 8 + i % 4 / 2 * 4 + i / 4 * 2 + i % 2]),
+                    sum_here<S, E>(sum[(I * S::PART + g) * 8 + i % 4 / 2 * 4 + i / 4 * 2 + i % 2]),
                     scale[i % 4], bias[i % 4]);
         }
     } else if constexpr ((I + 1) * S::NUMBERS < S::SUMS) {
-        ending_sums<S, I + 1>(part, factors, sum, v);
+        ending_sums<S, E, I + 1>(part, factors, sum, v);
     }
 }
 
-// A part of the tile, whose fours begin with `four` of the places. Tiles of more than 128 channels
-// loop over their parts (S::UNROLL), as written out these do not fit in the instruction cache: 256
-// channels that end in GELU took 67.5 us in place of 77.1. Narrower ones are written out, so that a
-// part is computed while another waits: as a loop they took up to 24 % longer (one H200,
-// 2026-11-28).
-template <class S, class PLACES>
+// A part of the tile, whose fours begin with `four` of the places.
+template <class S, class E, class PLACES>
 __device__ __forceinline__ void ending_part(const conv_tensor_params &p, const float *factors,
                                             const PLACES &places, int part, int four,
                                             const uint32_t (&sum)[S::SUMS])
 {
-    const conv_finish &finish = p.s.b.at.finish;
-    float              v[S::NUMBERS];
-    ending_sums<S>(part, factors, sum, v);
-    if (finish.residual_kind == SAC_RESIDUAL_BEFORE)
-        ending_add<S>(p.s, places, four, v);
-    if constexpr (S::HALF)
-        activate_all(finish.act, finish.alpha, finish.beta, v);
-    else
-        stream_activate<true>(p.s, v);
-    if (finish.residual_kind == SAC_RESIDUAL_AFTER)
-        ending_add<S>(p.s, places, four, v);
-    ending_put<S>(p, places, four, v);
+    float v[S::NUMBERS];
+    ending_sums<S, E>(part, factors, sum, v);
+    if (E::residual(p) == SAC_RESIDUAL_BEFORE)
+        ending_add<S, E>(p, places, four, v);
+    E::activate(p, v);
+    if (E::residual(p) == SAC_RESIDUAL_AFTER)
+        ending_add<S, E>(p, places, four, v);
+    ending_put<S, E>(p, places, four, v);
 }
 
 } // namespace conv

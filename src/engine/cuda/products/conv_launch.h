@@ -135,6 +135,8 @@ struct conv_copy_shape {
     uint32_t    box[5];
     /* Numbers of two bytes, and so are size[0] and box[0]. They stay in their order. */
     bool halves;
+    /* Behind a box lies what is asked for soon: it may come to the cache by 256 bytes. */
+    bool goes_on;
     /* Of a map [c, w, h, n] whose pixels are those under one tap of a window; box[1] of them. */
     bool     window;
     int      low[2], high[2]; /* corners, w and h */
@@ -177,7 +179,7 @@ struct conv_tensor_params {
      * each. */
     int                      runs, run_pixels;
     struct conv_window_shape window; /* of those variants; runs are the samples then */
-    int                      turns, stages, panels, slots; /* the launcher's */
+    int                      turns, stages, panels, slots, ending; /* the launcher's */
 };
 /* processors: of the GPU. cudaErrorNotSupported: it does not fit its shared memory. */
 cudaError_t conv_launch_tensor(const struct conv_tensor_params *p, enum conv_bytes_kind kind,

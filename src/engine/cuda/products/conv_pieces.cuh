@@ -302,42 +302,41 @@ template <int N> __device__ __forceinline__ void floats_at(const float *from, fl
 // ---- behind the sums ----
 
 // EXACT: SiLU before float16 is as exact as that; before 8 bits a tanh of the card's will do.
-template <bool EXACT, int N>
-__device__ __forceinline__ void stream_activate(const conv_stream_params &s, float (&v)[N])
+template <int ACT, bool EXACT, int N>
+__device__ __forceinline__ void stream_activate_as(const conv_stream_params &s, float (&v)[N])
 {
-    switch (s.act) {
-    case CONV_STREAM_CLAMP:
 #pragma unroll
-        for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
+        const float half = 0.5f * v[i];
+        if (ACT == CONV_STREAM_CLAMP)
             v[i] = fminf(fmaxf(v[i], s.low), s.high);
-        break;
-    case CONV_STREAM_SILU: // x / (1 + e^-x)
-        if (EXACT && s.b.y_kind == CONV_F16) {
-#pragma unroll
-            for (int i = 0; i < N; i++)
-                v[i] *= sigmoid(v[i]);
-            break;
-        }
-#pragma unroll
-        for (int i = 0; i < N; i++) { // by the tanh of half of it
-            const float half = 0.5f * v[i];
+        else if (ACT == CONV_STREAM_SILU && EXACT) // x / (1 + e^-x)
+            v[i] *= sigmoid(v[i]);
+        else if (ACT == CONV_STREAM_SILU) // by the tanh of half of it
             v[i] = fmaf(half, fast_tanh(half), half) * s.b.y_inverse;
-        }
-        break;
-    case CONV_STREAM_GELU: // by tanh, which is off by 0.0005 at most
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            const float half = 0.5f * v[i],
-                        t = v[i] * fmaf(0.79788456f * 0.044715f, v[i] * v[i], 0.79788456f);
+        else if (ACT == CONV_STREAM_GELU) { // by tanh, which is off by 0.0005 at most
+            const float t = v[i] * fmaf(0.79788456f * 0.044715f, v[i] * v[i], 0.79788456f);
             v[i] = fmaf(half, fast_tanh(t), half) * s.b.y_inverse;
-        }
-        break;
-    case CONV_STREAM_HARD_SWISH:
-#pragma unroll
-        for (int i = 0; i < N; i++)
+        } else if (ACT == CONV_STREAM_HARD_SWISH)
             v[i] *=
                 __saturatef(fmaf(s.b.at.finish.alpha, v[i], s.b.at.finish.beta)) * s.b.y_inverse;
+    }
+}
+// exact: where that is so.
+template <int N>
+__device__ __forceinline__ void stream_activate(const conv_stream_params &s, bool exact,
+                                                float (&v)[N])
+{
+    switch (s.act) {
+    case CONV_STREAM_CLAMP: stream_activate_as<CONV_STREAM_CLAMP, false>(s, v); break;
+    case CONV_STREAM_SILU:
+        if (exact)
+            stream_activate_as<CONV_STREAM_SILU, true>(s, v);
+        else
+            stream_activate_as<CONV_STREAM_SILU, false>(s, v);
         break;
+    case CONV_STREAM_GELU: stream_activate_as<CONV_STREAM_GELU, false>(s, v); break;
+    case CONV_STREAM_HARD_SWISH: stream_activate_as<CONV_STREAM_HARD_SWISH, false>(s, v); break;
     default: break;
     }
 }

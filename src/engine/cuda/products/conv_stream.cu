@@ -149,7 +149,7 @@ __device__ __forceinline__ void stream_finish(const conv_stream_params &s, const
                 read_run<S::RUN>(w, rows::place(slot, i * S::RUNS + g));
             if (kind == SAC_RESIDUAL_BEFORE)
                 add_residual(s, S::KIND == CONV_BYTES_F8, w, v);
-            stream_activate<false>(s, v);
+            stream_activate(s, false, v);
             if (kind == SAC_RESIDUAL_AFTER)
                 add_residual(s, S::KIND == CONV_BYTES_F8, w, v);
             if (m < s.b.at.m)

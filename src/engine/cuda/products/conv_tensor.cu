@@ -34,7 +34,6 @@ struct tensor_shape : ring_shape<GROUPS, BLOCKS, 2> {
     static constexpr int  PANEL = N < 64 ? N : 64, PANELS = N / PANEL;
     // Sixteens of channels of a panel whose numbers are computed together, by registers.
     static constexpr int PART = GIVES || SUMS <= 32 ? 2 : 1, NUMBERS = PART * 8;
-    static constexpr int UNROLL = N > 128 ? 1 : N / 16; // see ending_part
     static constexpr int PIXELS = MS * BYTES_TAPS, STAGE = PIXELS + NS * BYTES_TAPS;
     static_assert(PANEL % (16 * PART) == 0 && N % PANEL == 0, "panels are whole");
 };
@@ -313,15 +312,37 @@ struct tensor_rings {
     int        panel = 0;
 };
 
+// All of a group have written a panel: it is stored, and the one that comes next is free.
 template <class S>
+__device__ __forceinline__ void store_panel(const conv_tensor_params &p, int group, int k,
+                                            const tensor_tile &t, const uint8_t *panel,
+                                            uint64_t *taken)
+{
+    const bool one = (threadIdx.x & 127) == 0, half = S::HALF || p.s.b.y_kind == CONV_F16;
+    unit_sees();
+    if (one && p.panels > 1)
+        copy_back_wait<0>();
+    group_sync(group);
+    if (one) {
+        copy_back(&p.maps[TENSOR_Y], half ? 2 * k : k, t.pixel + group * 64, t.run, panel);
+        if (p.slots)
+            barrier_arrive(taken);
+    }
+    if (p.panels == 1) {
+        if (one)
+            copy_back_wait<0>();
+        group_sync(group);
+    }
+}
+
+template <class S, class E>
 __device__ __forceinline__ void
 tensor_end(const conv_tensor_params &p, const tensor_memory<S> &memory, int group,
            const tensor_tile &t, tensor_rings &rings, const uint32_t (&sum)[S::SUMS])
 {
     constexpr int PARTS = S::PANEL / 16 / S::PART;
-    const bool    one = (threadIdx.x & 127) == 0, half = S::HALF || p.s.b.y_kind == CONV_F16;
     const float  *factors = (const float *)(memory.factors + group * memory.FACTORS);
-#pragma unroll S::UNROLL
+#pragma unroll E::UNROLL
     for (int panel = 0; panel < S::PANELS; panel++) {
         const int k = t.channel + panel * S::PANEL;
         if (k >= p.s.b.at.out_c)
@@ -329,24 +350,13 @@ tensor_end(const conv_tensor_params &p, const tensor_memory<S> &memory, int grou
         const int slot = group * p.slots + rings.residual.at;
         uint8_t  *to = memory.out + (group * p.panels + rings.panel) * memory.panel(p.s.b.y_kind);
         const uint8_t *other = memory.residuals + slot * memory.panel(p.s.b.residual_kind);
-        if (one && p.panels > 1)
-            copy_back_wait<1>();
-        else if (one)
-            copy_back_wait<0>();
         if (p.slots)
             barrier_wait(memory.come + slot, rings.residual.parity);
-        group_sync(group);
-#pragma unroll S::UNROLL
+#pragma unroll E::UNROLL
         for (int i = 0; i < PARTS; i++)
-            ending_part<S>(p, factors, in_panels<S>{other, to}, panel * PARTS + i, i * 2 * S::PART,
-                           sum);
-        unit_sees();
-        group_sync(group);
-        if (one) {
-            copy_back(&p.maps[TENSOR_Y], half ? 2 * k : k, t.pixel + group * 64, t.run, to);
-            if (p.slots)
-                barrier_arrive(memory.taken + slot);
-        }
+            ending_part<S, E>(p, factors, in_panels<S>{other, to}, panel * PARTS + i,
+                              i * 2 * S::PART, sum);
+        store_panel<S>(p, group, k, t, to, memory.taken + slot);
         rings.panel = rings.panel + 1 == p.panels ? 0 : rings.panel + 1;
         if (p.slots)
             rings.residual.next(p.slots);
@@ -366,7 +376,10 @@ __device__ __forceinline__ void multiply_tiles(const conv_tensor_params &p,
         const ring_factors<S> factors(p, t.channel);
         tensor_multiply<S>(p, memory, group, place, sum);
         factors.put(p, (float *)(memory.factors + group * memory.FACTORS));
-        tensor_end<S>(p, memory, group, t, rings, sum);
+        group_sync(group);
+        with_ending<S>(p, [&](auto ending) {
+            tensor_end<S, decltype(ending)>(p, memory, group, t, rings, sum);
+        });
     }
     copy_back_wait<0>();
 }
@@ -429,6 +442,7 @@ static cudaError_t run_tensor(conv_tensor_params p, int processors, cudaStream_t
         blocks = of_each < S::RESIDENT ? of_each : S::RESIDENT;
     // Few tiles leave memory to more pieces that are under way.
     const int shared = share_memory<S>(&p, (int)blocks);
+    p.ending = ending_of<S>(p);
     p.turns =
         (int)((taps * ((at.in_c + p.chunk - 1) / p.chunk) * p.chunk + BYTES_TAPS - 1) / BYTES_TAPS);
     if (p.stages < 2 || tiles > INT32_MAX)

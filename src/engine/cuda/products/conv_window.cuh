@@ -21,7 +21,7 @@ namespace conv
 template <int KIND_, int GROUPS, int N, int BLOCKS>
 struct window_kernel_shape : ring_shape<GROUPS, BLOCKS, 1> {
     static constexpr int  KIND = KIND_, NS = N, PANEL = N, SUMS = N / 2, PART = 1;
-    static constexpr int  NUMBERS = PART * 8, UNROLL = N / 16;
+    static constexpr int  NUMBERS = PART * 8;
     static constexpr bool HALF = KIND == CONV_BYTES_F16;
 };
 
@@ -292,9 +292,12 @@ __device__ __forceinline__ void multiply_window_tiles(const conv_tensor_params &
         of_tile.put(p, factors);
         group_sync(group);
         const in_maps places = positions.places(p, t);
-#pragma unroll
-        for (int part = 0; part < S::SUMS / S::NUMBERS; part++)
-            ending_part<S>(p, factors, places, part, part * 2 * S::PART, sum);
+        with_ending<S>(p, [&](auto ending) {
+            using E = decltype(ending);
+#pragma unroll E::UNROLL
+            for (int part = 0; part < S::SUMS / S::NUMBERS; part++)
+                ending_part<S, E>(p, factors, places, part, part * 2 * S::PART, sum);
+        });
     }
 }
 #endif
@@ -344,6 +347,7 @@ static cudaError_t run_window(conv_tensor_params p, int processors, cudaStream_t
         if (p.stages >= CONV_WINDOW_STAGES || blocks == 1)
             break;
     }
+    p.ending = ending_of<S>(p);
     p.stages = p.stages < RING_MAX ? p.stages : RING_MAX;
     p.turns = at.kernel_h * at.kernel_w * ((at.in_c + p.chunk - 1) / p.chunk);
     if (p.stages < 2 || tiles > INT32_MAX)
