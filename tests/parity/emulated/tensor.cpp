@@ -1,3 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A third file of the kernels of 8-bit numbers. */
+/* Those of all kinds in one file, as what stands for the copy engine is. */
 #include "engine/cuda/products/conv_tensor.cu"
+#include "engine/cuda/products/conv_tensor_f8.cu"
+#include "engine/cuda/products/conv_tensor_s8.cu"
