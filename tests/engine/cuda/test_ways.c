@@ -255,6 +255,26 @@ static void where_kernels_exist_none_is_compiled(void **state)
     assert_true(has(&s, CONV_CUDNN_FUSED, 40));
 }
 
+/* Hopper's own, of many tiles and of pixels that fill a piece of 128 bytes, leave nothing to gain.
+ */
+static void beside_many_tiles_none_is_compiled(void **state)
+{
+    const struct conv_spec few = spec_of(1, 128, 128, 3, 128), many = spec_of(8, 128, 128, 3, 128),
+                           narrow = spec_of(8, 32, 128, 3, 128);
+    struct conv_spec bare = many;
+    (void)state;
+    assert_int_equal(cudnn_ways(&few, true), 2);
+    assert_int_equal(cudnn_ways(&many, false), 0);
+    assert_int_equal(cudnn_ways(&narrow, true), 2);
+    precompiled = true; /* these cost nothing */
+    assert_true(cudnn_ways(&many, false) > 0);
+    bare.bias = false;
+    bare.act.kind = SAC_ACT_NONE;
+    assert_true(cudnn_ways(&bare, false) > 0);
+    hopper_code = precompiled = false;
+    assert_int_equal(cudnn_ways(&many, true), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +283,7 @@ int main(void)
         cmocka_unit_test_setup(odd_pixels_are_for_tiles, begin),
         cmocka_unit_test_setup(where_tiles_do_not_fit_they_are_compiled, begin),
         cmocka_unit_test_setup(where_kernels_exist_none_is_compiled, begin),
+        cmocka_unit_test_setup(beside_many_tiles_none_is_compiled, begin),
     };
     return cmocka_run_group_tests_name("engine/cuda/ways", tests, NULL, NULL);
 }

@@ -210,10 +210,26 @@ static bool stores_whole(const struct conv_spec *s)
     return s->out.pixel * (int64_t)conv_element(s) % 16 == 0;
 }
 
+/* Hopper's tiles of 64 by 64 that leave some of its multiprocessors idle, or fill them twice, and
+ * bytes of a pixel's channels that the copy engine brings at once. */
+enum { TILES_FEW = 264, CHUNK = 128 };
+
+/* Is what cuDNN compiles worth its third of a second? Beside our kernels for Hopper it is where
+ * these are few, as at batch 1, or where channels do not fill a piece: there it is up to a quarter
+ * faster. All others together would make YOLOX-S 1.5 % faster at batch 32 and 8, for most of the
+ * kernels that a start without a plan would compile (one H200, 2026-11-28). */
+static bool is_worth_compiling(const struct conv_spec *s, bool rivals)
+{
+    const int64_t pixels = s->n * s->out.size[0] * s->out.size[1] * s->out.size[2],
+                  tiles = (pixels + 63) / 64 * ((s->out.c + 63) / 64);
+    return (stores_whole(s) || !conv_tile_fits(s, 0)) &&
+           (!rivals || tiles <= TILES_FEW || s->in.c * (int64_t)conv_element(s) < CHUNK);
+}
+
 /* The first few of one kind of graph. None is compiled where precompiled kernels exist, or where
- * tiles do it better. */
+ * ours do it as well. */
 static void add_from(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s,
-                     bool fused, cudnnBackendHeurMode_t mode, int max)
+                     bool compiles, bool fused, cudnnBackendHeurMode_t mode, int max)
 {
     struct cudnn_graph     g;
     struct cudnn_candidate found[LIST_MAX];
@@ -225,7 +241,7 @@ static void add_from(struct conv_ways *l, const struct cudnn_target *t, const st
     for (int i = 0; i < n; i++)
         ready += !found[i].runtime;
     for (int i = 0; i < n && l->count - before < max; i++)
-        if (!found[i].runtime || (ready == 0 && (stores_whole(s) || !conv_tile_fits(s, 0))))
+        if (!found[i].runtime || (ready == 0 && compiles))
             add(l, &found[i]);
 }
 
@@ -329,18 +345,19 @@ static bool writes_apart(const struct conv_spec *s)
 static void add_cudnn(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s,
                       bool rivals)
 {
-    const bool fuse = wants_fusion(s) && cudnn_graph_can_fuse(s);
-    const int  own = l->count;
+    const bool fuse = wants_fusion(s) && cudnn_graph_can_fuse(s),
+               compiles = is_worth_compiling(s, rivals);
+    const int own = l->count;
     if (fuse)
-        add_from(l, t, s, true, CUDNN_HEUR_MODE_A, FUSED_MAX);
+        add_from(l, t, s, compiles, true, CUDNN_HEUR_MODE_A, FUSED_MAX);
     const bool first_fused = l->count > own;
-    if (first_fused && rivals)
+    if (rivals && fuse && (first_fused || !compiles))
         return;
-    add_from(l, t, s, false, CUDNN_HEUR_MODE_A, PLAIN_MAX);
+    add_from(l, t, s, compiles, false, CUDNN_HEUR_MODE_A, PLAIN_MAX);
     if (fuse && !first_fused) /* compiling from this list takes up to four seconds */
-        add_from(l, t, s, true, CUDNN_HEUR_MODE_FALLBACK, 1);
+        add_from(l, t, s, compiles, true, CUDNN_HEUR_MODE_FALLBACK, 1);
     if (l->count - own < ENOUGH) /* they run anywhere, and up to a thousand times longer */
-        add_from(l, t, s, false, CUDNN_HEUR_MODE_FALLBACK, 2);
+        add_from(l, t, s, compiles, false, CUDNN_HEUR_MODE_FALLBACK, 2);
 }
 
 void conv_ways_list(const struct products_gpu *gpu, const struct cudnn_target *t,
