@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hopper's matrix unit, which a group of four warps asks together to multiply what lies in shared
-// memory, or one's rows in registers by it: conv_tensor.cu and its kin, conv_stem_unit.cu,
+// memory, or one's rows in registers by it: conv_tensor.cuh and its kin, conv_stem_unit.cu,
 // attention_tiles.cuh. Tests without a GPU have their own.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hopper's copy engine and its barriers, as conv_tensor.cu, conv_window.cuh and conv_stem_unit.cu
+// Hopper's copy engine and its barriers, as conv_tensor.cuh, conv_window.cuh and conv_stem_unit.cu
 // use them. Tests without a GPU have their own.
 #pragma once
 
@@ -92,7 +92,7 @@ __device__ __forceinline__ void copy_rows(uint8_t *to, const conv_copy_map *map,
                  "l"(map), "r"(c), "r"(pixel), "r"(run), "r"(shared_address(barrier))
                  : "memory");
 }
-// Of weights whose rows are turned by sixteens: see conv_tensor.cu.
+// Of weights whose rows are turned by sixteens: see conv_tensor.cuh.
 __device__ __forceinline__ void copy_turned(uint8_t *to, const conv_copy_map *map, int c,
                                             int sixteen, uint64_t *barrier)
 {

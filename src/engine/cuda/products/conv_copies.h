@@ -19,7 +19,7 @@ static inline cudaError_t conv_copy_maps_make(const struct conv_copy_shape shape
             res = conv_copy_map_make(&shapes[i], &maps[i]);
     return res;
 }
-/* Sets the maps, and launches conv_tensor.cu. */
+/* Sets the maps, and launches conv_tensor.cuh. */
 cudaError_t conv_copies_run(struct conv_tensor_params   *p,
                             const struct conv_copy_shape shapes[TENSOR_MAPS],
                             enum conv_bytes_kind kind, int variant, int processors,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What conv_tensor.cu and conv_window.cuh have behind their sums. A thread has four channels side
+// What conv_tensor.cuh and conv_window.cuh have behind their sums. A thread has four channels side
 // by side of each sixteen, of two rows: they go to a panel in shared memory, from where the copy
 // engine stores it, or to the map itself.
 #pragma once

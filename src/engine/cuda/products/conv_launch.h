@@ -123,7 +123,7 @@ struct conv_stream_params {
 /* processors: of the GPU. cudaErrorNotSupported: it does not fit its shared memory. */
 cudaError_t conv_launch_stream(const struct conv_stream_params *p, enum conv_bytes_kind kind,
                                int variant, int processors, cudaStream_t stream);
-/* ---- on Hopper by its copy engine (conv_tensor.cu) ---- */
+/* ---- on Hopper by its copy engine (conv_tensor.cuh) ---- */
 
 /* Memory as the copy engine is told of it, in bytes: dims from the innermost one, of which a box is
  * copied at once. The rows of a box, of 32, 64 or 128 bytes, lie in shared memory with their

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of 8-bit numbers share (conv_bytes.cu, conv_stream.cu, conv_tensor.cu): how a
+// What the kernels of 8-bit numbers share (conv_bytes.cu, conv_stream.cu, conv_tensor.cuh): how a
 // block fetches its pieces of pixels and weights, multiplies them, and reads numbers.
 //
 // A thread of the tensor cores gets two neighbouring columns of each eight. So the rows of the

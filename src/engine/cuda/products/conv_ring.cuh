@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What conv_tensor.cu, conv_window.cuh and conv_stem_unit.cu have in common: rings of stages in
+// What conv_tensor.cuh, conv_window.cuh and conv_stem_unit.cu have in common: rings of stages in
 // shared memory, and the numbers behind a tile's sums.
 #pragma once
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions and products of 8-bit numbers and of float16 on Hopper, whose pieces of 128 bytes of
 // taps are brought by its copy engine: a warp asks for the pixels under a window's taps (the engine
-// finds them, and fills in zeros outside of the map) and for the weights, into a ring of stages,
-// while one or two groups of four warps multiply 64 pixels each with its matrix unit. Another warp
-// asks for the residual. What is behind the sums goes through panels in shared memory, from where
-// the engine stores it. Blocks stay for many tiles, so that the next one's pieces come while a tile
-// ends. Pairs of blocks that had each ask for half of their weights for both (multicast) took a
-// third longer: what comes so comes with 33 bytes a clock, what all blocks ask for at about the
-// same time with 83, and pixels, which are others', with 30 (one H100, 2026-11-28).
+// finds them, and fills in zeros outside of the map) and another one for the weights, into a ring
+// of stages, while one or two groups of four warps multiply 64 pixels each with its matrix unit.
+// Who asks is one thread, which takes some 200 clocks for a turn. What is behind the sums goes
+// through panels in shared memory, where residuals lie, too, and from where the engine stores it.
+// Blocks stay for many tiles, so that the next one's pieces come while a tile ends. Pairs of blocks
+// that had each ask for half of their weights for both (multicast) took a third longer: what comes
+// so comes with 33 bytes a clock, what all blocks ask for at about the same time with 83, and
+// pixels, which are others', with 30 (one H100, 2026-11-28).
 //
 // A thread of the unit gets two neighbouring columns of each eight. The engine brings the weights'
 // rows in another order, so that a thread has four channels of each sixteen side by side: column
@@ -27,7 +28,6 @@
 namespace conv
 {
 
-// One warp asks for pieces, another one for residuals.
 template <int KIND_, int GROUPS, int N, int BLOCKS>
 struct tensor_shape : ring_shape<GROUPS, BLOCKS, 2> {
     using ring = ring_shape<GROUPS, BLOCKS, 2>;
@@ -53,11 +53,11 @@ template <class S> struct tensor_memory {
     {
         return S::GROUPS * (p.panels * panel(p.s.b.y_kind) + p.slots * panel(p.s.b.residual_kind) +
                             FACTORS) +
-               (RING_MAX + S::GROUPS * p.slots) * 2 * (int)sizeof(uint64_t);
+               (RING_MAX * 2 + S::GROUPS * p.slots) * (int)sizeof(uint64_t);
     }
 
     uint8_t  *stages, *out, *residuals, *factors;
-    uint64_t *full, *empty, *come, *taken;
+    uint64_t *full, *empty, *come;
 
     __device__ __forceinline__ explicit tensor_memory(const conv_tensor_params &p)
     {
@@ -68,7 +68,6 @@ template <class S> struct tensor_memory {
         full = (uint64_t *)(factors + S::GROUPS * FACTORS);
         empty = full + RING_MAX;
         come = empty + RING_MAX;
-        taken = come + S::GROUPS * p.slots;
     }
 };
 
@@ -113,13 +112,11 @@ __device__ __forceinline__ void begin_barriers(const conv_tensor_params &p,
 {
     if (threadIdx.x == 0) {
         for (int i = 0; i < p.stages; i++) {
-            barrier_init(memory.full + i, 1);
+            barrier_init(memory.full + i, 2); // who asks for pixels, and who for weights
             barrier_init(memory.empty + i, S::GROUPS * 4);
         }
-        for (int i = 0; i < S::GROUPS * p.slots; i++) {
+        for (int i = 0; i < S::GROUPS * p.slots; i++)
             barrier_init(memory.come + i, 1);
-            barrier_init(memory.taken + i, 1);
-        }
         barriers_are_ready();
     }
     __syncthreads();
@@ -127,17 +124,17 @@ __device__ __forceinline__ void begin_barriers(const conv_tensor_params &p,
 
 /* ---- who asks for pieces ---- */
 
-// The next row of `chunk` bytes: which channels, counted from the first tap of all and from their
+// The next row of CHUNK bytes: which channels, counted from the first tap of all and from their
 // own, and how far that lies from the window's first. What is outside is zeros. It is counted on
 // alone: who asks does so one instruction after the other, and a division would cost it as much
 // time as all else of a turn.
-struct tensor_taps {
+template <int CHUNK> struct tensor_taps {
     int first = 0, c = 0, right = 0, down = 0;
 
     __device__ __forceinline__ void next(const conv_tensor_params &p)
     {
         const conv_tile_params &at = p.s.b.at;
-        c += p.chunk;
+        c += CHUNK;
         if (c < at.in_c)
             return;
         c = 0;
@@ -150,109 +147,120 @@ struct tensor_taps {
     }
 };
 
-// A turn is as many rows as make up 128 bytes of taps.
-template <class S>
-__device__ __forceinline__ void ask_weights(const conv_tensor_params &p, int channel,
-                                            tensor_taps &taps, uint8_t *stage, uint64_t *full)
+// Both wait for each stage. A turn is as many rows as make up 128 bytes of taps. Weights, which no
+// step before this one makes, come while that ends.
+template <class S, int CHUNK>
+__device__ __forceinline__ void ask_for_weights(const conv_tensor_params &p,
+                                                const tensor_memory<S>   &memory)
 {
-    for (int i = 0; i < BYTES_TAPS; i += p.chunk) {
-        copy_turned(stage + S::PIXELS + i * S::NS, &p.maps[TENSOR_WEIGHTS], taps.first + taps.c,
-                    channel / 16, full);
-        taps.next(p);
-    }
-}
-
-// from: under the window's first tap, and the sample.
-template <class S>
-__device__ __forceinline__ void ask_pixels(const conv_tensor_params &p, const tensor_tile &t,
-                                           const int (&from)[3], tensor_taps &taps, uint8_t *stage,
-                                           uint64_t *full)
-{
-    const conv_tile_params &at = p.s.b.at;
-    for (int i = 0; i < BYTES_TAPS; i += p.chunk) {
-        const int c = taps.first < at.taps ? taps.c : at.in_c;
-        if (p.s.flat)
-            copy_rows(stage + i * S::MS, &p.maps[TENSOR_X], c, t.pixel, t.run, full);
-        else
-            copy_window(stage + i * S::MS, &p.maps[TENSOR_X], c, from[0], from[1], from[2],
-                        taps.right, taps.down, full);
-        taps.next(p);
-    }
-}
-
-// The weights of the first pieces, which no step before this one makes, come while that ends.
-template <class S>
-__device__ __forceinline__ int ask_ahead(const conv_tensor_params &p,
-                                         const tensor_memory<S> &memory, int channel,
-                                         tensor_taps &taps)
-{
-    const int turns = p.turns < p.stages ? p.turns : p.stages;
-    for (int i = 0; i < turns; i++) {
-        barrier_expect(memory.full + i, S::STAGE);
-        ask_weights<S>(p, channel, taps, memory.stages + i * S::STAGE, memory.full + i);
-    }
-    return turns;
-}
-
-template <class S>
-__device__ __forceinline__ void ask_for_pieces(const conv_tensor_params &p,
-                                               const tensor_memory<S>   &memory)
-{
-    const conv_tile_params &at = p.s.b.at;
-    tensor_walk<S>          walk(p);
-    tensor_taps             weights;
-    ring_place              place;
-    copy_foresee(&p.maps[TENSOR_X]);
-    copy_foresee(&p.maps[TENSOR_WEIGHTS]);
+    const conv_copy_map *map = &p.maps[TENSOR_WEIGHTS];
+    ring_place           place;
+    copy_foresee(map);
     copy_foresee(&p.maps[TENSOR_Y]);
-    int ahead = ask_ahead<S>(p, memory, walk.tile().channel, weights);
-    early_begin();
-    for (; walk.inside(); walk.next()) {
-        const tensor_tile t = walk.tile();
-        const int         n = p.runs > 1 ? t.run : t.pixel / at.pixels,
-                  pixel = p.runs > 1 ? t.pixel : t.pixel - n * at.pixels, y = pixel / at.out_w,
-                  x = pixel - y * at.out_w;
-        const int   from[3] = {x * at.stride_w - at.pad_left, y * at.stride_h - at.pad_top, n};
-        tensor_taps pixels;
+    for (tensor_walk<S> walk(p); walk.inside(); walk.next()) {
+        const int          sixteen = walk.tile().channel / 16;
+        tensor_taps<CHUNK> taps;
         for (int turn = 0; turn < p.turns; turn++) {
-            uint8_t  *stage = memory.stages + place.at * S::STAGE;
+            uint8_t  *to = memory.stages + place.at * S::STAGE + S::PIXELS;
             uint64_t *full = memory.full + place.at;
             barrier_wait(memory.empty + place.at, place.parity ^ 1);
-            if (ahead > 0)
-                ahead--;
-            else {
-                barrier_expect(full, S::STAGE);
-                ask_weights<S>(p, t.channel, weights, stage, full);
+            barrier_expect(full, S::STAGE - S::PIXELS);
+#pragma unroll
+            for (int i = 0; i < BYTES_TAPS; i += CHUNK) {
+                copy_turned(to + i * S::NS, map, taps.first + taps.c, sixteen, full);
+                taps.next(p);
             }
-            ask_pixels<S>(p, t, from, pixels, stage, full);
             place.next(p.stages);
         }
-        weights = tensor_taps();
     }
 }
 
+// A tile's pixels under the window's first tap: which, and of which run.
+struct tensor_place {
+    int x, y, n;
+};
 template <class S>
-__device__ __forceinline__ void ask_for_residuals(const conv_tensor_params &p,
-                                                  const tensor_memory<S>   &memory)
+__device__ __forceinline__ tensor_place place_of(const conv_tensor_params &p, const tensor_tile &t)
 {
-    const bool half = p.s.b.residual_kind == CONV_F16;
-    const int  bytes = memory.panel(p.s.b.residual_kind);
-    ring_place place;
+    const conv_tile_params &at = p.s.b.at;
+    if (p.s.flat)
+        return {t.pixel, 0, t.run};
+    const int n = p.runs > 1 ? t.run : t.pixel / at.pixels,
+              pixel = p.runs > 1 ? t.pixel : t.pixel - n * at.pixels, y = pixel / at.out_w;
+    return {(pixel - y * at.out_w) * at.stride_w - at.pad_left, y * at.stride_h - at.pad_top, n};
+}
+
+template <class S, int CHUNK>
+__device__ __forceinline__ void ask_for_pixels(const conv_tensor_params &p,
+                                               const tensor_memory<S>   &memory)
+{
+    const conv_copy_map *map = &p.maps[TENSOR_X];
+    const int            all_taps = p.s.b.at.taps, beyond = p.s.b.at.in_c;
+    ring_place           place;
+    copy_foresee(map);
     early_begin();
     for (tensor_walk<S> walk(p); walk.inside(); walk.next()) {
-        const tensor_tile t = walk.tile();
-        for (int k = t.channel; k < t.channel + S::NS && k < p.s.b.at.out_c; k += S::PANEL) {
-            for (int g = 0; g < S::GROUPS; g++) {
-                const int slot = g * p.slots + place.at;
-                barrier_wait(memory.taken + slot, place.parity ^ 1);
-                barrier_expect(memory.come + slot, bytes);
-                copy_rows(memory.residuals + slot * bytes, &p.maps[TENSOR_RESIDUAL],
-                          half ? 2 * k : k, t.pixel + g * 64, t.run, memory.come + slot);
+        const tensor_place from = place_of<S>(p, walk.tile());
+        tensor_taps<CHUNK> taps;
+        for (int turn = 0; turn < p.turns; turn++) {
+            uint8_t  *to = memory.stages + place.at * S::STAGE;
+            uint64_t *full = memory.full + place.at;
+            barrier_wait(memory.empty + place.at, place.parity ^ 1);
+            barrier_expect(full, S::PIXELS);
+#pragma unroll
+            for (int i = 0; i < BYTES_TAPS; i += CHUNK) {
+                // Behind the last tap are zeros.
+                const int c = CHUNK == BYTES_TAPS || taps.first < all_taps ? taps.c : beyond;
+                if (p.s.flat)
+                    copy_rows(to + i * S::MS, map, c, from.x, from.n, full);
+                else
+                    copy_window(to + i * S::MS, map, c, from.x, from.y, from.n, taps.right,
+                                taps.down, full);
+                taps.next(p);
             }
-            place.next(p.slots);
+            place.next(p.stages);
         }
     }
 }
+
+// which: of the warps that ask.
+template <class S, int CHUNK>
+__device__ __forceinline__ void ask_for(const conv_tensor_params &p, const tensor_memory<S> &memory,
+                                        int which)
+{
+    if (which == 0)
+        ask_for_pixels<S, CHUNK>(p, memory);
+    else if (which == 1)
+        ask_for_weights<S, CHUNK>(p, memory);
+}
+
+// A group's panels of residuals, which one of its threads asks for: as many are under way as it has
+// slots.
+template <class S> struct tensor_residuals {
+    tensor_walk<S> walk;
+    int            panel = 0;
+
+    __device__ __forceinline__ explicit tensor_residuals(const conv_tensor_params &p) : walk(p)
+    {
+    }
+    __device__ __forceinline__ void ask(const conv_tensor_params &p, const tensor_memory<S> &memory,
+                                        int group, int slot)
+    {
+        if (!walk.inside())
+            return;
+        const tensor_tile t = walk.tile();
+        const int k = t.channel + panel * S::PANEL, bytes = memory.panel(p.s.b.residual_kind),
+                  number = group * p.slots + slot;
+        barrier_expect(memory.come + number, bytes);
+        copy_rows(memory.residuals + number * bytes, &p.maps[TENSOR_RESIDUAL],
+                  p.s.b.residual_kind == CONV_F16 ? 2 * k : k, t.pixel + group * 64, t.run,
+                  memory.come + number);
+        if (++panel == S::PANELS || k + S::PANEL >= p.s.b.at.out_c) {
+            panel = 0;
+            walk.next();
+        }
+    }
+};
 
 /* ---- who multiplies ---- */
 
@@ -309,27 +317,28 @@ __device__ __forceinline__ void tensor_multiply(const conv_tensor_params &p,
 }
 
 // Where a group is in its rings of panels.
-struct tensor_rings {
-    ring_place residual;
-    int        panel = 0;
+template <class S> struct tensor_rings {
+    ring_place          residual;
+    tensor_residuals<S> ahead;
+    int                 panel = 0;
+
+    __device__ __forceinline__ explicit tensor_rings(const conv_tensor_params &p) : ahead(p)
+    {
+    }
 };
 
 // All of a group have written a panel: it is stored, and the one that comes next is free.
 template <class S>
 __device__ __forceinline__ void store_panel(const conv_tensor_params &p, int group, int k,
-                                            const tensor_tile &t, const uint8_t *panel,
-                                            uint64_t *taken)
+                                            const tensor_tile &t, const uint8_t *panel)
 {
     const bool one = (threadIdx.x & 127) == 0, half = S::HALF || p.s.b.y_kind == CONV_F16;
     unit_sees();
     if (one && p.panels > 1)
         copy_back_wait<0>();
     group_sync(group);
-    if (one) {
+    if (one)
         copy_back(&p.maps[TENSOR_Y], half ? 2 * k : k, t.pixel + group * 64, t.run, panel);
-        if (p.slots)
-            barrier_arrive(taken);
-    }
     if (p.panels == 1) {
         if (one)
             copy_back_wait<0>();
@@ -340,7 +349,7 @@ __device__ __forceinline__ void store_panel(const conv_tensor_params &p, int gro
 template <class S, class E>
 __device__ __forceinline__ void
 tensor_end(const conv_tensor_params &p, const tensor_memory<S> &memory, int group,
-           const tensor_tile &t, tensor_rings &rings, const uint32_t (&sum)[S::SUMS])
+           const tensor_tile &t, tensor_rings<S> &rings, const uint32_t (&sum)[S::SUMS])
 {
     constexpr int PARTS = S::PANEL / 16 / S::PART;
     const float  *factors = (const float *)(memory.factors + group * memory.FACTORS);
@@ -358,10 +367,13 @@ tensor_end(const conv_tensor_params &p, const tensor_memory<S> &memory, int grou
         for (int i = 0; i < PARTS; i++)
             ending_part<S, E>(p, factors, in_panels<S>{other, to}, panel * PARTS + i,
                               i * 2 * S::PART, sum);
-        store_panel<S>(p, group, k, t, to, memory.taken + slot);
+        store_panel<S>(p, group, k, t, to);
         rings.panel = rings.panel + 1 == p.panels ? 0 : rings.panel + 1;
-        if (p.slots)
+        if (p.slots) {
+            if ((threadIdx.x & 127) == 0)
+                rings.ahead.ask(p, memory, group, rings.residual.at);
             rings.residual.next(p.slots);
+        }
     }
 }
 
@@ -369,10 +381,15 @@ template <class S>
 __device__ __forceinline__ void multiply_tiles(const conv_tensor_params &p,
                                                const tensor_memory<S>   &memory)
 {
-    const int    group = __shfl_sync(~0u, threadIdx.x >> 7, 0); // the same to all of a warp
-    ring_place   place;
-    tensor_rings rings;
-    uint32_t     sum[S::SUMS];
+    const int       group = __shfl_sync(~0u, threadIdx.x >> 7, 0); // the same to all of a warp
+    ring_place      place;
+    tensor_rings<S> rings(p);
+    uint32_t        sum[S::SUMS];
+    if (p.slots && (threadIdx.x & 127) == 0) {
+        early_begin();
+        for (int i = 0; i < p.slots; i++)
+            rings.ahead.ask(p, memory, group, i);
+    }
     for (tensor_walk<S> walk(p); walk.inside(); walk.next()) {
         const tensor_tile     t = walk.tile();
         const ring_factors<S> factors(p, t.channel);
@@ -403,10 +420,13 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     } else {
         if constexpr (S::GIVES)
             registers_give<S::ASKING>();
-        if (warp == S::GROUPS * 4 && elected())
-            ask_for_pieces<S>(p, memory);
-        else if (warp == S::GROUPS * 4 + 1 && p.slots && elected())
-            ask_for_residuals<S>(p, memory);
+        if (!elected())
+            return;
+        switch (p.chunk) {
+        case 128: ask_for<S, 128>(p, memory, warp - S::GROUPS * 4); break;
+        case 64: ask_for<S, 64>(p, memory, warp - S::GROUPS * 4); break;
+        default: ask_for<S, 32>(p, memory, warp - S::GROUPS * 4); break;
+        }
     }
 #else
     early_begin();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of strides of one and two, as conv_tensor.cu computes them, of windows that overlap.
-// That one asks for each pixel once for each tap, which the second level cache has to give: 30
-// bytes a clock for each multiprocessor, so that 128 pixels take 550 clocks, where the unit
-// multiplies them by 128 channels in 512 of float16 and in 256 of 8 bits (one H100, 2026-11-28).
-// Here a tile's part of the map comes once for each chunk of channels and stays for all taps: the
-// unit reads rows from any one on, and a tap is so many further. Of stride two it comes in phases,
-// each with the taps that lie over it (conv_window.h). Weights come tap after tap.
+// Convolutions of strides of one and two, as conv_tensor.cuh computes them, of windows that
+// overlap. That one asks for each pixel once for each tap, which the second level cache has to
+// give: 30 bytes a clock for each multiprocessor, so that 128 pixels take 550 clocks, where the
+// unit multiplies them by 128 channels in 512 of float16 and in 256 of 8 bits (one H100,
+// 2026-11-28). Here a tile's part of the map comes once for each chunk of channels and stays for
+// all taps: the unit reads rows from any one on, and a tap is so many further. Of stride two it
+// comes in phases, each with the taps that lie over it (conv_window.h). Weights come tap after tap.
 //
 // A tile's rows are not one run in memory, so threads store what they have themselves: four
 // channels side by side of each sixteen.
@@ -19,7 +19,7 @@ namespace conv
 {
 
 template <int KIND_, int GROUPS, int N, int BLOCKS>
-struct window_kernel_shape : ring_shape<GROUPS, BLOCKS, 1> {
+struct window_kernel_shape : ring_shape<GROUPS, BLOCKS, 2> {
     static constexpr int  KIND = KIND_, NS = N, PANEL = N, SUMS = N / 2, PART = 1;
     static constexpr int  NUMBERS = PART * 8;
     static constexpr bool HALF = KIND == CONV_BYTES_F16;
@@ -106,68 +106,49 @@ __device__ __forceinline__ void begin_barriers(const conv_tensor_params &p,
 
 /* ---- who asks ---- */
 
-// All taps of a chunk of channels, phase after phase, then those of the next one.
-struct window_taps {
-    int c = 0, tap = 0;
-
-    __device__ __forceinline__ int place(const conv_tensor_params &p) const
-    {
-        return p.window.tap[tap].index * p.s.b.at.in_c + c;
-    }
-    __device__ __forceinline__ void next(const conv_tensor_params &p)
-    {
-        if (++tap == p.window.phase[p.window.phases - 1].taps) {
-            tap = 0;
-            c += p.chunk;
-        }
-    }
-};
-
+// Of all taps of a chunk of channels, phase after phase, then of those of the next one. No step
+// before this one makes them.
 template <class S>
-__device__ __forceinline__ void ask_tap(const conv_tensor_params &p, const window_memory<S> &memory,
-                                        int channel, int stage, window_taps &taps)
+__device__ __forceinline__ void ask_for_taps(const conv_tensor_params &p,
+                                             const window_memory<S>   &memory)
 {
-    const int bytes = S::NS * p.chunk;
-    barrier_expect(memory.full + stage, bytes);
-    copy_turned(memory.stages + stage * bytes, &p.maps[TENSOR_WEIGHTS], taps.place(p), channel / 16,
-                memory.full + stage);
-    taps.next(p);
+    const conv_copy_map *map = &p.maps[TENSOR_WEIGHTS];
+    const int            bytes = S::NS * p.chunk, taps = p.window.phase[p.window.phases - 1].taps;
+    ring_place           place;
+    copy_foresee(map);
+    for (window_walk<S> walk(p); walk.inside(); walk.next()) {
+        const int sixteen = walk.tile(p).channel / 16;
+        for (int c = 0; c < p.s.b.at.in_c; c += p.chunk)
+            for (int tap = 0; tap < taps; tap++, place.next(p.stages)) {
+                const int from = p.window.tap[tap].index * p.s.b.at.in_c + c;
+                barrier_wait(memory.empty + place.at, place.parity ^ 1);
+                barrier_expect(memory.full + place.at, bytes);
+                copy_turned(memory.stages + place.at * bytes, map, from, sixteen,
+                            memory.full + place.at);
+            }
+    }
 }
 
 template <class S>
-__device__ __forceinline__ void ask_for_windows(const conv_tensor_params &p,
-                                                const window_memory<S>   &memory)
+__device__ __forceinline__ void ask_for_parts(const conv_tensor_params &p,
+                                              const window_memory<S>   &memory)
 {
     const conv_window_shape &w = p.window;
-    window_walk<S>           walk(p);
-    window_taps              weights;
-    ring_place               place, part;
-    copy_foresee(&p.maps[TENSOR_WEIGHTS]);
+    ring_place               place;
     for (int i = 0; i < w.phases; i++)
         copy_foresee(&p.maps[TENSOR_PHASES + i]);
-    int ahead = p.turns < p.stages ? p.turns : p.stages; // which no step before this one makes
-    for (int i = 0; i < ahead; i++)
-        ask_tap<S>(p, memory, walk.tile(p).channel, i, weights);
     early_begin();
-    for (; walk.inside(); walk.next()) {
+    for (window_walk<S> walk(p); walk.inside(); walk.next()) {
         const window_tile t = walk.tile(p);
         for (int c = 0; c < p.s.b.at.in_c; c += p.chunk)
-            for (int i = 0, tap = 0; i < w.phases; i++) {
+            for (int i = 0; i < w.phases; i++, place.next(CONV_WINDOW_PARTS)) {
                 const conv_window_phase &phase = w.phase[i];
-                barrier_wait(memory.taken + part.at, part.parity ^ 1);
-                barrier_expect(memory.come + part.at, w.samples * phase.height * w.width * p.chunk);
-                copy_part(memory.parts + part.at * w.part, &p.maps[TENSOR_PHASES + i], c,
-                          t.x + phase.right, t.y + phase.down, t.n, memory.come + part.at);
-                part.next(CONV_WINDOW_PARTS);
-                for (; tap < phase.taps; tap++, place.next(p.stages))
-                    if (ahead > 0)
-                        ahead--;
-                    else {
-                        barrier_wait(memory.empty + place.at, place.parity ^ 1);
-                        ask_tap<S>(p, memory, t.channel, place.at, weights);
-                    }
+                barrier_wait(memory.taken + place.at, place.parity ^ 1);
+                barrier_expect(memory.come + place.at,
+                               w.samples * phase.height * w.width * p.chunk);
+                copy_part(memory.parts + place.at * w.part, &p.maps[TENSOR_PHASES + i], c,
+                          t.x + phase.right, t.y + phase.down, t.n, memory.come + place.at);
             }
-        weights = window_taps();
     }
 }
 
@@ -319,7 +300,9 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
         if constexpr (S::GIVES)
             registers_give<S::ASKING>();
         if (warp == S::GROUPS * 4 && elected())
-            ask_for_windows<S>(p, memory);
+            ask_for_parts<S>(p, memory);
+        else if (warp == S::GROUPS * 4 + 1 && elected())
+            ask_for_taps<S>(p, memory);
     }
 #else
     early_begin();

@@ -4,7 +4,7 @@
  *
  * A convolution's way: conv.c reads the node into a description (conv_spec.h), the key to all that
  * is known of it. conv_ways.c lists the ways to compute it, cuDNN's (cudnn_*.c) and our kernels'
- * (conv_stem.cu, conv_tensor.cu, conv_tile.cu, conv_patches.cu, conv_depthwise.cu,
+ * (conv_stem.cu, conv_tensor.cuh, conv_tile.cu, conv_patches.cu, conv_depthwise.cu,
  * conv_direct.cu); conv_ahead.c makes those of many by several threads, fewer where conv_near.c
  * knows better; conv_tune.c tries them on the GPU (conv_trial.c: right numbers first, then the
  * time; measure.c) and prints its choice as a word for the plan's book (conv_choice.c).
@@ -15,7 +15,7 @@
  *
  * Convolutions and products of 8-bit numbers (QuantConv, QuantMatMul) are quant.c's, in the same
  * order: quant_spec.h, quant_tune.c, quant_params.h. Their ways are variants of conv_bytes.cu,
- * conv_stream.cu and conv_tensor.cu, and cuBLASLt's (quant_lt.h).
+ * conv_stream.cu and conv_tensor.cuh, and cuBLASLt's (quant_lt.h).
  *
  * Read first: conv_spec.h, conv_kernel.h, conv.c. Here: what the kernels share. */
 #ifndef SAC_ENGINE_CUDA_PRODUCTS_PRODUCTS_H

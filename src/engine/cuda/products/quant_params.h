@@ -18,7 +18,7 @@ struct conv_bytes_params quant_params(const struct quant_spec *s, const struct q
 /* For conv_stream.cu, of what quant_streams. */
 struct conv_stream_params quant_stream_params(const struct quant_spec     *s,
                                               const struct quant_operands *o, bool laid);
-/* For a variant of conv_tensor.cu, of what quant_tensors; shapes: as tensor_shapes. */
+/* For a variant of conv_tensor.cuh, of what quant_tensors; shapes: as tensor_shapes. */
 struct conv_tensor_params    quant_tensor_params(const struct quant_spec     *s,
                                                  const struct quant_operands *o, bool laid,
                                                  int                    variant,

@@ -28,7 +28,7 @@ size_t quant_spec_text(const struct quant_spec *s, char *out, size_t size);
 bool quant_fits(const struct quant_spec *s, int64_t variant, int capability);
 /* Can conv_stream.cu? */
 bool quant_streams(const struct quant_spec *s, int64_t variant, int capability);
-/* Can conv_tensor.cu? */
+/* Can conv_tensor.cuh? */
 bool quant_tensors(const struct quant_spec *s, int64_t variant, int capability);
 /* Can cuBLASLt compute it (quant_lt.h)? Float16 of rows that lie without gaps, with one scale. */
 bool quant_lt_fits(const struct quant_spec *s, int capability);

@@ -297,7 +297,7 @@ static struct conv_copy_shape part_shape(const struct conv_spec        *v,
                 (uint32_t)w->samples}};
 }
 
-/* Of each sixteen channels the columns 8 j + 2 t + e, as conv_tensor.cu wants them: e, t and j are
+/* Of each sixteen channels the columns 8 j + 2 t + e, as conv_tensor.cuh wants them: e, t and j are
  * dims of their own. */
 static struct conv_copy_shape turned_shape(const struct conv_tile_params *p, int chunk,
                                            int channels)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What conv_tensor.cu can compute, of 8-bit numbers and of float16, and what its copy engine is
+/* What conv_tensor.cuh can compute, of 8-bit numbers and of float16, and what its copy engine is
  * told. Host code without CUDA, so that it can be tested without a GPU. */
 #ifndef SAC_ENGINE_CUDA_PRODUCTS_TENSOR_SPEC_H
 #define SAC_ENGINE_CUDA_PRODUCTS_TENSOR_SPEC_H
@@ -34,7 +34,7 @@ void tensor_shapes(const struct conv_spec *s, struct conv_tensor_params *p, int 
 
 /* Can a variant compute it on a GPU of this compute capability (90 of 9.0)? */
 bool tensor_takes_half(const struct conv_spec *s, int64_t variant, int capability);
-/* Of CONV_PATCHES: variants of conv_tile.cu, then those of conv_tensor.cu, over the rows. Where a
+/* Of CONV_PATCHES: variants of conv_tile.cu, then those of conv_tensor.cuh, over the rows. Where a
  * pixel's channels come by eights, both read the map itself. */
 enum { CONV_PATCHES_VARIANTS = CONV_TILE_VARIANTS + CONV_TENSOR_WINDOWS };
 bool patches_fits(const struct conv_spec *s, int64_t variant, int capability);
