@@ -7,7 +7,7 @@
  *            these three the depthwise layers), windows (depthwise ones of many sizes), or all
  *            (default)
  *   LAYER    one, with SiLU, as IN,OUT,KERNEL,STRIDE,SIZE: 512,128,1,1,40
- *   BATCH    default: 1, 8, 32 (and 128 for ReID)
+ *   BATCH    default: 1, 8, 32 (and 128 for ReID; 1 for a LAYER)
  *   --likely measure no variants, take what the heuristics name first
  *   --fp32   instead of FP16
  *   --ways   print every layer, and the time of each way that is tried for it */
@@ -546,7 +546,8 @@ static bool read_layer(const char *text, struct network *n)
 {
     int in, out, kernel, stride, size;
     *n = (struct network){.name = text};
-    if (sscanf(text, "%d,%d,%d,%d,%d", &in, &out, &kernel, &stride, &size) != 5)
+    if (sscanf(text, "%d,%d,%d,%d,%d", &in, &out, &kernel, &stride, &size) != 5 || in < 1 ||
+        out < 1 || kernel < 1 || stride < 1 || size < 1)
         return false;
     conv(n, in, out, kernel, stride, size, SAC_ACT_SILU, 0);
     return true;

@@ -84,6 +84,13 @@ static const struct {
     {{"QuantConv", "i8[3,40,7,8] i8[32,40,3,3]! [32]! - [32]!",
       "pads=1,1,1,1 y_type=3 y_scale=600."},
      0},
+    {{"QuantConv", "i8[2,64,19,21] i8[64,64,3,3]! [64]! - [64]!",
+      "pads=1,1,1,1 strides=2,2 activation=5 y_type=3 y_scale=300."},
+     0},
+    {{"QuantConv", "i8[2,64,9,11] i8[64,64,1,1]! [64]! - [64]!", ""}, HALF_OUT},
+    {{"QuantConv", "i8[2,64,9,11] i8[64,64,3,3]! [64]! - [64]!", "pads=1,1,1,1 activation=1"},
+     HALF_OUT},
+    {{"QuantConv", "f8[2,64,9,11] f8[64,64,1,1]! [64]! - [64]!", "y_type=17 y_scale=3."}, 0},
     {{"QuantConv", "i8[2,20,7,8] i8[32,20,3,3]! [32]! - [32]!",
       "pads=1,1,1,1 activation=1 y_type=3 y_scale=400."},
      0},
@@ -377,8 +384,8 @@ static void blocks_that_stay_are_right(void **state)
     }
 }
 
-/* All, or those that bring pixels for each tap where windows do not overlap, step, or are of few
- * channels. */
+/* All, or those that bring pixels for each tap where windows do not overlap, step further than two,
+ * or are of few channels. */
 static void expect_tensors(const struct parity_case *c, int apart_by, int half)
 {
     const int before = windows, ran = check(c, apart_by, TENSORS, half).tensors;

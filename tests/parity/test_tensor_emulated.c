@@ -12,7 +12,7 @@
 enum { WINDOWS = CONV_TENSOR_VARIANTS - CONV_TENSOR_WINDOWS };
 
 /* Channels that fill a row of the engine and that do not, windows that reach over all edges, far
- * taps, several tiles for a block, every ending. */
+ * taps, several tiles for a block, every ending that is written out and some others. */
 static const struct parity_case cases[] = {
     {"FusedConv", "[2,16,9,8] [32,16,3,3]! [32]!", "pads=1,1,1,1 activation=1"},
     {"FusedConv", "[3,24,11,7] [80,24,3,3]! [80]! [3,80,4,4]",
@@ -20,6 +20,11 @@ static const struct parity_case cases[] = {
     {"FusedConv", "[2,40,8,9] [208,40,3,3]! [208]! [2,208,8,9]",
      "pads=3,3,3,3 dilations=3,3 residual=2 activation=5"},
     {"FusedConv", "[2,64,14,13] [64,64,1,1]! -", "strides=2,2 activation=6"},
+    {"FusedConv", "[2,64,14,13] [64,64,1,1]! [64]!", "activation=5"},
+    {"FusedConv", "[2,64,14,13] [80,64,1,1]! [80]!", "activation=3 alpha=-0.2 beta=0.3"},
+    {"FusedConv", "[2,64,14,13] [272,64,1,1]! -", "activation=7 alpha=0.2 beta=0.5"},
+    {"FusedConv", "[2,64,14,13] [64,64,1,1]! [64]! [2,64,14,13]", "residual=2"},
+    {"FusedConv", "[2,64,9,7] [64,64,1,1]! [64]!", ""},
     {"FusedConv", "[1,96,12,13] [96,96,2,3]! [96]! [1,96,11,11]", "residual=1"},
     {"FusedConv", "[2,64,17,17] [272,64,1,1]! [272]!", "activation=10"},
     {"FusedConv", "[2,8,10,9] [48,8,5,5]! [48]!", "pads=2,2,2,2 activation=2 alpha=0.1"},
@@ -144,8 +149,9 @@ static void samples_may_lie_apart(void **state)
         check(&cases[i], i % 2 ? 0 : 8, 1 + (int64_t)i);
 }
 
-/* Rows of a sample, several samples, a tile that ends amid both, rows as wide as a tile, chunks of
- * channels that are not full, of half a row, every ending. */
+/* Rows of a sample, several samples, a tile that ends amid both, rows as wide as a tile and cut in
+ * parts, steps of two with all phases and with some, chunks of channels that are not full, of half
+ * a row, and whose boxes would be too tall for the engine, were they not cut. */
 static void windows_that_stay_are_right(void **state)
 {
     static const struct parity_case windows[] = {
@@ -163,13 +169,60 @@ static void windows_that_stay_are_right(void **state)
          "strides=2,2 residual=2 activation=5"},
         {"FusedConv", "[2,32,31,40] [144,32,5,4]! [144]!", "pads=2,2,2,2 strides=2,2"},
         {"FusedConv", "[2,136,40,4] [16,136,5,1]! -", "pads=2,0,2,0 strides=2,1 activation=10"},
-        {"FusedConv", "[2,64,20,33] [64,64,2,3]! [64]!", "strides=1,2 dilations=3,2 activation=6"},
+        {"FusedConv", "[2,64,20,33] [64,64,2,3]! [64]!", "strides=1,2 dilations=3,2 activation=7"},
+        {"FusedConv", "[1,64,9,601] [64,64,3,3]! [64]!", "pads=1,1,1,1 strides=2,2 activation=5"},
     };
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(windows); i++) {
         assert_int_equal(check(&windows[i], i % 2 * 8, 0), WINDOWS);
         assert_int_equal(check(&windows[i], 0, 1), WINDOWS);
     }
+}
+
+/* What a tile of 128 positions is cut from. */
+static void rows_are_cut_into_few_tiles(void **state)
+{
+    static const struct {
+        struct parity_case c;
+        int                cols, rows, samples, phases;
+    } cut[] = {
+        {{"Conv", "[2,64,80,80] [64,64,3,3]!", "pads=1,1,1,1"}, 40, 3, 1, 1},
+        {{"Conv", "[2,64,40,40] [64,64,3,3]!", "pads=1,1,1,1"}, 40, 3, 1, 1},
+        {{"Conv", "[9,64,6,6] [64,64,3,3]!", "pads=1,1,1,1"}, 6, 6, 2, 1},
+        {{"Conv", "[2,64,80,80] [64,64,3,3]!", "pads=1,1,1,1 strides=2,2"}, 40, 3, 1, 4},
+        {{"Conv", "[2,64,4,300] [64,64,1,3]!", "pads=0,1,0,1"}, 100, 1, 1, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(cut); i++) {
+        struct subject           s;
+        struct conv_window_shape w;
+        subject_seed(1);
+        subject_init(&s, &cut[i].c, FILL_RANDOM);
+        assert_sac_ok(subject_shape(&s));
+        const struct conv_spec v = read_spec(&s, 0, 0);
+        assert_true(tensor_window(&v, CONV_TENSOR_VARIANTS - 1, 128, &w));
+        assert_int_equal(w.cols, cut[i].cols);
+        assert_int_equal(w.rows, cut[i].rows);
+        assert_int_equal(w.samples, cut[i].samples);
+        assert_int_equal(w.phases, cut[i].phases);
+        assert_true(tensor_worth(&v, CONV_TENSOR_VARIANTS - 1));
+        subject_finish(&s);
+    }
+}
+
+/* Nothing stays where windows lie beside each other. */
+static void windows_beside_each_other_are_for_tiles(void **state)
+{
+    static const struct parity_case beside = {"Conv", "[2,64,80,80] [64,64,2,2]!", "strides=2,2"};
+    struct subject                  s;
+    (void)state;
+    subject_seed(1);
+    subject_init(&s, &beside, FILL_RANDOM);
+    assert_sac_ok(subject_shape(&s));
+    const struct conv_spec v = read_spec(&s, 0, 0);
+    assert_false(tensor_worth(&v, CONV_TENSOR_VARIANTS - 1));
+    assert_true(tensor_worth(&v, 7));
+    subject_finish(&s);
 }
 
 static void others_are_not_taken(void **state)
@@ -234,9 +287,14 @@ static void only_hopper_has_the_engine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_variant_is_right),      cmocka_unit_test(samples_may_lie_apart),
-        cmocka_unit_test(windows_that_stay_are_right), cmocka_unit_test(others_are_not_taken),
-        cmocka_unit_test(it_multiplies_patches),       cmocka_unit_test(only_hopper_has_the_engine),
+        cmocka_unit_test(every_variant_is_right),
+        cmocka_unit_test(samples_may_lie_apart),
+        cmocka_unit_test(windows_that_stay_are_right),
+        cmocka_unit_test(rows_are_cut_into_few_tiles),
+        cmocka_unit_test(windows_beside_each_other_are_for_tiles),
+        cmocka_unit_test(others_are_not_taken),
+        cmocka_unit_test(it_multiplies_patches),
+        cmocka_unit_test(only_hopper_has_the_engine),
     };
     return cmocka_run_group_tests_name("parity/tensor_emulated", tests, NULL, NULL);
 }

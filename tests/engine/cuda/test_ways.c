@@ -9,7 +9,8 @@
 /* ---- stand-ins ---- */
 
 static struct products_gpu gpu;
-static bool                precompiled; /* do the heuristics know of kernels that are? */
+static bool                precompiled;    /* do the heuristics know of kernels that are? */
+static bool                plain_compiles; /* else kernels that do not fuse are */
 static bool                hopper_code = true;
 
 bool conv_bytes_has_hopper(void)
@@ -25,8 +26,8 @@ int cudnn_graph_candidates(const struct cudnn_target *t, const struct cudnn_grap
     int                 n = 0;
     (void)t, (void)s, (void)mode, (void)max;
     for (int engine = 4; engine < 8; engine++)
-        out[n++] =
-            (struct cudnn_candidate){.choice = {.way = way, .engine = engine}, .runtime = g->fused};
+        out[n++] = (struct cudnn_candidate){.choice = {.way = way, .engine = engine},
+                                            .runtime = g->fused || plain_compiles};
     if (precompiled)
         out[n++] = (struct cudnn_candidate){.choice = {.way = way, .engine = 40}};
     return n;
@@ -138,7 +139,7 @@ static int begin(void **state)
 {
     (void)state;
     gpu.capability = 90;
-    precompiled = false;
+    precompiled = plain_compiles = false;
     hopper_code = true;
     return 0;
 }
@@ -268,11 +269,24 @@ static void beside_many_tiles_none_is_compiled(void **state)
     assert_int_equal(cudnn_ways(&narrow, true), 2);
     precompiled = true; /* these cost nothing */
     assert_true(cudnn_ways(&many, false) > 0);
+    precompiled = false;
     bare.bias = false;
     bare.act.kind = SAC_ACT_NONE;
     assert_true(cudnn_ways(&bare, false) > 0);
-    hopper_code = precompiled = false;
+    plain_compiles = true;
+    assert_int_equal(cudnn_ways(&bare, false), 0);
+    hopper_code = false;
     assert_int_equal(cudnn_ways(&many, true), 2);
+    assert_int_equal(cudnn_ways(&bare, true), 2);
+}
+
+/* Of 64 pixels by 64 channels: 25 by 10 and by 11 of 1,600 pixels. */
+static void few_tiles_are_two_for_each_multiprocessor(void **state)
+{
+    const struct conv_spec few = spec_of(1, 128, 640, 1, 640), many = spec_of(1, 128, 704, 1, 704);
+    (void)state;
+    assert_int_equal(cudnn_ways(&few, true), 2);
+    assert_int_equal(cudnn_ways(&many, true), 0);
 }
 
 int main(void)
@@ -284,6 +298,7 @@ int main(void)
         cmocka_unit_test_setup(where_tiles_do_not_fit_they_are_compiled, begin),
         cmocka_unit_test_setup(where_kernels_exist_none_is_compiled, begin),
         cmocka_unit_test_setup(beside_many_tiles_none_is_compiled, begin),
+        cmocka_unit_test_setup(few_tiles_are_two_for_each_multiprocessor, begin),
     };
     return cmocka_run_group_tests_name("engine/cuda/ways", tests, NULL, NULL);
 }

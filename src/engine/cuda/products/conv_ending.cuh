@@ -80,7 +80,6 @@ struct ending_kind {
 };
 
 template <bool HALF> struct endings {
-    static constexpr int         COUNT = 10;
     static constexpr ending_kind OF[] = {{SAC_ACT_NONE, SAC_RESIDUAL_NONE, true},
                                          {SAC_ACT_NONE, SAC_RESIDUAL_BEFORE, true},
                                          {SAC_ACT_RELU, SAC_RESIDUAL_NONE, true},
@@ -91,9 +90,9 @@ template <bool HALF> struct endings {
                                          {SAC_ACT_CLIP, SAC_RESIDUAL_NONE, true},
                                          {SAC_ACT_LEAKY_RELU, SAC_RESIDUAL_NONE, true},
                                          {SAC_ACT_HARD_SWISH, SAC_RESIDUAL_NONE, true}};
+    static constexpr int         COUNT = sizeof OF / sizeof *OF;
 };
 template <> struct endings<false> {
-    static constexpr int         COUNT = 10;
     static constexpr ending_kind OF[] = {{CONV_STREAM_CLAMP, SAC_RESIDUAL_NONE, false},
                                          {CONV_STREAM_CLAMP, SAC_RESIDUAL_BEFORE, false},
                                          {CONV_STREAM_NONE, SAC_RESIDUAL_NONE, false},
@@ -104,12 +103,12 @@ template <> struct endings<false> {
                                          {CONV_STREAM_NONE, SAC_RESIDUAL_BEFORE, true},
                                          {CONV_STREAM_CLAMP, SAC_RESIDUAL_NONE, true},
                                          {CONV_STREAM_SILU, SAC_RESIDUAL_NONE, true}};
+    static constexpr int         COUNT = sizeof OF / sizeof *OF;
 };
 
 template <class S, int I> struct known_ending {
     static constexpr ending_kind KIND = endings<S::HALF>::OF[I];
     static constexpr int         ACT = KIND.act, UNROLL = S::NS / 16;
-    static constexpr bool        ANY = false;
     // A limit that is an activation's own is none behind it.
     static constexpr bool SATURATES =
         S::KIND == CONV_BYTES_S8 && !KIND.half &&

@@ -322,7 +322,7 @@ __device__ __forceinline__ void stream_activate_as(const conv_stream_params &s, 
                 __saturatef(fmaf(s.b.at.finish.alpha, v[i], s.b.at.finish.beta)) * s.b.y_inverse;
     }
 }
-// exact: where that is so.
+// exact: the output is float16.
 template <int N>
 __device__ __forceinline__ void stream_activate(const conv_stream_params &s, bool exact,
                                                 float (&v)[N])

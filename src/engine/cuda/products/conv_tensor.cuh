@@ -180,7 +180,8 @@ struct tensor_place {
     int x, y, n;
 };
 template <class S>
-__device__ __forceinline__ tensor_place place_of(const conv_tensor_params &p, const tensor_tile &t)
+__device__ __forceinline__ tensor_place first_pixel_of(const conv_tensor_params &p,
+                                                       const tensor_tile        &t)
 {
     const conv_tile_params &at = p.s.b.at;
     if (p.s.flat)
@@ -200,7 +201,7 @@ __device__ __forceinline__ void ask_for_pixels(const conv_tensor_params &p,
     copy_foresee(map);
     early_begin();
     for (tensor_walk<S> walk(p); walk.inside(); walk.next()) {
-        const tensor_place from = place_of<S>(p, walk.tile());
+        const tensor_place from = first_pixel_of<S>(p, walk.tile());
         tensor_taps<CHUNK> taps;
         for (int turn = 0; turn < p.turns; turn++) {
             uint8_t  *to = memory.stages + place.at * S::STAGE;
@@ -473,7 +474,7 @@ static cudaError_t run_tensor(conv_tensor_params p, int processors, cudaStream_t
     return bytes_launch(tensor_kernel<S>, (unsigned)grid, S::THREADS, shared, stream, p);
 }
 
-// Sizes as tensor_sizes has them. Each kind is compiled in a file of its own, by as many processes.
+// Sizes as tensor_sizes has them. Each kind is compiled in a file of its own, all at the same time.
 template <int KIND>
 static cudaError_t run_tensor_variant(const conv_tensor_params &p, int variant, int processors,
                                       cudaStream_t stream)

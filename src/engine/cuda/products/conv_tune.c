@@ -319,7 +319,7 @@ static bool take_direct(struct sac_device *dev, struct conv_state *state, const 
     const struct conv_choice direct = {.way = CONV_DIRECT};
     if (state->gpu->cudnn.handle)
         sac_log(dev->ctx, SAC_LOG_INFO,
-                "%s: cuDNN has no plan for it; a slow kernel of saccade's computes it",
+                "%s: no way that is fast runs here; a slow kernel of saccade's computes it",
                 state->label);
     return take(dev, state, key, &direct);
 }

@@ -210,9 +210,9 @@ static bool stores_whole(const struct conv_spec *s)
     return s->out.pixel * (int64_t)conv_element(s) % 16 == 0;
 }
 
-/* Hopper's tiles of 64 by 64 that leave some of its multiprocessors idle, or fill them twice, and
- * bytes of a pixel's channels that the copy engine brings at once. */
-enum { TILES_FEW = 264, CHUNK = 128 };
+/* Tiles of 64 by 64, two for each of an H100's multiprocessors; bytes of a pixel's channels that
+ * the copy engine brings at once. */
+enum { TILES_FEW = 264, PIECE_BYTES = 128 };
 
 /* Is what cuDNN compiles worth its third of a second? Beside our kernels for Hopper it is where
  * these are few, as at batch 1, or where channels do not fill a piece: there it is up to a quarter
@@ -223,7 +223,7 @@ static bool is_worth_compiling(const struct conv_spec *s, bool rivals)
     const int64_t pixels = s->n * s->out.size[0] * s->out.size[1] * s->out.size[2],
                   tiles = (pixels + 63) / 64 * ((s->out.c + 63) / 64);
     return (stores_whole(s) || !conv_tile_fits(s, 0)) &&
-           (!rivals || tiles <= TILES_FEW || s->in.c * (int64_t)conv_element(s) < CHUNK);
+           (!rivals || tiles <= TILES_FEW || s->in.c * (int64_t)conv_element(s) < PIECE_BYTES);
 }
 
 /* The first few of one kind of graph. None is compiled where precompiled kernels exist, or where
@@ -338,10 +338,10 @@ static bool writes_apart(const struct conv_spec *s)
            s->out.sample != s->out.pixel * s->out.size[0] * s->out.size[1] * s->out.size[2];
 }
 
-/* cuDNN's. `rivals`: are there kernels of ours for Hopper? Beside these, where cuDNN fuses, what
- * it does not fuse is left out: of YOLOX-S, ResNet-50 and ViT-B/16 at 1 and 32 (one H100,
- * 2026-11-28) it was the fastest of no convolution by more than 1 us, and it was most of what there
- * was to make and to measure. */
+/* cuDNN's. `rivals`: are there kernels of ours for Hopper? Beside these, where cuDNN fuses, or
+ * would by a kernel that is not worth compiling, what it does not fuse is left out: of YOLOX-S,
+ * ResNet-50 and ViT-B/16 at 1 and 32 (one H100, 2026-11-28) it was the fastest of no convolution by
+ * more than 1 us, and it was most of what there was to make and to measure. */
 static void add_cudnn(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s,
                       bool rivals)
 {
@@ -356,7 +356,8 @@ static void add_cudnn(struct conv_ways *l, const struct cudnn_target *t, const s
     add_from(l, t, s, compiles, false, CUDNN_HEUR_MODE_A, PLAIN_MAX);
     if (fuse && !first_fused) /* compiling from this list takes up to four seconds */
         add_from(l, t, s, compiles, true, CUDNN_HEUR_MODE_FALLBACK, 1);
-    if (l->count - own < ENOUGH) /* they run anywhere, and up to a thousand times longer */
+    if (!rivals && l->count - own < ENOUGH) /* they run anywhere, and up to a thousand times longer
+                                             */
         add_from(l, t, s, compiles, false, CUDNN_HEUR_MODE_FALLBACK, 2);
 }
 

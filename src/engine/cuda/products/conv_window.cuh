@@ -332,7 +332,6 @@ static cudaError_t run_window(conv_tensor_params p, int processors, cudaStream_t
     }
     p.ending = ending_of<S>(p);
     p.stages = p.stages < RING_MAX ? p.stages : RING_MAX;
-    p.turns = at.kernel_h * at.kernel_w * ((at.in_c + p.chunk - 1) / p.chunk);
     if (p.stages < 2 || tiles > INT32_MAX)
         return cudaErrorNotSupported;
     const int64_t grid = tiles < processors * blocks ? tiles : processors * blocks;

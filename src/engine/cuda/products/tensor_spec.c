@@ -71,7 +71,7 @@ struct spans {
 };
 
 /* The place of a tap in the map of its phase. */
-static int64_t place_of(const struct conv_spec *s, int d, int64_t tap, int64_t *phase)
+static int64_t phase_place(const struct conv_spec *s, int d, int64_t tap, int64_t *phase)
 {
     const int64_t at = tap * s->dilation[d] - s->pad_begin[d], step = s->stride[d];
     *phase = (at % step + step) % step;
@@ -85,7 +85,7 @@ static struct spans spans_of(const struct conv_spec *s, int d)
         struct span *span = &all.of[all.count];
         bool         found = false;
         for (int64_t tap = 0, its; tap < s->kernel[d]; tap++) {
-            const int64_t at = place_of(s, d, tap, &its);
+            const int64_t at = phase_place(s, d, tap, &its);
             if (its != phase)
                 continue;
             *span = (struct span){(int)phase, found ? span->first : (int)at, (int)at};
@@ -160,9 +160,9 @@ static void add_phase(const struct conv_spec *s, const struct span *y, const str
     const int before = w->phases ? w->phase[w->phases - 1].taps : 0, down = y->last - y->first;
     int       taps = before;
     for (int64_t i = 0, phase; i < s->kernel[1]; i++) {
-        const int64_t row = place_of(s, 1, i, &phase);
+        const int64_t row = phase_place(s, 1, i, &phase);
         for (int64_t j = 0, its; j < s->kernel[2] && phase == y->from; j++) {
-            const int64_t column = place_of(s, 2, j, &its);
+            const int64_t column = phase_place(s, 2, j, &its);
             if (its == x->from)
                 w->tap[taps++] = (struct conv_window_tap){
                     .at = (short)((row - y->first) * w->width + column - x->first),
@@ -203,11 +203,14 @@ bool tensor_window(const struct conv_spec *s, int variant, int64_t row,
     return true;
 }
 
-/* Half of what is multiplied is stored. Tiles are the same whatever the numbers. */
+/* Windows overlap, and half of what is multiplied is stored. Tiles are the same whatever the
+ * numbers. */
 static bool window_worth(const struct conv_spec *s, int variant)
 {
     const struct conv_tile_size t = tensor_sizes[variant];
     struct conv_window_shape    w;
+    if (s->kernel[1] <= s->stride[1] && s->kernel[2] <= s->stride[2])
+        return false;
     if (!tensor_window(s, variant, s->in.c * 2, &w) && !tensor_window(s, variant, s->in.c, &w))
         return false;
     const int64_t tiles = window_tiles(s, &w) * parts_of(s->out.c, t.channels);

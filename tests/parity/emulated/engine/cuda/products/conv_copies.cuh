@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What conv_tensor.cu and conv_stem_unit.cu ask of the copy engine, on the host, each for one file
+/* What conv_tensor.cuh and conv_stem_unit.cu ask of the copy engine, on the host, each for one file
  * alone. A copy is under way until a thread waits for some barrier, and those that are under way
  * are done in no order; what is copied back is read at the last moment. Maps are numbers of shapes.
  */
@@ -20,7 +20,7 @@ extern "C" cudaError_t conv_copy_map_make(const struct conv_copy_shape *s,
                                           struct conv_copy_map         *out)
 {
     for (int i = 0; i < s->rank; i++)
-        if (s->box[i] == 0 && !(s->window && i > 1))
+        if ((s->box[i] == 0 && !(s->window && i > 1)) || (s->box[i] > 256 && !s->window))
             return cudaErrorNotSupported;
     for (int i = 0; i + 1 < s->rank; i++)
         if (s->step[i] % 16 || s->size[i] == 0)
