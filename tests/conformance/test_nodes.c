@@ -240,6 +240,19 @@ static void say_where(int signal_number)
     raise(signal_number);
 }
 
+/* A case takes milliseconds; after this many seconds it is named, and goes on. */
+enum { LONG_S = 20 };
+static void say_long(int signal_number)
+{
+    static const char what[] = "takes long: ";
+    const char *const name = running;
+    (void)signal_number;
+    if (write(STDERR_FILENO, what, sizeof what - 1) > 0 &&
+        write(STDERR_FILENO, name, strlen(name)) > 0 && write(STDERR_FILENO, "\n", 1) > 0)
+        return;
+    _exit(1);
+}
+
 static void run_all(enum sac_precision precision)
 {
     static struct node_case c;
@@ -254,7 +267,9 @@ static void run_all(enum sac_precision precision)
             (precision == SAC_PRECISION_FP16 && beyond_half(&c)))
             continue;
         running = c.name;
+        alarm(LONG_S);
         const bool good = run_case(&c, precision, &host, why, sizeof why);
+        alarm(0);
         passed += good;
         failed += !good;
         lost =
@@ -343,5 +358,6 @@ int main(int argc, char **argv)
         only = argv[3];
     read_pack(argv[1]);
     signal(SIGTERM, say_where);
+    signal(SIGALRM, say_long);
     return cmocka_run_group_tests_name("conformance/nodes", tests, NULL, close_device);
 }
