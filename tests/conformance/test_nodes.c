@@ -228,14 +228,19 @@ static bool beyond_half(const struct node_case *c)
 
 static const char *volatile running = "no case";
 
+/* In a signal's handler. */
+static void say_running(const char *what)
+{
+    const char *const words[] = {what, running, "\n"};
+    for (size_t i = 0; i < SAC_COUNT(words); i++)
+        if (write(STDERR_FILENO, words[i], strlen(words[i])) < 0)
+            _exit(1);
+}
+
 /* Whoever stops it, as it takes too long, learns which case did not end. */
 static void say_where(int signal_number)
 {
-    static const char what[] = "stopped in ";
-    const char *const name = running;
-    if (write(STDERR_FILENO, what, sizeof what - 1) < 0 ||
-        write(STDERR_FILENO, name, strlen(name)) < 0 || write(STDERR_FILENO, "\n", 1) < 0)
-        _exit(1);
+    say_running("stopped in ");
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }
@@ -244,13 +249,8 @@ static void say_where(int signal_number)
 enum { LONG_S = 20 };
 static void say_long(int signal_number)
 {
-    static const char what[] = "takes long: ";
-    const char *const name = running;
     (void)signal_number;
-    if (write(STDERR_FILENO, what, sizeof what - 1) > 0 &&
-        write(STDERR_FILENO, name, strlen(name)) > 0 && write(STDERR_FILENO, "\n", 1) > 0)
-        return;
-    _exit(1);
+    say_running("takes long: ");
 }
 
 static void run_all(enum sac_precision precision)

@@ -150,8 +150,8 @@ static void samples_may_lie_apart(void **state)
 }
 
 /* Rows of a sample, several samples, a tile that ends amid both, rows as wide as a tile and cut in
- * parts, steps of two with all phases and with some, chunks of channels that are not full, of half
- * a row, and whose boxes would be too tall for the engine, were they not cut. */
+ * parts, also where it is wider than the engine's boxes, steps of two with all phases and with
+ * some, chunks of channels that are not full and of half a row. */
 static void windows_that_stay_are_right(void **state)
 {
     static const struct parity_case windows[] = {
