@@ -303,6 +303,7 @@ OTHERS = { # name: how to make it, size of its square pictures
     "regnet_y_400mf": (torchvision_model("regnet_y_400mf"), 224),
     "convnext_t": (torchvision_model("convnext_tiny"), 224),
     "vit_b_16": (torchvision_model("vit_b_16"), 224),
+    "vit_l_16": (torchvision_model("vit_l_16"), 224),
     "swin_t": (torchvision_model("swin_t"), 224),
     "lraspp": (torchvision_model("lraspp_mobilenet_v3_large", lambda o: o["out"], weights_backbone=None), 512),
     "deit_tiny": (timm_model("deit_tiny_patch16_224"), 224),

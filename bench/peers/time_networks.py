@@ -3,15 +3,15 @@
 """The engine against torch.compile: ms of a batch, networks with random weights, float16, one GPU, one run.
 
     bench/peers/time_networks.py [--network NAME ...] [--mode frozen|compiled|max-autotune|none] [--seconds S]
-                                 [--ends] [--budget S] [--steps] [--folder DIR] [--hold]
+                                 [--batch 1,32] [--budget S] [--steps] [--folder DIR] [--hold]
 
 PyTorch gets float16, channels last, cuDNN's benchmark, torch.compile with CUDA graphs ("frozen": weights as
 constants too, its best form in most cases). It compiles all networks at once, a process each, largest batch first;
 each is timed while no other is; then bench_engine. Both count by CUDA events, input and output on the GPU. Prints a
 line of JSON per network and batch, and a table at the end. After 0.6 of --budget seconds no compilation
 is started, after 0.8 those under way are stopped; what was not compiled is left out, and the output says
-so. --ends: only the smallest and the largest batch. --hold: when all is compiled print "# ready", and
-continue at a line on standard input.
+so. --batch: only these of a network's sizes. --hold: when all is compiled print "# ready", and continue at a
+line on standard input.
 """
 import argparse
 import fcntl
@@ -137,8 +137,10 @@ def compare(options):
     begun, table = time.monotonic(), []
     peers = []
     for name in options.network or ["yolox_s", "resnet50_reid", "deeplabv3_r50"]:
-        batches = networks.NETWORKS[name].batches
-        peers.append(Peer(name, batches[::len(batches) - 1] if options.ends else batches, options))
+        batches = [n for n in networks.NETWORKS[name].batches if n in (options.batch or [n])]
+        if not batches:
+            sys.exit(f"time_networks.py: {name} is not timed with these batches, but with {networks.NETWORKS[name].batches}")
+        peers.append(Peer(name, batches, options))
     for peer in peers:
         path = pathlib.Path(options.folder) / f"{peer.name}.onnx"
         if not path.exists():
@@ -183,7 +185,7 @@ def main():
     parser.add_argument("--mode", default="frozen", choices=["frozen", "compiled", "max-autotune", "none"])
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--budget", type=float, default=200)
-    parser.add_argument("--ends", action="store_true")
+    parser.add_argument("--batch", type=lambda text: [int(n) for n in text.split(",")])
     parser.add_argument("--steps", action="store_true")
     parser.add_argument("--folder", default="/tmp/saccade-peers")
     parser.add_argument("--hold", action="store_true")

@@ -140,10 +140,14 @@ sac_result cuda_capture_begin(struct sac_device *dev, struct sac_device_stream *
         "the begin of a capture");
 }
 
+/* Waits for the upload: CUDA orders a launch behind earlier launches of the graph and the work of
+ * its own stream, which is another than this, not behind uploads. */
 static cudaError_t instantiate(cudaGraph_t graph, cudaStream_t stream, cudaGraphExec_t *exec)
 {
     cudaError_t res = cudaGraphInstantiate(exec, graph, 0);
-    return res == cudaSuccess ? cudaGraphUpload(*exec, stream) : res;
+    if (res == cudaSuccess)
+        res = cudaGraphUpload(*exec, stream);
+    return res == cudaSuccess ? cudaStreamSynchronize(stream) : res;
 }
 
 sac_result cuda_capture_end(struct sac_device *dev, struct sac_device_stream *stream,

@@ -8,9 +8,7 @@
 #include "engine/cuda/products/stem_spec.h"
 #include "engine/cuda/products/tensor_spec.h"
 
-/* NVRTC serialises compilations: with four threads YOLOX-S took 12 to 18 seconds per batch size
- * (one H200), so there are two. */
-enum { LIST_MAX = 32, FUSED_MAX = 6, COMPILED_MAX = 2, PLAIN_MAX = 5, ENOUGH = 4 };
+enum { LIST_MAX = 32, FUSED_MAX = 6, PLAIN_MAX = 5, ENOUGH = 4 };
 static const int64_t WORKSPACE_MAX = 512 << 20; /* or what a convolution reads and writes */
 
 enum conv_form conv_form_of(enum conv_way way)
@@ -197,7 +195,7 @@ static void add(struct conv_ways *l, const struct cudnn_candidate *c)
     for (int i = 0; i < l->count; i++)
         if (conv_choice_same(&l->items[i].choice, &c->choice))
             return;
-    if (l->count == CONV_TRIED_MAX || (c->runtime && l->compiled == COMPILED_MAX))
+    if (l->count == CONV_TRIED_MAX)
         return;
     l->compiled += c->runtime;
     l->items[l->count++] = *c;
@@ -214,22 +212,25 @@ static bool stores_whole(const struct conv_spec *s)
  * the copy engine brings at once. */
 enum { TILES_FEW = 264, PIECE_BYTES = 128 };
 
-/* Is what cuDNN compiles worth its third of a second? Beside our kernels for Hopper it is where
- * these are few, as at batch 1, or where channels do not fill a piece: there it is up to a quarter
- * faster. All others together would make YOLOX-S 1.5 % faster at batch 32 and 8, for most of the
- * kernels that a start without a plan would compile (one H200, 2026-11-28). */
-static bool is_worth_compiling(const struct conv_spec *s, bool rivals)
+/* How many of those that cuDNN compiles are worth their third of a second each? Beside our kernels
+ * for Hopper the likeliest, where these are few, as at batch 1, or where channels do not fill a
+ * piece: there it is up to a quarter faster. All others together would make YOLOX-S 1.5 % faster at
+ * batch 32 and 8, for most of the kernels that a start without a plan would compile (one H200,
+ * 2026-11-28). */
+static int worth_compiling(const struct conv_spec *s, bool rivals)
 {
     const int64_t pixels = s->n * s->out.size[0] * s->out.size[1] * s->out.size[2],
                   tiles = (pixels + 63) / 64 * ((s->out.c + 63) / 64);
-    return (stores_whole(s) || !conv_tile_fits(s, 0)) &&
-           (!rivals || tiles <= TILES_FEW || s->in.c * (int64_t)conv_element(s) < PIECE_BYTES);
+    const bool few = tiles <= TILES_FEW || s->in.c * (int64_t)conv_element(s) < PIECE_BYTES;
+    if (!stores_whole(s) && conv_tile_fits(s, 0))
+        return 0;
+    return !rivals ? 2 : few ? 1 : 0;
 }
 
 /* The first few of one kind of graph. None is compiled where precompiled kernels exist, or where
  * ours do it as well. */
 static void add_from(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s,
-                     bool compiles, bool fused, cudnnBackendHeurMode_t mode, int max)
+                     int compiled_max, bool fused, cudnnBackendHeurMode_t mode, int max)
 {
     struct cudnn_graph     g;
     struct cudnn_candidate found[LIST_MAX];
@@ -241,7 +242,7 @@ static void add_from(struct conv_ways *l, const struct cudnn_target *t, const st
     for (int i = 0; i < n; i++)
         ready += !found[i].runtime;
     for (int i = 0; i < n && l->count - before < max; i++)
-        if (!found[i].runtime || (ready == 0 && compiles))
+        if (!found[i].runtime || (ready == 0 && l->compiled < compiled_max))
             add(l, &found[i]);
 }
 
@@ -345,20 +346,19 @@ static bool writes_apart(const struct conv_spec *s)
 static void add_cudnn(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s,
                       bool rivals)
 {
-    const bool fuse = wants_fusion(s) && cudnn_graph_can_fuse(s),
-               compiles = is_worth_compiling(s, rivals);
-    const int own = l->count;
+    const bool fuse = wants_fusion(s) && cudnn_graph_can_fuse(s);
+    const int  own = l->count, compiled = worth_compiling(s, rivals);
     if (fuse)
-        add_from(l, t, s, compiles, true, CUDNN_HEUR_MODE_A, FUSED_MAX);
+        add_from(l, t, s, compiled, true, CUDNN_HEUR_MODE_A, FUSED_MAX);
     const bool first_fused = l->count > own;
-    if (rivals && fuse && (first_fused || !compiles))
+    if (rivals && fuse && (first_fused || compiled == 0))
         return;
-    add_from(l, t, s, compiles, false, CUDNN_HEUR_MODE_A, PLAIN_MAX);
+    add_from(l, t, s, compiled, false, CUDNN_HEUR_MODE_A, PLAIN_MAX);
     if (fuse && !first_fused) /* compiling from this list takes up to four seconds */
-        add_from(l, t, s, compiles, true, CUDNN_HEUR_MODE_FALLBACK, 1);
+        add_from(l, t, s, compiled, true, CUDNN_HEUR_MODE_FALLBACK, 1);
     if (!rivals && l->count - own < ENOUGH) /* they run anywhere, and up to a thousand times longer
                                              */
-        add_from(l, t, s, compiles, false, CUDNN_HEUR_MODE_FALLBACK, 2);
+        add_from(l, t, s, compiled, false, CUDNN_HEUR_MODE_FALLBACK, 2);
 }
 
 void conv_ways_list(const struct products_gpu *gpu, const struct cudnn_target *t,
