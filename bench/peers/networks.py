@@ -341,6 +341,8 @@ def build(name, device="cpu"):
     for m in module.modules():
         if isinstance(m, NORMS):
             m.momentum = 1.0
+        if isinstance(m, nn.Linear) and not m.weight.any():  # a head that begins with zeros shows no error
+            nn.init.normal_(m.weight, std=m.in_features ** -0.5)
     if any(isinstance(m, NORMS) for m in module.modules()):
         module.train()(pictures(network.shape, device) * (255 if name.startswith("yolox") else 1))
     return module.eval()

@@ -25,7 +25,7 @@ static struct {
 
 static double rows_of(const struct conv_spec *s)
 {
-    return (double)s->n * (double)s->out.size[0] * (double)s->out.size[1] * (double)s->out.size[2];
+    return (double)s->n * (double)conv_map_pixels(&s->out);
 }
 
 /* All but samples and sizes. false: it does not fit. */

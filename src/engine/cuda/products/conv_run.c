@@ -47,7 +47,7 @@ static cudaError_t run_pass(const struct conv_state *s, const struct conv_pointe
                                             .half = s->spec.precision == SAC_PRECISION_FP16,
                                             .y = p->y,
                                             .n = s->spec.n,
-                                            .pixels = m->size[0] * m->size[1] * m->size[2],
+                                            .pixels = conv_map_pixels(m),
                                             .c = m->c,
                                             .y_pixel = m->pixel,
                                             .y_sample = m->sample};

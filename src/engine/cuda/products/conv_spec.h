@@ -41,7 +41,8 @@ size_t  conv_spec_text(const struct conv_spec *s, char *out, size_t size);
 int64_t conv_spec_flops(const struct conv_spec *s);
 /* Bytes read and written, each counted once, weights included. */
 int64_t conv_spec_bytes(const struct conv_spec *s);
-size_t  conv_element(const struct conv_spec *s); /* bytes: 2 or 4 */
+size_t  conv_element(const struct conv_spec *s);   /* bytes: 2 or 4 */
+int64_t conv_map_pixels(const struct conv_map *m); /* of one sample */
 /* Elements that a map spans from its first to its last. */
 int64_t conv_map_span(const struct conv_map *m, int64_t n);
 

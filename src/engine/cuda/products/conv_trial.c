@@ -3,11 +3,6 @@
 
 #include <math.h>
 
-static int64_t pixels_of(const struct conv_map *m)
-{
-    return m->size[0] * m->size[1] * m->size[2];
-}
-
 struct conv_pointers conv_trial_pointers(const struct conv_trial *t)
 {
     return (struct conv_pointers){.x = sac_buffer_data(t->x),
@@ -163,7 +158,7 @@ static cudaError_t compare(struct conv_trial *t, struct sac_buffer *y, float fou
         const struct conv_compare_params p = {.half = s->precision == SAC_PRECISION_FP16,
                                               .got = map_at(t, y, &s->out, n),
                                               .want = map_at(t, t->want, &s->out, n),
-                                              .pixels = pixels_of(&s->out),
+                                              .pixels = conv_map_pixels(&s->out),
                                               .c = s->out.c,
                                               .pixel = s->out.pixel,
                                               .out = device};

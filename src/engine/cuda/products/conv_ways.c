@@ -131,19 +131,32 @@ static bool make_cudnn(struct sac_device *dev, const struct cudnn_target *target
     return workspace_fits(spec, r);
 }
 
-/* Of the card, and of the code in this build. */
-static bool stem_runs(const struct conv_spec *s, int64_t variant, int capability)
+/* ---- what runs here: on the card, and of the code in this build ---- */
+
+static bool stem_runs(const struct products_gpu *gpu, const struct conv_spec *s, int64_t variant)
 {
     return (variant != CONV_STEM_UNIT || conv_bytes_has_hopper()) &&
-           stem_takes(s, variant, capability);
+           stem_takes(s, variant, gpu->capability);
+}
+
+static bool tensor_runs(const struct products_gpu *gpu, const struct conv_spec *s, int64_t variant)
+{
+    return conv_bytes_has_hopper() && tensor_takes_half(s, variant, gpu->capability);
+}
+
+static bool patches_run(const struct products_gpu *gpu, const struct conv_spec *s, int64_t variant)
+{
+    return (variant < CONV_TILE_VARIANTS || conv_bytes_has_hopper()) &&
+           patches_fits(s, variant, gpu->capability);
 }
 
 struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_target *target,
                                    const char *key, const struct conv_spec *spec,
                                    const struct conv_choice *choice)
 {
-    struct conv_ready *r = sac_new(struct conv_ready);
-    bool               ok = false;
+    const struct products_gpu *gpu = products_gpu_of(dev);
+    struct conv_ready         *r = sac_new(struct conv_ready);
+    bool                       ok = false;
     if (!r)
         return NULL;
     r->choice = *choice;
@@ -153,20 +166,11 @@ struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_ta
         ok = conv_is_depthwise(spec) && choice->engine < CONV_DEPTHWISE_VARIANTS &&
              choice->knob_count == 0;
         break;
-    case CONV_STEM:
-        ok = stem_runs(spec, choice->engine, products_gpu_of(dev)->capability) &&
-             choice->knob_count == 0;
-        break;
+    case CONV_STEM: ok = stem_runs(gpu, spec, choice->engine) && choice->knob_count == 0; break;
     case CONV_TILE: ok = conv_tile_fits(spec, choice->engine) && choice->knob_count == 0; break;
-    case CONV_TENSOR:
-        ok = conv_bytes_has_hopper() &&
-             tensor_takes_half(spec, choice->engine, products_gpu_of(dev)->capability) &&
-             choice->knob_count == 0;
-        break;
+    case CONV_TENSOR: ok = tensor_runs(gpu, spec, choice->engine) && choice->knob_count == 0; break;
     case CONV_PATCHES:
-        ok = (choice->engine < CONV_TILE_VARIANTS || conv_bytes_has_hopper()) &&
-             patches_fits(spec, choice->engine, products_gpu_of(dev)->capability) &&
-             choice->knob_count == 0;
+        ok = patches_run(gpu, spec, choice->engine) && choice->knob_count == 0;
         break;
     case CONV_DIRECT: ok = choice->engine == 0 && choice->knob_count == 0; break;
     case CONV_CUDNN_FUSED:
@@ -219,7 +223,7 @@ enum { TILES_FEW = 264, PIECE_BYTES = 128 };
  * 2026-11-28). */
 static int worth_compiling(const struct conv_spec *s, bool rivals)
 {
-    const int64_t pixels = s->n * s->out.size[0] * s->out.size[1] * s->out.size[2],
+    const int64_t pixels = s->n * conv_map_pixels(&s->out),
                   tiles = (pixels + 63) / 64 * ((s->out.c + 63) / 64);
     const bool few = tiles <= TILES_FEW || s->in.c * (int64_t)conv_element(s) < PIECE_BYTES;
     if (!stores_whole(s) && conv_tile_fits(s, 0))
@@ -262,8 +266,7 @@ static void add_tiles(struct conv_ways *l, const struct conv_spec *s)
 
 static bool takes_tensor(const struct products_gpu *gpu, const struct conv_spec *s, int variant)
 {
-    return conv_bytes_has_hopper() && tensor_takes_half(s, variant, gpu->capability) &&
-           tensor_worth(s, variant);
+    return tensor_runs(gpu, s, variant) && tensor_worth(s, variant);
 }
 
 /* Those alone whose windows stay say nothing of the tiles beside them. */
@@ -290,7 +293,7 @@ static void add_tensors(struct conv_ways *l, const struct products_gpu *gpu,
  */
 static bool has_stem_unit(const struct products_gpu *gpu, const struct conv_spec *s)
 {
-    return s->in.c % 8 != 0 && stem_runs(s, CONV_STEM_UNIT, gpu->capability);
+    return s->in.c % 8 != 0 && stem_runs(gpu, s, CONV_STEM_UNIT);
 }
 
 /* Hopper's first: the likely one. */
@@ -299,7 +302,7 @@ static void add_stems(struct conv_ways *l, const struct products_gpu *gpu,
 {
     for (int v = CONV_STEM_VARIANTS - 1; v >= 0; v--) {
         const struct cudnn_candidate c = {.choice = {.way = CONV_STEM, .engine = v}};
-        if (stem_runs(s, v, gpu->capability))
+        if (stem_runs(gpu, s, v))
             add(l, &c);
     }
 }
@@ -314,8 +317,7 @@ static void add_patches(struct conv_ways *l, const struct products_gpu *gpu,
         const struct cudnn_candidate c = {.choice = {.way = CONV_PATCHES, .engine = v}};
         if (v == 0 && l->count > before)
             return;
-        if ((v < CONV_TILE_VARIANTS || conv_bytes_has_hopper()) &&
-            patches_fits(s, v, gpu->capability) && patches_worth(s, v))
+        if (patches_run(gpu, s, v) && patches_worth(s, v))
             add(l, &c);
     }
 }
@@ -335,8 +337,7 @@ static void add_depthwise(struct conv_ways *l, const struct conv_spec *s)
  * kernels took 0.15 to 2.85 ms for what ours take 0.01 to 0.09 (one H100, 2026-11-26). */
 static bool writes_apart(const struct conv_spec *s)
 {
-    return s->n > 1 &&
-           s->out.sample != s->out.pixel * s->out.size[0] * s->out.size[1] * s->out.size[2];
+    return !tensor_is_dense(&s->out, s->n);
 }
 
 /* cuDNN's. `rivals`: are there kernels of ours for Hopper? Beside these, where cuDNN fuses, or

@@ -104,7 +104,7 @@ static const struct conv_tile_size sizes[CONV_BYTES_VARIANTS] = {
 
 static int64_t pixels_of(const struct quant_spec *s)
 {
-    return s->conv.n * s->conv.out.size[1] * s->conv.out.size[2];
+    return s->conv.n * conv_map_pixels(&s->conv.out);
 }
 
 bool quant_fits(const struct quant_spec *s, int64_t variant, int capability)
@@ -117,7 +117,7 @@ bool quant_fits(const struct quant_spec *s, int64_t variant, int capability)
     const int64_t depth = quant_depth(s);
     return c->groups == 1 &&
            c->kernel[1] * c->kernel[2] * depth <= INT32_MAX / 2 / SAC_MAX(c->out.c, 1) &&
-           c->n * c->in.size[1] * c->in.size[2] <= INT32_MAX / 2 / depth;
+           c->n * conv_map_pixels(&c->in) <= INT32_MAX / 2 / depth;
 }
 
 int64_t quant_depth(const struct quant_spec *s)
@@ -134,9 +134,7 @@ bool quant_is_laid_out(const struct quant_spec *s)
 
 int64_t quant_scratch_bytes(const struct quant_spec *s)
 {
-    return quant_is_laid_out(s)
-               ? 0
-               : s->conv.n * s->conv.in.size[1] * s->conv.in.size[2] * quant_depth(s);
+    return quant_is_laid_out(s) ? 0 : s->conv.n * conv_map_pixels(&s->conv.in) * quant_depth(s);
 }
 
 /* At least half of a tile is used, and small tiles are for what large ones would not spread over a
@@ -206,7 +204,7 @@ bool quant_streams(const struct quant_spec *s, int64_t variant, int capability)
            (s->y == own || s->y == CONV_F16) && (s->y == CONV_F16 || s->q.y_zero == 0) &&
            s->q.x_zero == 0 && (!added || (s->residual == own && s->q.r_zero == 0)) &&
            c->out.c % 16 == 0 && quant_is_wide(s) && stream_acts(s, false) &&
-           c->n * c->out.size[1] * c->out.size[2] < INT32_MAX;
+           c->n * conv_map_pixels(&c->out) < INT32_MAX;
 }
 
 /* At least half of a tile's channels are used, and large tiles are for what spreads them over a

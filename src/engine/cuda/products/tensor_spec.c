@@ -11,12 +11,12 @@ const struct conv_tile_size tensor_sizes[CONV_TENSOR_VARIANTS] = {
 
 static int64_t pixels_of(const struct conv_spec *s)
 {
-    return s->n * s->out.size[1] * s->out.size[2];
+    return s->n * conv_map_pixels(&s->out);
 }
 
 bool tensor_is_dense(const struct conv_map *m, int64_t n)
 {
-    return n == 1 || m->sample == m->pixel * m->size[1] * m->size[2];
+    return n == 1 || m->sample == m->pixel * conv_map_pixels(m);
 }
 
 bool tensor_writes_dense(const struct conv_spec *s)
