@@ -16,11 +16,6 @@ static int64_t product(const int64_t *v)
     return v[0] * v[1] * v[2];
 }
 
-int64_t conv_map_pixels(const struct conv_map *m)
-{
-    return product(m->size);
-}
-
 int64_t conv_map_span(const struct conv_map *m, int64_t n)
 {
     return (n - 1) * m->sample + (conv_map_pixels(m) - 1) * m->pixel + m->c;

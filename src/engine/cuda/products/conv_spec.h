@@ -16,6 +16,11 @@ struct conv_map {
     int     align; /* alignment of its address in bytes, 16 at most */
 };
 
+static inline int64_t conv_map_pixels(const struct conv_map *m) /* of one sample */
+{
+    return m->size[0] * m->size[1] * m->size[2];
+}
+
 struct conv_spec {
     enum sac_precision    precision;
     bool                  transposed;
@@ -41,8 +46,7 @@ size_t  conv_spec_text(const struct conv_spec *s, char *out, size_t size);
 int64_t conv_spec_flops(const struct conv_spec *s);
 /* Bytes read and written, each counted once, weights included. */
 int64_t conv_spec_bytes(const struct conv_spec *s);
-size_t  conv_element(const struct conv_spec *s);   /* bytes: 2 or 4 */
-int64_t conv_map_pixels(const struct conv_map *m); /* of one sample */
+size_t  conv_element(const struct conv_spec *s); /* bytes: 2 or 4 */
 /* Elements that a map spans from its first to its last. */
 int64_t conv_map_span(const struct conv_map *m, int64_t n);
 
