@@ -160,6 +160,7 @@ sac_result sac_model_measure(sac_model *m)
         return res;
     set_default_shapes(&inf, m->graph);
     inf.tolerant = true;
+    inf.shapes_only = true;
     res = sac_infer_run(&inf);
     if (res == SAC_OK)
         m->info.flops = sum_flops(&inf);

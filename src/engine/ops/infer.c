@@ -156,6 +156,14 @@ static uint64_t operand_list_bytes(const struct sac_operand *o, int count)
     return sum;
 }
 
+/* A scalar is no weights. */
+static bool makes_weights(const struct sac_node *n)
+{
+    const struct sac_value *v = n->input_count > 0 ? n->inputs[0] : NULL;
+    return n->op && n->op->id == SAC_OP_DequantizeLinear && v && v->rank > 0 &&
+           sac_dtype_bytes(v->dtype) == 1;
+}
+
 /* The shapes of c are known: can it be computed now, and is that worth it? All nodes share one
  * limit, since a chain of nodes whose outputs are each a few times larger than their inputs would
  * grow without bound. */
@@ -270,7 +278,7 @@ static sac_result visit_known(struct sac_infer *inf, const struct sac_node *n)
         res = sac_call_check_outputs(c, inf->memory_limit);
     if (res != SAC_OK)
         return res;
-    bool fold = foldable(inf, c);
+    bool fold = !(inf->shapes_only && makes_weights(n)) && foldable(inf, c);
     if (fold)
         res = evaluate(c, &inf->arena, &inf->folded_bytes);
     for (int i = 0; i < n->output_count && res == SAC_OK; i++)
@@ -352,14 +360,6 @@ static bool reads_constants_only(const struct sac_node *n)
         if (n->inputs[i] && !n->inputs[i]->data)
             return false;
     return !sac_node_has_subgraph(n) && sac_node_supported(n, why, sizeof why);
-}
-
-/* A scalar is no weights. */
-static bool makes_weights(const struct sac_node *n)
-{
-    const struct sac_value *v = n->input_count > 0 ? n->inputs[0] : NULL;
-    return n->op && n->op->id == SAC_OP_DequantizeLinear && v && v->rank > 0 &&
-           sac_dtype_bytes(v->dtype) == 1;
 }
 
 static sac_result fold_node(struct sac_infer *inf, struct sac_node *n)

@@ -31,6 +31,7 @@ struct sac_infer {
     struct sac_graph *graph;
     uint64_t          memory_limit; /* for one value, and for all folded constants together */
     bool              tolerant;     /* skip unsupported and invalid nodes, for inspection */
+    bool              shapes_only;  /* float32 of 8-bit weights is not made: no shape needs it */
     /* by value id; not present: unknown; with data: constant */
     struct sac_operand *values;
     struct sac_work    *work; /* what is left to do, in order; If with a known condition is

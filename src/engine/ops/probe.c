@@ -72,6 +72,7 @@ sac_result sac_graph_probe(struct sac_graph *g, uint64_t memory_limit, bool tole
         res = sac_infer_init(&inf[k], g, memory_limit);
         /* a substituted size that does not fit is not the model's error */
         inf[k].tolerant = tolerant || open;
+        inf[k].shapes_only = true;
         if (res == SAC_OK)
             res = probe_once(&inf[k], k);
     }
