@@ -6,7 +6,7 @@
  *   NETWORK  yolox_s, resnet50_reid, deeplabv3, convnext_t, efficientnet_b0 and segformer_b0 (of
  *            these three the depthwise layers), windows (depthwise ones of many sizes), or all
  *            (default)
- *   LAYER    one, with SiLU, as IN,OUT,KERNEL,STRIDE,SIZE: 512,128,1,1,40
+ *   LAYER    one, as IN,OUT,KERNEL,STRIDE,SIZE[,none|relu|gelu], else with SiLU: 512,128,1,1,40
  *   BATCH    default: 1, 8, 32 (and 128 for ReID; 1 for a LAYER)
  *   --likely measure no variants, take what the heuristics name first
  *   --fp32   instead of FP16
@@ -544,13 +544,24 @@ static const struct sac_kernel_provider *provider(void)
 
 static bool read_layer(const char *text, struct network *n)
 {
-    int in, out, kernel, stride, size;
+    static const struct {
+        const char *name;
+        int         kind;
+    } acts[] = {{"", SAC_ACT_SILU},
+                {",none", SAC_ACT_NONE},
+                {",relu", SAC_ACT_RELU},
+                {",gelu", SAC_ACT_GELU}};
+    int in, out, kernel, stride, size, end = 0;
     *n = (struct network){.name = text};
-    if (sscanf(text, "%d,%d,%d,%d,%d", &in, &out, &kernel, &stride, &size) != 5 || in < 1 ||
+    if (sscanf(text, "%d,%d,%d,%d,%d%n", &in, &out, &kernel, &stride, &size, &end) != 5 || in < 1 ||
         out < 1 || kernel < 1 || stride < 1 || size < 1)
         return false;
-    conv(n, in, out, kernel, stride, size, SAC_ACT_SILU, 0);
-    return true;
+    for (size_t i = 0; i < SAC_COUNT(acts); i++)
+        if (strcmp(text + end, acts[i].name) == 0) {
+            conv(n, in, out, kernel, stride, size, acts[i].kind, 0);
+            return true;
+        }
+    return false;
 }
 
 /* Ways that were tried and left out because their numbers are wrong; with --ways all. */
