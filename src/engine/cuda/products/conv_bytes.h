@@ -19,6 +19,6 @@ enum { CONV_BYTES_HOPPER = 5, CONV_BYTES_VARIANTS = 12 };
 /* Of conv_stream.cu. */
 enum { CONV_STREAM_VARIANTS = 5 };
 /* Of conv_tensor.cuh; those from CONV_TENSOR_WINDOWS on are conv_window.cuh's. */
-enum { CONV_TENSOR_WINDOWS = 8, CONV_TENSOR_VARIANTS = 12 };
+enum { CONV_TENSOR_WINDOWS = 9, CONV_TENSOR_VARIANTS = 13 };
 
 #endif

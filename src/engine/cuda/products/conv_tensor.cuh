@@ -2,7 +2,7 @@
 // Convolutions and products of 8-bit numbers and of float16 on Hopper, whose pieces of 128 bytes of
 // taps are brought by its copy engine: a warp asks for the pixels under a window's taps (the engine
 // finds them, and fills in zeros outside of the map) and another one for the weights, into a ring
-// of stages, while one or two groups of four warps multiply 64 pixels each with its matrix unit.
+// of stages, while one to three groups of four warps multiply 64 pixels each with its matrix unit.
 // Who asks is one thread, which takes some 200 clocks for a turn. What is behind the sums goes
 // through panels in shared memory, where residuals lie, too, and from where the engine stores it.
 // Blocks stay for many tiles, so that the next one's pieces come while a tile ends. Pairs of blocks
@@ -488,10 +488,11 @@ static cudaError_t run_tensor_variant(const conv_tensor_params &p, int variant, 
     case 5: return run_tensor<tensor_shape<KIND, 1, 256, 2>>(p, processors, stream);
     case 6: return run_tensor<tensor_shape<KIND, 1, 128, 3>>(p, processors, stream);
     case 7: return run_tensor<tensor_shape<KIND, 1, 64, 4>>(p, processors, stream);
-    case 8: return run_window<window_kernel_shape<KIND, 4, 128, 1>>(p, processors, stream);
-    case 9: return run_window<window_kernel_shape<KIND, 4, 64, 1>>(p, processors, stream);
-    case 10: return run_window<window_kernel_shape<KIND, 2, 128, 2>>(p, processors, stream);
-    case 11: return run_window<window_kernel_shape<KIND, 2, 64, 2>>(p, processors, stream);
+    case 8: return run_tensor<tensor_shape<KIND, 3, 192, 1>>(p, processors, stream);
+    case 9: return run_window<window_kernel_shape<KIND, 4, 128, 1>>(p, processors, stream);
+    case 10: return run_window<window_kernel_shape<KIND, 4, 64, 1>>(p, processors, stream);
+    case 11: return run_window<window_kernel_shape<KIND, 2, 128, 2>>(p, processors, stream);
+    case 12: return run_window<window_kernel_shape<KIND, 2, 64, 2>>(p, processors, stream);
     default: return cudaErrorNotSupported;
     }
 }
