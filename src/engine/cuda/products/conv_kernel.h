@@ -48,6 +48,10 @@ void conv_describe(const struct conv_state *s, struct sac_kernel_plan *plan);
 
 enum { CONV_TRIED_MAX = 32 };
 
+/* Is any of them worth asking for? Of products that cuBLASLt computes in one step Hopper's own
+ * kernels are, where these fill a card. */
+bool conv_ways_for(const struct products_gpu *gpu, const struct conv_spec *s);
+
 /* Likely fastest first. */
 struct conv_ways {
     struct cudnn_candidate items[CONV_TRIED_MAX];

@@ -165,7 +165,10 @@ static cudaError_t queue_pass(const struct matmul_state *s, const struct matmul_
 static cudaError_t run_conv(const struct matmul_state *s, void *const *in, void *const *out,
                             void *scratch, cudaStream_t stream)
 {
-    const struct conv_pointers p = {.x = in[0], .y = out[0], .scratch = scratch};
+    const struct conv_pointers p = {.x = in[0],
+                                    .residual = s->spec.matrix ? in[s->spec.c_port] : NULL,
+                                    .y = out[0],
+                                    .scratch = scratch};
     return conv_execute(&s->conv, &p, stream);
 }
 
@@ -219,7 +222,8 @@ static cudaError_t queue_turn(void *arg, cudaStream_t stream)
 static cudaError_t queue_conv(void *arg, cudaStream_t stream)
 {
     const struct trial *t = arg;
-    void *const in[] = {sac_buffer_data(t->memory[0])}, *const out[] = {t->pointers.y};
+    void *const in[4] = {[0] = sac_buffer_data(t->memory[0]), [3] = sac_buffer_data(t->memory[3])},
+                *const out[] = {t->pointers.y};
     return run_conv(t->state, in, out, sac_buffer_data(t->memory[4]), stream);
 }
 
@@ -359,7 +363,8 @@ static bool choose(struct sac_device *dev, struct matmul_state *s, struct sac_ke
     const bool has_key = matmul_spec_text(&s->spec, key + at, sizeof key - (size_t)at) > 0;
     if (plan->choice && (!plan->lent || takes_lent(&s->spec)) && take_text(s, plan->choice))
         return true;
-    const bool            as_conv = matmul_conv_spec(&s->spec, plan, &s->conv.spec);
+    const bool as_conv =
+        matmul_conv_spec(&s->spec, plan, &s->conv.spec) && conv_ways_for(s->gpu, &s->conv.spec);
     const enum matmul_way known = as_conv ? matmul_way_known(dev, plan, &s->conv.spec) : MATMUL_LT;
     if (known == MATMUL_CONV && matmul_conv_take(dev, &s->conv, plan))
         return true;

@@ -17,13 +17,12 @@ bool matmul_conv_spec(const struct matmul_spec *s, const struct sac_kernel_plan 
                       struct conv_spec *out)
 {
     const struct sac_op_call *c = plan->call;
-    if (!s->fused || s->precision != SAC_PRECISION_FP16 || s->act.kind == SAC_ACT_NONE ||
-        s->act.kind == SAC_ACT_RELU || s->matrix || s->residual_in_pass)
+    if (!s->fused || s->precision != SAC_PRECISION_FP16 || s->residual_in_pass)
         return false;
     if (!plan->weights || !c->in[1].data || c->in[1].rank != 2 || (s->bias && !c->in[2].data))
         return false;
     if (s->k % 8 != 0 || s->n % 8 != 0 || s->a_align < 16 || s->y_align < 16 ||
-        s->m > INT32_MAX / SAC_MAX(s->k, s->n))
+        s->m > INT32_MAX / SAC_MAX(s->k, s->n) || (s->matrix && s->c_align < 16))
         return false;
     *out = (struct conv_spec){.precision = s->precision,
                               .turned = true,
@@ -36,6 +35,10 @@ bool matmul_conv_spec(const struct matmul_spec *s, const struct sac_kernel_plan 
                               .dilation = {1, 1, 1},
                               .bias = s->bias,
                               .act = s->act};
+    if (s->matrix) {
+        out->residual_kind = SAC_RESIDUAL_BEFORE;
+        out->residual = map_of(s->m, s->n, s->c_align);
+    }
     return true;
 }
 
@@ -83,7 +86,7 @@ void matmul_foresee(struct sac_device *dev, const struct sac_kernel_plan *plan)
     struct conv_spec   spec;
     char               why[160];
     if (!matmul_spec_read(plan, &product, why, sizeof why) ||
-        !matmul_conv_spec(&product, plan, &spec))
+        !matmul_conv_spec(&product, plan, &spec) || !conv_ways_for(products_gpu_of(dev), &spec))
         return;
     const enum matmul_way known = matmul_way_known(dev, plan, &spec);
     if (known == MATMUL_CONV || (known == MATMUL_UNKNOWN && plan->measure))

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A product with constant weights as a convolution: a window of one over a map of m pixels. The
- * ways of those end in any activation, which cuBLASLt leaves to a pass of ours. */
+ * ways of those end in any activation, which cuBLASLt leaves to a pass of ours, and their tiles of
+ * other sizes may leave less of the last wave idle. */
 #ifndef SAC_ENGINE_CUDA_PRODUCTS_MATMUL_CONV_H
 #define SAC_ENGINE_CUDA_PRODUCTS_MATMUL_CONV_H
 
 #include "engine/cuda/products/conv_kernel.h"
 #include "engine/cuda/products/matmul_spec.h"
 
-/* Is it worth asking? Where cuBLASLt does it all, it is as fast. */
+/* false: it is none. */
 bool matmul_conv_spec(const struct matmul_spec *s, const struct sac_kernel_plan *plan,
                       struct conv_spec *out);
 
