@@ -114,6 +114,8 @@ static const struct parity_case fixed[] = {
     {"FusedMatMul", "[197,768] [768,40]! [40]!", "activation=5"},
     {"FusedMatMul", "[3,5,24] [24,136]!", "activation=11"},
     {"FusedMatMul", "[7,20] [20,24]! [24]!", "activation=10"},
+    {"FusedMatMul", "[1700,64] [64,1344]! [1344]! [1700,1344]", "residual=1"},
+    {"FusedMatMul", "[3,600,40] [40,1280]! [1280]!", "activation=1"},
 };
 /* Variants of the ways that are called so; those of "tensor" behind TENSORS keep their windows. */
 enum { TILES = 8, TENSORS = 9, WINDOWS = 4 };
