@@ -473,15 +473,35 @@ SAC_ANYWHERE void sac_matte_line(const struct sac_matte_sums *s, double n, doubl
     *b = (int32_t)floor((16.0 * s->share - slope * 0.0625 * s->luma) / n + 0.5);
 }
 
-/* The mean line of a window, in units of a share; inverse: 1 / n. */
-SAC_ANYWHERE float sac_matte_slope(int32_t sum, float inverse)
+/* What lies between the style's two limits, in units of a share, as 0 to 255; the half that rounds
+ * is in it. */
+struct sac_matte_stretch {
+    float scale, offset;
+};
+
+SAC_ANYWHERE struct sac_matte_stretch sac_matte_stretch_of(const struct sac_matte_style *s)
 {
-    return (float)sum * (inverse * (1.0f / 256.0f));
+    struct sac_matte_stretch t;
+    t.scale = 255.0f / ((s->high - s->low) * (float)SAC_MATTE_ONE);
+    t.offset = 0.5f - s->low * (float)SAC_MATTE_ONE * t.scale;
+    return t;
 }
 
-SAC_ANYWHERE float sac_matte_base(int32_t sum, float inverse)
+/* The mean line of a window, stretched; inverse: 1 / n. */
+SAC_ANYWHERE float sac_matte_slope(int32_t sum, float inverse, struct sac_matte_stretch t)
 {
-    return (float)sum * (inverse * (1.0f / 16.0f));
+    return (float)sum * (inverse * (1.0f / 256.0f) * t.scale);
+}
+
+SAC_ANYWHERE float sac_matte_base(int32_t sum, float inverse, struct sac_matte_stretch t)
+{
+    return (float)sum * (inverse * (1.0f / 16.0f) * t.scale) + t.offset;
+}
+
+/* Without a guide a line is level. */
+SAC_ANYWHERE float sac_matte_level(int16_t share, struct sac_matte_stretch t)
+{
+    return (float)share * t.scale + t.offset;
 }
 
 /* Between two numbers; part: of a tap, as a float from 0 to 1. */
@@ -495,27 +515,13 @@ SAC_ANYWHERE float sac_matte_part_of(int32_t second)
     return (float)second * (1.0f / (float)SAC_MATTE_ONE);
 }
 
-/* What lies between the style's two limits, as 0 to 255. */
-struct sac_matte_stretch {
-    float low, scale; /* units of a share */
-};
-
-SAC_ANYWHERE struct sac_matte_stretch sac_matte_stretch_of(const struct sac_matte_style *s)
+/* A stretched line's number is rounded already: what is no number is 0. */
+SAC_ANYWHERE uint8_t sac_matte_pixel(float slope, float base, int luma)
 {
-    struct sac_matte_stretch t;
-    t.low = s->low * (float)SAC_MATTE_ONE;
-    t.scale = 255.0f / ((s->high - s->low) * (float)SAC_MATTE_ONE);
-    return t;
-}
-
-SAC_ANYWHERE float sac_matte_number(float slope, float base, int luma, struct sac_matte_stretch t)
-{
-    return (slope * (float)luma + base - t.low) * t.scale;
-}
-
-SAC_ANYWHERE uint8_t sac_matte_pixel(float slope, float base, int luma, struct sac_matte_stretch t)
-{
-    return sac_byte_of(sac_matte_number(slope, base, luma, t));
+    float v = slope * (float)luma + base;
+    v = v > 0.0f ? v : 0.0f;
+    v = v < 255.5f ? v : 255.5f;
+    return (uint8_t)(int)v;
 }
 
 #endif

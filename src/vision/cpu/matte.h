@@ -34,12 +34,12 @@ struct sac_matte_rows {
     void (*lines)(int32_t *const sum[4], int x, int n, int cells, int radius, int count,
                   double variance, int32_t *slope, int32_t *base);
     void (*means)(const int32_t *slope, const int32_t *base, int x, int n, int cells, int radius,
-                  int count, float *out_slope, float *out_base);
+                  int count, struct sac_matte_stretch stretch, float *out_slope, float *out_base);
     /* Cells to pixels: out = in[a] + (in[b] - in[a]) * part. */
     void (*widen)(const float *in, const int32_t *a, const int32_t *b, const float *part, int n,
                   float *out);
     void (*pixels)(const float *const slope[2], const float *const base[2], float part,
-                   const uint8_t *luma, struct sac_matte_stretch stretch, int n, uint8_t *out);
+                   const uint8_t *luma, int n, uint8_t *out);
     /* Where the blend of two rows exceeds best: it, and the class. */
     void (*exceed)(const float *above, const float *below, float part, int n, int32_t number,
                    float *best, int32_t *which);

@@ -152,17 +152,17 @@ static void mean_row(const struct sac_cpu_matte_work *m, int x, int y)
         sum_windows(m, room, radius, n, window[k]);
     }
     m->rows->means(window[0], window[1], x, n, m->x.cells, radius, last - first + 1,
-                   m->slope_mean + at, m->base_mean + at);
+                   sac_matte_stretch_of(m->style), m->slope_mean + at, m->base_mean + at);
 }
 
-/* Without a guide a line is level. */
 static void level_row(const struct sac_cpu_matte_work *m, int y)
 {
-    const struct plane share = closed_of(m);
-    const ptrdiff_t    at = (ptrdiff_t)y * m->x.cells;
+    const struct sac_matte_stretch stretch = sac_matte_stretch_of(m->style);
+    const struct plane             share = closed_of(m);
+    const ptrdiff_t                at = (ptrdiff_t)y * m->x.cells;
     for (int x = 0; x < m->x.cells; x++) {
         m->slope_mean[at + x] = 0.0f;
-        m->base_mean[at + x] = (float)share.cell[(ptrdiff_t)y * share.pitch + x];
+        m->base_mean[at + x] = sac_matte_level(share.cell[(ptrdiff_t)y * share.pitch + x], stretch);
     }
 }
 
@@ -227,11 +227,10 @@ static void widen(const struct sac_cpu_matte_work *m, const float *cells, int fi
 /* n pixels from `first` of the crop on, rows y..end. */
 static void matte_tile(const struct sac_cpu_matte_work *m, int first, int n, int y, int end)
 {
-    const struct sac_matte_stretch stretch = sac_matte_stretch_of(m->style);
-    const bool                     guided = m->style->guide > 0;
-    float                          slope[2][ACROSS], base[2][ACROSS];
-    uint8_t                        room[ACROSS] = {0};
-    struct wide_rows               w = {.cell = {-1, -1}};
+    const bool       guided = m->style->guide > 0;
+    float            slope[2][ACROSS], base[2][ACROSS];
+    uint8_t          room[ACROSS] = {0};
+    struct wide_rows w = {.cell = {-1, -1}};
     for (; y < end; y++) {
         const struct sac_tap tap = sac_matte_tap(&m->y, y);
         const int            cell[2] = {tap.a, tap.b};
@@ -248,7 +247,7 @@ static void matte_tile(const struct sac_cpu_matte_work *m, int first, int n, int
             bases[i] = base[at];
         }
         const uint8_t *luma = guided ? sac_cpu_matte_luma(m, m->x.from + first, y, n, room) : room;
-        m->rows->pixels(slopes, bases, sac_matte_part_of(tap.second), luma, stretch, n,
+        m->rows->pixels(slopes, bases, sac_matte_part_of(tap.second), luma, n,
                         out_row(m, m->x.from + first, y));
     }
 }

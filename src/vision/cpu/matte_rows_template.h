@@ -130,13 +130,14 @@ ROWS_KERNEL void lines_row(int32_t *const sum[4], int x, int n, int cells, int r
 }
 
 ROWS_KERNEL void means_row(const int32_t *restrict slope, const int32_t *restrict base, int x,
-                           int n, int cells, int radius, int count, float *restrict out_slope,
+                           int n, int cells, int radius, int count,
+                           struct sac_matte_stretch stretch, float *restrict out_slope,
                            float *restrict out_base)
 {
     for (int i = 0; i < n; i++) {
         const float inverse = sac_matte_inverse(sac_matte_window(x + i, cells, radius) * count);
-        out_slope[i] = sac_matte_slope(slope[i], inverse);
-        out_base[i] = sac_matte_base(base[i], inverse);
+        out_slope[i] = sac_matte_slope(slope[i], inverse, stretch);
+        out_base[i] = sac_matte_base(base[i], inverse, stretch);
     }
 }
 
@@ -149,14 +150,13 @@ ROWS_KERNEL void widen_row(const float *restrict in, const int32_t *restrict a,
 }
 
 ROWS_KERNEL void pixels_row(const float *const slope[2], const float *const base[2], float part,
-                            const uint8_t *restrict luma, struct sac_matte_stretch stretch, int n,
-                            uint8_t *restrict out)
+                            const uint8_t *restrict luma, int n, uint8_t *restrict out)
 {
     const float *restrict s0 = slope[0], *restrict s1 = slope[1];
     const float *restrict b0 = base[0], *restrict b1 = base[1];
     for (int i = 0; i < n; i++)
         out[i] = sac_matte_pixel(sac_matte_between(s0[i], s1[i], part),
-                                 sac_matte_between(b0[i], b1[i], part), luma[i], stretch);
+                                 sac_matte_between(b0[i], b1[i], part), luma[i]);
 }
 
 ROWS_KERNEL void exceed_row(const float *restrict above, const float *restrict below, float part,

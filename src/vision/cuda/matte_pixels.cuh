@@ -25,7 +25,8 @@ __device__ quad quad_of(const sac_matte_axis &a, int x)
     return quad{x, first > 0 ? first : 0, end < PIXELS ? end : PIXELS};
 }
 
-/* Their luma as it is read: nothing waits for it yet. Words have what lies beside the crop too. */
+/* Their luma as it is read: nothing waits for it yet. Words have what lies beside the crop too.
+ * row: of words the first of the four, else the frame's. */
 struct raw_luma {
     uint32_t of[2]; /* the second is of 16 bits a pixel alone */
 };
@@ -36,7 +37,7 @@ __device__ raw_luma read_luma(const sac_surface &s, const uint8_t *row, bool wor
 {
     raw_luma raw = {};
     if (READING == WORDS) {
-        const uint32_t *at = (const uint32_t *)(const void *)(row + (q.x << (int)words));
+        const uint32_t *at = (const uint32_t *)(const void *)row;
         raw.of[0] = read_only(at);
         if (words)
             raw.of[1] = read_only(at + 1);
@@ -107,23 +108,38 @@ __device__ float float_of_share(uint16_t share)
 #endif
 }
 
-/* A number that is one to a byte, as sac_byte_of: the lowest byte of what comes back. Added to a
- * number whose last bit is one, towards 0, it loses its fraction; the conversion is slower. */
-__device__ uint32_t byte_of(float v)
+/* What four lines come to, as sac_matte_pixel: without a fraction, from 0 to 255, side by side. */
+__device__ uint32_t bytes_of(const float v[PIXELS])
 {
 #ifdef __CUDA_ARCH__
-    return __float_as_uint(__fadd_rz(fmaxf(fminf(v + 0.5f, 255.5f), 0.0f), 8388608.0f));
+    uint32_t byte[PIXELS];
+#pragma unroll
+    for (int i = 0; i < PIXELS; i++) /* whose conversion keeps to its limits */
+        asm("cvt.rzi.u8.f32 %0, %1;" : "=r"(byte[i]) : "f"(v[i]));
+    return __byte_perm(__byte_perm(byte[0], byte[1], 0x0040), __byte_perm(byte[2], byte[3], 0x0040),
+                       0x5410);
 #else
-    return sac_byte_of(v);
+    uint32_t four = 0;
+    for (int i = 0; i < PIXELS; i++)
+        four |= (uint32_t)sac_matte_pixel(0.0f, v[i], 0) << 8 * i;
+    return four;
 #endif
 }
 
+/* The bits of 2^23, in a register: an instruction has room for one constant, and the compiler would
+ * make this the one. */
+__device__ uint32_t whole_bits(const cuda_matte_params &p)
+{
+    return 0x4b000000u + (uint32_t)(p.guide < 0);
+}
+
 /* One of four bytes, as float_of_share. */
-__device__ float float_of_byte(uint32_t four, int i)
+__device__ float float_of_byte(uint32_t four, int i, uint32_t whole)
 {
 #ifdef __CUDA_ARCH__
-    return __uint_as_float(__byte_perm(four, 0x4b000000u, 0x7440 | i)) - 8388608.0f;
+    return __uint_as_float(__byte_perm(four, whole, 0x7440 | i)) - 8388608.0f;
 #else
+    (void)whole;
     return (float)(four >> 8 * i & 0xff);
 #endif
 }
@@ -185,9 +201,9 @@ struct level_cells {
     {
         return (const one *)job.closed;
     }
-    static __device__ float number(one cell, int)
+    static __device__ float number(one cell, int, const sac_matte_stretch &t)
     {
-        return float_of_share(cell);
+        return float_of_share(cell) * t.scale + t.offset; /* sac_matte_level */
     }
     static __device__ float value(const float v[NUMBERS], float)
     {
@@ -201,20 +217,15 @@ struct guided_cells {
     {
         return job.mean;
     }
-    static __device__ float number(const one &cell, int n)
+    static __device__ float number(const one &cell, int n, const sac_matte_stretch &)
     {
         return n == SLOPE ? cell.slope : cell.base;
     }
     static __device__ float value(const float v[NUMBERS], float luma)
     {
-        return v[SLOPE] * luma + v[BASE]; /* sac_matte_number, with what follows */
+        return v[SLOPE] * luma + v[BASE]; /* sac_matte_pixel, with what follows */
     }
 };
-
-__device__ uint32_t bytes_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
-{
-    return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
-}
 
 enum {
     ACROSS = CUDA_MATTE_AREA_X / PIXELS, /* threads of a block of pixels */
@@ -256,6 +267,7 @@ template <typename CELLS> struct cell_rows {
     typedef typename CELLS::one one;
     const one                  *plane;
     int                         pitch, last, lowest; /* last, lowest: cells of the grid */
+    sac_matte_stretch           stretch;
     one                         near[3];
     int                         coming; /* the row that they are of; -1: none */
 
@@ -281,8 +293,8 @@ template <typename CELLS> struct cell_rows {
                 const one a = read_cell(from + q.first[i]), b = read_cell(from + next);
 #pragma unroll
                 for (int n = 0; n < CELLS::NUMBERS; n++)
-                    out[n][i] =
-                        sac_matte_between(CELLS::number(a, n), CELLS::number(b, n), q.part[i]);
+                    out[n][i] = sac_matte_between(CELLS::number(a, n, stretch),
+                                                  CELLS::number(b, n, stretch), q.part[i]);
             }
             return;
         }
@@ -290,8 +302,9 @@ template <typename CELLS> struct cell_rows {
             read(row, q);
 #pragma unroll
         for (int n = 0; n < CELLS::NUMBERS; n++) {
-            const float a = CELLS::number(near[0], n), b = CELLS::number(near[1], n),
-                        c = CELLS::number(near[2], n), ab = b - a, bc = c - b;
+            const float a = CELLS::number(near[0], n, stretch),
+                        b = CELLS::number(near[1], n, stretch),
+                        c = CELLS::number(near[2], n, stretch), ab = b - a, bc = c - b;
 #pragma unroll
             for (int i = 0; i < PIXELS; i++) /* sac_matte_between */
                 out[n][i] = (q.second[i] ? b : a) + (q.second[i] ? bc : ab) * q.part[i];
@@ -335,24 +348,28 @@ __global__ void __launch_bounds__(ACROSS *DOWN, 8)
     const bool           at_once = job.wide_out && q.whole() && !past,
                singly = __any_sync(~0u, !at_once && !past);
     const size_t   frame_pitch = job.frame.pitch[0], out_pitch = job.out_pitch;
-    const uint8_t *frame = job.frame.plane[0] + (size_t)at.y * frame_pitch;
-    uint8_t       *out = job.out + (size_t)at.y * out_pitch + x;
-    const auto     read = [&](int row) { /* one after the other */
-                                     if (!guided || row >= count)
-                                         return raw_luma{};
-                                     const raw_luma raw =
-                                         read_luma<READING>(job.frame, frame, words, q, at.y + row);
-                                     frame += frame_pitch;
-                                     return raw;
+    const uint8_t *frame =
+        job.frame.plane[0] + (size_t)at.y * frame_pitch + (READING == WORDS ? x << (int)words : 0);
+    uint8_t   *out = job.out + (size_t)at.y * out_pitch + x;
+    int        below_last = count - 1; /* rows */
+    const auto read = [&]() { /* one after the other; the last one again where there is no more */
+                              const raw_luma raw =
+                                  guided ? read_luma<READING>(job.frame, frame, words, q,
+                                                              at.y + count - 1 - below_last)
+                                         : raw_luma{};
+                              frame += below_last > 0 ? frame_pitch : 0;
+                              below_last -= below_last > 0;
+                              return raw;
     };
-    cell_rows<CELLS> rows = {CELLS::plane_of(job), p.spec.width, job.x.cells - 1,
-                             job.y.cells - 1,      {},           -1};
-    float            above[NUMBERS][PIXELS], below[NUMBERS][PIXELS], more[NUMBERS][PIXELS];
-    int              lower = -1; /* the row of cells that `below` is of */
-    raw_luma         raw[AHEAD];
+    cell_rows<CELLS> rows = {
+        CELLS::plane_of(job), p.spec.width, job.x.cells - 1, job.y.cells - 1, p.stretch, {}, -1};
+    const uint32_t whole = whole_bits(p);
+    float          above[NUMBERS][PIXELS], below[NUMBERS][PIXELS], more[NUMBERS][PIXELS];
+    int            lower = -1; /* the row of cells that `below` is of */
+    raw_luma       raw[AHEAD];
 #pragma unroll
     for (int i = 0; i < AHEAD; i++)
-        raw[i] = read(i);
+        raw[i] = read();
     between_cells now = tap[0];
 #pragma unroll 1
     for (int row = 0; row < count;) {
@@ -375,19 +392,18 @@ __global__ void __launch_bounds__(ACROSS *DOWN, 8)
                 more[n][i] = below[n][i] - above[n][i];
 #pragma unroll 1
         do {
-            const raw_luma coming = read(row + AHEAD);
+            const raw_luma coming = read();
             const uint32_t luma = luma_of<READING>(raw[0], words);
-            uint32_t       v[PIXELS];
+            float          v[PIXELS];
 #pragma unroll
             for (int i = 0; i < PIXELS; i++) {
                 float of[NUMBERS];
 #pragma unroll
                 for (int n = 0; n < NUMBERS; n++) /* sac_matte_between */
                     of[n] = above[n][i] + more[n][i] * now.part;
-                v[i] = byte_of((CELLS::value(of, float_of_byte(luma, i)) - p.stretch.low) *
-                               p.stretch.scale);
+                v[i] = CELLS::value(of, float_of_byte(luma, i, whole));
             }
-            const uint32_t bytes = bytes_of(v[0], v[1], v[2], v[3]);
+            const uint32_t bytes = bytes_of(v);
             if (at_once)
                 *(uint32_t *)(void *)out = bytes;
             if (singly && !at_once && !past)

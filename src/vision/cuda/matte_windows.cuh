@@ -235,8 +235,9 @@ struct mean_rule {
     const cuda_matte_line *line;
     cuda_matte_mean       *out;
     int                    pitch;
+    sac_matte_stretch      stretch;
     __device__             mean_rule(const cuda_matte_params &p, const cuda_matte_job &job)
-        : line(job.line), out(job.mean), pitch(p.spec.width)
+        : line(job.line), out(job.mean), pitch(p.spec.width), stretch(p.stretch)
     {
     }
     __device__ size size_of(int n) const
@@ -269,8 +270,8 @@ struct mean_rule {
     }
     __device__ void write(int at, const sums &s, const size &w) const
     {
-        store_pair(out + at, cuda_matte_mean{sac_matte_slope(s.slope, w.inverse),
-                                             sac_matte_base(s.base, w.inverse)});
+        store_pair(out + at, cuda_matte_mean{sac_matte_slope(s.slope, w.inverse, stretch),
+                                             sac_matte_base(s.base, w.inverse, stretch)});
     }
 };
 
