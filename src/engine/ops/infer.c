@@ -7,7 +7,8 @@
 enum {
     /* folding may create this much anyway (Range, Expand) */
     FOLD_FREE_BYTES = 16 << 20,
-    FOLD_GROWTH = 8 /* plus this many times the file's constants, in total */
+    FOLD_GROWTH = 8,         /* plus this many times the file's constants, in total */
+    SHAPE_NUMBERS_MAX = 1024 /* more are weights: a Resize's scales are as many as it has dims */
 };
 /* A matrix product that takes seconds is not folded at load, even when its operands are constants:
  * a file may ask for any amount of work. */
@@ -278,7 +279,8 @@ static sac_result visit_known(struct sac_infer *inf, const struct sac_node *n)
         res = sac_call_check_outputs(c, inf->memory_limit);
     if (res != SAC_OK)
         return res;
-    bool fold = !(inf->shapes_only && makes_weights(n)) && foldable(inf, c);
+    const bool weights = makes_weights(n) && sac_operand_elements(&c->in[0]) > SHAPE_NUMBERS_MAX;
+    bool       fold = !(inf->shapes_only && weights) && foldable(inf, c);
     if (fold)
         res = evaluate(c, &inf->arena, &inf->folded_bytes);
     for (int i = 0; i < n->output_count && res == SAC_OK; i++)
