@@ -139,6 +139,7 @@ static int begin(void **state)
 {
     (void)state;
     gpu.capability = 90;
+    gpu.processors = 132;
     precompiled = plain_compiles = false;
     hopper_code = true;
     return 0;
@@ -289,6 +290,47 @@ static void few_tiles_are_two_for_each_multiprocessor(void **state)
     assert_int_equal(cudnn_ways(&many, true), 0);
 }
 
+/* A product of 40x40 rows a sample. */
+static struct conv_spec product_of(int64_t n, int64_t columns, enum sac_activation_kind act)
+{
+    struct conv_spec s = spec_of(n, 384, columns, 1, columns);
+    s.turned = true;
+    s.act.kind = act;
+    return s;
+}
+
+/* What cuBLASLt does in one step is for Hopper's kernels alone, where it fills the card. */
+static void plain_products_are_for_our_tiles(void **state)
+{
+    struct conv_spec s = product_of(4, 384, SAC_ACT_NONE);
+    (void)state;
+    assert_true(conv_ways_for(&gpu, &s));
+    assert_true(has(&s, CONV_TENSOR, 8));
+    assert_int_equal(cudnn_ways(&s, false), 0);
+    s = product_of(1, 384, SAC_ACT_RELU);
+    assert_false(conv_ways_for(&gpu, &s));
+    gpu.capability = 80;
+    s = product_of(4, 384, SAC_ACT_NONE);
+    assert_false(conv_ways_for(&gpu, &s));
+    s = product_of(1, 384, SAC_ACT_GELU);
+    assert_true(conv_ways_for(&gpu, &s));
+    assert_true(cudnn_ways(&s, false) > 0);
+}
+
+/* The planner may write it over its residual, which a plan of cuDNN's may still read. */
+static void products_with_a_residual_ask_cudnn_nothing(void **state)
+{
+    struct conv_spec s = product_of(4, 384, SAC_ACT_GELU);
+    (void)state;
+    s.residual_kind = SAC_RESIDUAL_BEFORE;
+    s.residual = s.out;
+    assert_true(has(&s, CONV_TENSOR, 8));
+    assert_int_equal(cudnn_ways(&s, false), 0);
+    gpu.capability = 80;
+    assert_true(has(&s, CONV_TILE, 0) || has(&s, CONV_TILE, 1) || has(&s, CONV_TILE, 2));
+    assert_int_equal(cudnn_ways(&s, false), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +341,8 @@ int main(void)
         cmocka_unit_test_setup(where_kernels_exist_none_is_compiled, begin),
         cmocka_unit_test_setup(beside_many_tiles_none_is_compiled, begin),
         cmocka_unit_test_setup(few_tiles_are_two_for_each_multiprocessor, begin),
+        cmocka_unit_test_setup(plain_products_are_for_our_tiles, begin),
+        cmocka_unit_test_setup(products_with_a_residual_ask_cudnn_nothing, begin),
     };
     return cmocka_run_group_tests_name("engine/cuda/ways", tests, NULL, NULL);
 }

@@ -49,7 +49,8 @@ void conv_describe(const struct conv_state *s, struct sac_kernel_plan *plan);
 enum { CONV_TRIED_MAX = 32 };
 
 /* Is any of them worth asking for? Of products that cuBLASLt computes in one step Hopper's own
- * kernels are, where these fill a card. */
+ * kernels are, where these fill a card. Those that have a residual, over which the planner may let
+ * them write, have no way of cuDNN's. */
 bool conv_ways_for(const struct products_gpu *gpu, const struct conv_spec *s);
 
 /* Likely fastest first. */

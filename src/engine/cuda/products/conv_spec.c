@@ -126,9 +126,11 @@ size_t conv_spec_text(const struct conv_spec *s, char *out, size_t size)
     static const char *const precisions[] = {"?", "fp32", "tf32", "fp16"};
     const struct conv_map   *maps[] = {&s->in, &s->out, &s->residual};
     int at = snprintf(out, size, "%s %s n%" PRId64 " g%" PRId64 " b%d r%d a%d,%.9g,%.9g",
-                      s->transposed ? "deconv" : "conv", precisions[s->precision & 3], s->n,
-                      s->groups, s->bias, (int)s->residual_kind, (int)s->act.kind,
-                      (double)s->act.alpha, (double)s->act.beta);
+                      s->turned       ? "product"
+                      : s->transposed ? "deconv"
+                                      : "conv",
+                      precisions[s->precision & 3], s->n, s->groups, s->bias, (int)s->residual_kind,
+                      (int)s->act.kind, (double)s->act.alpha, (double)s->act.beta);
     for (int d = 0; d < CONV_DIMS && (size_t)at < size; d++)
         at += snprintf(out + at, size - (size_t)at,
                        " k%" PRId64 "s%" PRId64 "d%" PRId64 "p%" PRId64 ",%" PRId64, s->kernel[d],

@@ -368,21 +368,23 @@ static bool is_plain_product(const struct conv_spec *s)
     return s->turned && (s->act.kind == SAC_ACT_NONE || s->act.kind == SAC_ACT_RELU);
 }
 
-/* Below it cuBLASLt, which shares the turns of a tile among blocks, is faster. */
-enum { PRODUCT_TILES_MIN = 132, PRODUCT_TILE = 128 * 128 };
+/* Numbers of a tile: with fewer tiles than multiprocessors some of these have nothing to do, where
+ * cuBLASLt shares the turns of a tile among them. */
+enum { PRODUCT_TILE = 128 * 128 };
 
 bool conv_ways_for(const struct products_gpu *gpu, const struct conv_spec *s)
 {
     return !is_plain_product(s) ||
-           (takes_tensors(gpu, s) && s->n * conv_map_pixels(&s->out) * s->out.c >=
-                                         (int64_t)PRODUCT_TILES_MIN * PRODUCT_TILE);
+           (takes_tensors(gpu, s) &&
+            s->n * conv_map_pixels(&s->out) * s->out.c >= (int64_t)gpu->processors * PRODUCT_TILE);
 }
 
 void conv_ways_list(const struct products_gpu *gpu, const struct cudnn_target *t,
                     const struct conv_spec *s, struct conv_ways *out)
 {
     const bool tensors = takes_tensors(gpu, s), apart = writes_apart(s),
-               asks = t->handle && !has_stem_unit(gpu, s);
+               in_place = s->turned && s->residual_kind != SAC_RESIDUAL_NONE,
+               asks = t->handle && !has_stem_unit(gpu, s) && !in_place;
     *out = (struct conv_ways){.count = 0};
     if (is_plain_product(s)) {
         add_tensors(out, gpu, s);

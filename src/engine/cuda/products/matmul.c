@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gemm, MatMul and FusedMatMul for the planner, by cuBLASLt, with our pass behind it where the node
- * ends in what cuBLASLt does not do, or there by a convolution's way where that is faster. */
+ * ends in what cuBLASLt does not do, or by a convolution's way where that is faster. */
 #include <stdio.h>
 #include <string.h>
 
@@ -363,8 +363,7 @@ static bool choose(struct sac_device *dev, struct matmul_state *s, struct sac_ke
     const bool has_key = matmul_spec_text(&s->spec, key + at, sizeof key - (size_t)at) > 0;
     if (plan->choice && (!plan->lent || takes_lent(&s->spec)) && take_text(s, plan->choice))
         return true;
-    const bool as_conv =
-        matmul_conv_spec(&s->spec, plan, &s->conv.spec) && conv_ways_for(s->gpu, &s->conv.spec);
+    const bool            as_conv = matmul_conv_spec(s->gpu, &s->spec, plan, &s->conv.spec);
     const enum matmul_way known = as_conv ? matmul_way_known(dev, plan, &s->conv.spec) : MATMUL_LT;
     if (known == MATMUL_CONV && matmul_conv_take(dev, &s->conv, plan))
         return true;

@@ -13,8 +13,8 @@ static struct conv_map map_of(int64_t rows, int64_t columns, int align)
                              .align = SAC_MIN(align, 16)};
 }
 
-bool matmul_conv_spec(const struct matmul_spec *s, const struct sac_kernel_plan *plan,
-                      struct conv_spec *out)
+bool matmul_conv_spec(const struct products_gpu *gpu, const struct matmul_spec *s,
+                      const struct sac_kernel_plan *plan, struct conv_spec *out)
 {
     const struct sac_op_call *c = plan->call;
     if (!s->fused || s->precision != SAC_PRECISION_FP16 || s->residual_in_pass)
@@ -39,7 +39,7 @@ bool matmul_conv_spec(const struct matmul_spec *s, const struct sac_kernel_plan 
         out->residual_kind = SAC_RESIDUAL_BEFORE;
         out->residual = map_of(s->m, s->n, s->c_align);
     }
-    return true;
+    return conv_ways_for(gpu, out);
 }
 
 /* ---- what is known ---- */
@@ -86,7 +86,7 @@ void matmul_foresee(struct sac_device *dev, const struct sac_kernel_plan *plan)
     struct conv_spec   spec;
     char               why[160];
     if (!matmul_spec_read(plan, &product, why, sizeof why) ||
-        !matmul_conv_spec(&product, plan, &spec) || !conv_ways_for(products_gpu_of(dev), &spec))
+        !matmul_conv_spec(products_gpu_of(dev), &product, plan, &spec))
         return;
     const enum matmul_way known = matmul_way_known(dev, plan, &spec);
     if (known == MATMUL_CONV || (known == MATMUL_UNKNOWN && plan->measure))
@@ -148,6 +148,15 @@ static void fill_bias(void *arg, void *host)
         ((uint16_t *)host)[i] = sac_float_to_half(from[i]);
 }
 
+/* The planner may write a product over its residual, which cuDNN might still read: as the list has
+ * none of its ways then, this is a plan file's. */
+static bool may_compute(const struct conv_state *s)
+{
+    const enum conv_way way = s->ready->choice.way;
+    const bool          cudnn = way == CONV_CUDNN_FUSED || way == CONV_CUDNN_PLAIN;
+    return way != CONV_DIRECT && !(cudnn && s->spec.residual_kind != SAC_RESIDUAL_NONE);
+}
+
 bool matmul_conv_take(struct sac_device *dev, struct conv_state *s,
                       const struct sac_kernel_plan *plan)
 {
@@ -160,7 +169,7 @@ bool matmul_conv_take(struct sac_device *dev, struct conv_state *s,
         return false;
     s->bias = bias;
     const sac_result res = conv_choose(dev, s, plan, &weights);
-    if (res == SAC_OK && s->ready->choice.way != CONV_DIRECT)
+    if (res == SAC_OK && may_compute(s))
         return true;
     if (res != SAC_OK) /* cuBLASLt computes it */
         sac_error_clear(dev->ctx);

@@ -8,9 +8,9 @@
 #include "engine/cuda/products/conv_kernel.h"
 #include "engine/cuda/products/matmul_spec.h"
 
-/* false: it is none. */
-bool matmul_conv_spec(const struct matmul_spec *s, const struct sac_kernel_plan *plan,
-                      struct conv_spec *out);
+/* false: it is none, or none whose ways are worth asking for. */
+bool matmul_conv_spec(const struct products_gpu *gpu, const struct matmul_spec *s,
+                      const struct sac_kernel_plan *plan, struct conv_spec *out);
 
 /* What is known of which of the two is faster. */
 enum matmul_way { MATMUL_UNKNOWN, MATMUL_LT, MATMUL_CONV };

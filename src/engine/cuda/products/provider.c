@@ -17,7 +17,7 @@ static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
 
 /* Raised when the number in a choice, as of "depthwise 3", means another kernel than before: plan
  * files with the old meaning are made again. */
-enum { CHOICES = 2 };
+enum { CHOICES = 3 };
 
 /* Includes the versions once open was called: it is part of the plan files' key. */
 static char name[96] = "products";

@@ -186,7 +186,8 @@ static bool stream_acts(const struct quant_spec *s, bool exact)
     case SAC_ACT_CLIP:
     case SAC_ACT_HARD_SWISH: return true;
     case SAC_ACT_SILU: return exact || s->y != CONV_F16;
-    /* their kernel is off by 0.001: less than half of a step, or of the largest E4M3 number's */
+    /* off by 0.001, and by what float16 is: less than half of a step, or of the largest of E4M3's
+     */
     case SAC_ACT_GELU:
     case SAC_ACT_GELU_TANH:
         return s->y != CONV_F16 && step * (s->y == CONV_F8 ? 448.0f / 16 : 1) >= 0.002f;
