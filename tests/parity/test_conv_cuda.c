@@ -126,6 +126,7 @@ struct variants {
     bool        alike; /* all of them are taken, or none */
 };
 enum { RANDOM_SHAPES = 40, RANDOM_QUANTISED = 40 };
+enum { FIRST_RANDOM = 88 }; /* its number: another fixed shape leaves those as they are */
 enum { FLOAT_SHAPES = (int)SAC_COUNT(fixed) + RANDOM_SHAPES };
 enum { SHAPES = FLOAT_SHAPES + RANDOM_QUANTISED };
 
@@ -341,9 +342,12 @@ static void compare_quantised(struct attempt *a, const char *dense)
     const double              most = subject_most(op, y);
     float                    *got = sac_alloc((size_t)count * sizeof *got);
     double                    worst = 0;
-    /* Matrix units keep some 14 bits of a sum of E4M3, counted from its largest product; the plain
-     * kernel keeps float32's. */
-    const double sums = a->s->call->in[0].dtype == SAC_F8 ? 1e-2
+    /* Hopper's unit keeps some 14 bits of a sum of E4M3 at each step, counted from the largest
+     * number there, so that what it loses grows with the taps: of 1,280 it was 2 % of the largest
+     * result (one H200, 2026-11-29). The plain kernel keeps float32's. */
+    const double taps = (double)sac_operand_elements(&a->s->call->in[1]) /
+                        (double)sac_operand_elements(&a->s->call->in[4]);
+    const double sums = a->s->call->in[0].dtype == SAC_F8 ? 1e-2 * fmax(1, taps / 256)
                         : y->dtype == SAC_F32             ? 1e-3
                                                           : 1e-5;
     assert_non_null(got);
@@ -629,12 +633,13 @@ static void all_shapes(void **state)
         fail_msg("no provider 'products': %s", sac_kernel_plugin_missing(b.dev));
     printf("%s\n", b.provider->name);
     for (int i = first_shape; i < SHAPES && i < first_shape + shape_count; i += shape_step) {
+        const int          number = i - (int)SAC_COUNT(fixed) + FIRST_RANDOM;
         struct text        text;
         struct parity_case pc =
             i < (int)SAC_COUNT(fixed) ? fixed[i] : (struct parity_case){.op = NULL};
         if (!pc.op)
-            pc = (struct parity_case){.op = i < FLOAT_SHAPES ? random_case(i, &text)
-                                                             : random_quantised(i, &text),
+            pc = (struct parity_case){.op = i < FLOAT_SHAPES ? random_case(number, &text)
+                                                             : random_quantised(number, &text),
                                       .inputs = text.inputs,
                                       .attrs = text.attrs};
         if (i < FLOAT_SHAPES)
