@@ -187,7 +187,7 @@ struct sac_build_params {
      * random input, and the check is made with it. Borrowed for the call; NULL: there is none. */
     sac_calibration *calibration;
     /* With model.precision INT8 or FP8 the network is quantised: */
-    double loss_max; /* what it may lose, a share up to 1; 0: 0.005 of boxes and masks,
+    double loss_max; /* what it may lose, a share up to 1; 0: 0.005 of boxes, 0.03 of masks,
                         0.01 of embeddings, 0.05 of other numbers */
     enum sac_calibration_method method;
     int layers_min; /* percent of its layers that are quantised at least, or it is refused; 0: 50 */

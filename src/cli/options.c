@@ -577,8 +577,8 @@ const struct option options[] = {
      "they say which range has 8 bits, and what that loses"},
     {"max-loss", 0, VERB_BUILD, SECTION_RUN, OPTION_REAL, AT(build_loss_max), "build.max_loss", "L",
      "with int8 and fp8: what the network may lose beside float32, as a share; auto: 0.005 of the "
-     "AP of boxes and the IoU of masks, 0.01 of the cosine of embeddings, 0.05 of other numbers. "
-     "If it loses more, no file is written",
+     "AP of boxes, 0.03 of the IoU of masks, 0.01 of the cosine of embeddings, 0.05 of other "
+     "numbers. If it loses more, no file is written",
      1e-9, 1},
     {"calibration-method", 0, VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_method),
      "build.calibration_method", "NAME",

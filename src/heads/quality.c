@@ -18,6 +18,10 @@ struct sac_judged_box {
     bool  found;
 };
 
+struct sac_judged_class {
+    int64_t want, got, both;
+};
+
 static sac_result no_memory(const struct sac_quality_judge *j)
 {
     return SAC_FAIL(j->cpu->ctx, SAC_ERR_MEMORY, "no memory to compare results");
@@ -230,7 +234,6 @@ static sac_result compare_maps(struct sac_quality_judge *j, sac_tensor *const *w
     struct sac_head_view  view = j->view;
     struct sac_matte_spec s = {.width = 0};
     const void           *a[SAC_HEAD_OUTPUTS_MAX] = {NULL}, *b[SAC_HEAD_OUTPUTS_MAX] = {NULL};
-    int64_t *const        counts = sac_calloc(3 * SAC_DETECT_CLASSES_MAX, sizeof *counts);
     view.width = j->width;
     view.height = j->height;
     for (int i = 0; i < view.output_count; i++) {
@@ -238,30 +241,37 @@ static sac_result compare_maps(struct sac_quality_judge *j, sac_tensor *const *w
         a[i] = sac_tensor_data(want[i]);
         b[i] = sac_tensor_data(got[i]);
     }
-    if (!counts)
+    if (!j->cells)
+        j->cells = sac_calloc(SAC_DETECT_CLASSES_MAX, sizeof *j->cells);
+    if (!j->cells)
         return no_memory(j);
-    if (!j->head->matte(&view, &s)) {
-        sac_free(counts);
+    if (!j->head->matte(&view, &s))
         return SAC_FAIL(j->cpu->ctx, SAC_ERR_FORMAT, "%s: the outputs are not head '%s's",
                         sac_model_path(view.model), j->head->name);
-    }
     s.value.dtype = view.output[s.value.tensor].desc.dtype;
-    const bool parts = s.form == SAC_MATTE_SHARE || s.form == SAC_MATTE_LOGIT;
+    j->first_class = s.form == SAC_MATTE_SHARE || s.form == SAC_MATTE_LOGIT;
     for (int64_t cell = 0; cell < (int64_t)s.width * s.height; cell++) {
         const int x = shown(&s, a, cell), y = shown(&s, b, cell);
-        counts[3 * x]++;
-        counts[3 * y + 1]++;
-        counts[3 * x + 2] += x == y;
+        j->cells[x].want++;
+        j->cells[y].got++;
+        j->cells[x].both += x == y;
     }
-    for (int c = parts; c < SAC_DETECT_CLASSES_MAX; c++) {
-        if (!counts[3 * c])
-            continue; /* float32 has none of it */
-        j->sum += (double)counts[3 * c + 2] /
-                  (double)(counts[3 * c] + counts[3 * c + 1] - counts[3 * c + 2]);
-        j->count++;
-    }
-    sac_free(counts);
     return SAC_OK;
+}
+
+/* Over the classes that float32 shows. */
+static double mean_iou(const struct sac_quality_judge *j)
+{
+    double sum = 0;
+    int    classes = 0;
+    for (int c = j->first_class; c < SAC_DETECT_CLASSES_MAX; c++) {
+        const struct sac_judged_class *k = &j->cells[c];
+        if (!k->want)
+            continue;
+        sum += (double)k->both / (double)(k->want + k->got - k->both);
+        classes++;
+    }
+    return classes ? sum / classes : NAN;
 }
 
 /* ---- the whole ---- */
@@ -290,9 +300,12 @@ struct sac_verdict sac_quality_verdict(struct sac_quality_judge *j)
     struct sac_verdict v = {SAC_QUALITY_NUMBERS, NAN};
     if (j->head && j->head->layout)
         v = (struct sac_verdict){SAC_QUALITY_BOXES, mean_precision(j)};
+    else if (j->cells && !isnan(mean_iou(j)))
+        v = (struct sac_verdict){SAC_QUALITY_MASKS, mean_iou(j)};
     else if (j->count)
-        v = (struct sac_verdict){is_embedding(j) ? SAC_QUALITY_EMBEDDINGS : SAC_QUALITY_MASKS,
-                                 j->sum / j->count};
+        v = (struct sac_verdict){SAC_QUALITY_EMBEDDINGS, j->sum / j->count};
+    if (j->cells)
+        memset(j->cells, 0, SAC_DETECT_CLASSES_MAX * sizeof *j->cells);
     j->sum = 0;
     j->count = 0;
     j->box_count = 0;
@@ -305,5 +318,6 @@ void sac_quality_finish(struct sac_quality_judge *j)
 {
     sac_free(j->boxes);
     sac_free(j->wanted);
+    sac_free(j->cells);
     *j = (struct sac_quality_judge){.head = NULL};
 }

@@ -415,12 +415,14 @@ static void use_all_but(struct session *s, int kept)
         s->use[s->order[i]] = i >= kept;
 }
 
+/* Of masks more than of boxes: where person_seg and person_matte lose 0.02 of their own IoU, that
+ * with the truth changes by 0.3 points at most (docs/quantisation.md). */
 static double limit_of(const struct session *s)
 {
     static const double limits[] = {[SAC_QUALITY_NUMBERS] = 0.05,
                                     [SAC_QUALITY_BOXES] = 0.005,
                                     [SAC_QUALITY_EMBEDDINGS] = 0.01,
-                                    [SAC_QUALITY_MASKS] = 0.005};
+                                    [SAC_QUALITY_MASKS] = 0.03};
     return s->job->params->loss_max > 0 ? s->job->params->loss_max : limits[s->verdict.measured];
 }
 
