@@ -297,11 +297,12 @@ sac_result sac_quality_compare(struct sac_quality_judge *j, sac_tensor *const *w
 
 struct sac_verdict sac_quality_verdict(struct sac_quality_judge *j)
 {
+    const double       masks = j->cells ? mean_iou(j) : NAN;
     struct sac_verdict v = {SAC_QUALITY_NUMBERS, NAN};
     if (j->head && j->head->layout)
         v = (struct sac_verdict){SAC_QUALITY_BOXES, mean_precision(j)};
-    else if (j->cells && !isnan(mean_iou(j)))
-        v = (struct sac_verdict){SAC_QUALITY_MASKS, mean_iou(j)};
+    else if (!isnan(masks))
+        v = (struct sac_verdict){SAC_QUALITY_MASKS, masks};
     else if (j->count)
         v = (struct sac_verdict){SAC_QUALITY_EMBEDDINGS, j->sum / j->count};
     if (j->cells)
