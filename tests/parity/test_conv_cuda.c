@@ -190,9 +190,10 @@ static const char *random_quantised(int number, struct text *t)
     const char      *kind = f8 ? "f8" : "i8", *other = pick(0, 1) ? kind : "";
     const int        residual = pick(0, 2);
     static const int kinds[] = {0, 1, 1, 1, 5, 5, 3, 7, 10};
-    const int        act = kinds[pick(0, (int)SAC_COUNT(kinds) - 1)];
-    int              at, end = 0;
-    char             map[64];
+    static const char *const clip[2][2] = {{"-0.5", "1.5"}, {"-2.", "3."}};
+    const int                act = kinds[pick(0, (int)SAC_COUNT(kinds) - 1)];
+    int                      at, end = 0;
+    char                     map[64];
     if (product) {
         const int rows = pick(1, 300);
         snprintf(map, sizeof map, "[%d,%d]", rows, k);
@@ -218,7 +219,7 @@ static const char *random_quantised(int number, struct text *t)
              residual ? map : "", k);
     end += snprintf(t->attrs + end, sizeof t->attrs - (size_t)end,
                     "activation=%d alpha=%s beta=%s residual=%d r_scale=%s", act,
-                    act == 3 ? "-0.5" : "0.1666667", act == 3 ? "1.5" : "0.5", residual,
+                    act == 3 ? clip[f8][0] : "0.1666667", act == 3 ? clip[f8][1] : "0.5", residual,
                     f8 ? "1." : "0.02");
     if (!floats)
         snprintf(t->attrs + end, sizeof t->attrs - (size_t)end, " y_type=%d y_scale=%s",
@@ -342,9 +343,10 @@ static void compare_quantised(struct attempt *a, const char *dense)
     const double              most = subject_most(op, y);
     float                    *got = sac_alloc((size_t)count * sizeof *got);
     double                    worst = 0;
-    /* Matrix units keep some 14 bits of a sum of E4M3, counted from its largest product; the plain
-     * kernel keeps float32's. */
-    const double sums = a->s->call->in[0].dtype == SAC_F8 ? 1e-2
+    /* Hopper's unit keeps some 14 bits of what it adds E4M3's products to: of 3,600 taps PyTorch's
+     * product by the same unit, not carried over to float32, was off by 0.0028 of the largest sum,
+     * of 400 by 0.0009 (one H200, 2026-11-29). The other kernels keep float32's. */
+    const double sums = a->s->call->in[0].dtype == SAC_F8 ? 5e-3
                         : y->dtype == SAC_F32             ? 1e-3
                                                           : 1e-5;
     assert_non_null(got);
