@@ -46,20 +46,33 @@ template <int N> __device__ __forceinline__ void unit_wait()
     UNIT_ASM("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 
-#define UNIT_OUT8     "%0,%1,%2,%3,%4,%5,%6,%7"
-#define UNIT_OUT16    UNIT_OUT8 ",%8,%9,%10,%11,%12,%13,%14,%15"
-#define UNIT_OUT24    UNIT_OUT16 ",%16,%17,%18,%19,%20,%21,%22,%23"
-#define UNIT_OUT32    UNIT_OUT24 ",%24,%25,%26,%27,%28,%29,%30,%31"
-#define UNIT_EIGHT(j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
-#define UNIT_SUMS8    UNIT_EIGHT(0), UNIT_EIGHT(1)
-#define UNIT_SUMS16   UNIT_SUMS8, UNIT_EIGHT(2), UNIT_EIGHT(3)
-#define UNIT_SUMS24   UNIT_SUMS16, UNIT_EIGHT(4), UNIT_EIGHT(5)
-#define UNIT_SUMS32   UNIT_SUMS24, UNIT_EIGHT(6), UNIT_EIGHT(7)
-#define UNIT_MULTIPLY(columns, sums, a0, a1, a2, a3, b_at, across)                           \
-    UNIT_ASM("{.reg .pred p; setp.eq.u32 p, 0, 0; "                                          \
-             "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32.f16.f16 {" UNIT_OUT##sums \
-             "}, {" a0 "," a1 "," a2 "," a3 "}, " b_at ", p, 1, 1, " across ";}"             \
-             : UNIT_SUMS##sums                                                               \
+// Operands: the numbers of so many eights of columns, by their place in the list and as they are.
+#define UNIT_OUT8        "%0,%1,%2,%3,%4,%5,%6,%7"
+#define UNIT_OUT16       UNIT_OUT8 ",%8,%9,%10,%11,%12,%13,%14,%15"
+#define UNIT_OUT24       UNIT_OUT16 ",%16,%17,%18,%19,%20,%21,%22,%23"
+#define UNIT_OUT32       UNIT_OUT24 ",%24,%25,%26,%27,%28,%29,%30,%31"
+#define UNIT_OUT40       UNIT_OUT32 ",%32,%33,%34,%35,%36,%37,%38,%39"
+#define UNIT_OUT48       UNIT_OUT40 ",%40,%41,%42,%43,%44,%45,%46,%47"
+#define UNIT_OUT56       UNIT_OUT48 ",%48,%49,%50,%51,%52,%53,%54,%55"
+#define UNIT_OUT64       UNIT_OUT56 ",%56,%57,%58,%59,%60,%61,%62,%63"
+#define UNIT_OUT72       UNIT_OUT64 ",%64,%65,%66,%67,%68,%69,%70,%71"
+#define UNIT_OUT80       UNIT_OUT72 ",%72,%73,%74,%75,%76,%77,%78,%79"
+#define UNIT_OUT88       UNIT_OUT80 ",%80,%81,%82,%83,%84,%85,%86,%87"
+#define UNIT_OUT96       UNIT_OUT88 ",%88,%89,%90,%91,%92,%93,%94,%95"
+#define UNIT_OUT104      UNIT_OUT96 ",%96,%97,%98,%99,%100,%101,%102,%103"
+#define UNIT_OUT112      UNIT_OUT104 ",%104,%105,%106,%107,%108,%109,%110,%111"
+#define UNIT_OUT120      UNIT_OUT112 ",%112,%113,%114,%115,%116,%117,%118,%119"
+#define UNIT_OUT128      UNIT_OUT120 ",%120,%121,%122,%123,%124,%125,%126,%127"
+#define UNIT_EIGHT(j)    "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
+#define UNIT_EIGHTS2(j)  UNIT_EIGHT(j), UNIT_EIGHT(j + 1)
+#define UNIT_EIGHTS4(j)  UNIT_EIGHTS2(j), UNIT_EIGHTS2(j + 2)
+#define UNIT_EIGHTS8(j)  UNIT_EIGHTS4(j), UNIT_EIGHTS4(j + 4)
+#define UNIT_EIGHTS16(j) UNIT_EIGHTS8(j), UNIT_EIGHTS8(j + 8)
+#define UNIT_MULTIPLY(columns, count, a0, a1, a2, a3, b_at, across, ...)                      \
+    UNIT_ASM("{.reg .pred p; setp.eq.u32 p, 0, 0; "                                           \
+             "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32.f16.f16 {" UNIT_OUT##count \
+             "}, {" a0 "," a1 "," a2 "," a3 "}, " b_at ", p, 1, 1, " across ";}"              \
+             : __VA_ARGS__                                                                    \
              : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"((int)ACROSS))
 
 // d += a b: 64 rows of 16 numbers, of which each warp has 16 in registers as mma.sync's m16n8k16
@@ -69,25 +82,37 @@ template <int EIGHTS, bool ACROSS, int ALL>
 __device__ __forceinline__ void unit_multiply(float (&d)[ALL][4], const uint32_t (&a)[4],
                                               uint64_t b)
 {
-    static_assert(EIGHTS == 2 || EIGHTS == 4 || EIGHTS == 6 || EIGHTS == 8, "written out here");
     if constexpr (EIGHTS == 2)
-        UNIT_MULTIPLY(16, 8, "%8", "%9", "%10", "%11", "%12", "%13");
+        UNIT_MULTIPLY(16, 8, "%8", "%9", "%10", "%11", "%12", "%13", UNIT_EIGHTS2(0));
     else if constexpr (EIGHTS == 4)
-        UNIT_MULTIPLY(32, 16, "%16", "%17", "%18", "%19", "%20", "%21");
+        UNIT_MULTIPLY(32, 16, "%16", "%17", "%18", "%19", "%20", "%21", UNIT_EIGHTS4(0));
     else if constexpr (EIGHTS == 6)
-        UNIT_MULTIPLY(48, 24, "%24", "%25", "%26", "%27", "%28", "%29");
+        UNIT_MULTIPLY(48, 24, "%24", "%25", "%26", "%27", "%28", "%29", UNIT_EIGHTS4(0),
+                      UNIT_EIGHTS2(4));
+    else if constexpr (EIGHTS == 8)
+        UNIT_MULTIPLY(64, 32, "%32", "%33", "%34", "%35", "%36", "%37", UNIT_EIGHTS8(0));
+    else if constexpr (EIGHTS == 14)
+        UNIT_MULTIPLY(112, 56, "%56", "%57", "%58", "%59", "%60", "%61", UNIT_EIGHTS8(0),
+                      UNIT_EIGHTS4(8), UNIT_EIGHTS2(12));
+    else if constexpr (EIGHTS == 16)
+        UNIT_MULTIPLY(128, 64, "%64", "%65", "%66", "%67", "%68", "%69", UNIT_EIGHTS16(0));
+    else if constexpr (EIGHTS == 18)
+        UNIT_MULTIPLY(144, 72, "%72", "%73", "%74", "%75", "%76", "%77", UNIT_EIGHTS16(0),
+                      UNIT_EIGHTS2(16));
+    else if constexpr (EIGHTS == 20)
+        UNIT_MULTIPLY(160, 80, "%80", "%81", "%82", "%83", "%84", "%85", UNIT_EIGHTS16(0),
+                      UNIT_EIGHTS4(16));
+    else if constexpr (EIGHTS == 26)
+        UNIT_MULTIPLY(208, 104, "%104", "%105", "%106", "%107", "%108", "%109", UNIT_EIGHTS16(0),
+                      UNIT_EIGHTS8(16), UNIT_EIGHTS2(24));
     else
-        UNIT_MULTIPLY(64, 32, "%32", "%33", "%34", "%35", "%36", "%37");
+        static_assert(EIGHTS == 0, "not written out here");
 }
 #undef UNIT_MULTIPLY
-#undef UNIT_SUMS32
-#undef UNIT_SUMS24
-#undef UNIT_SUMS16
-#undef UNIT_SUMS8
+#undef UNIT_EIGHTS16
+#undef UNIT_EIGHTS8
+#undef UNIT_EIGHTS4
+#undef UNIT_EIGHTS2
 #undef UNIT_EIGHT
-#undef UNIT_OUT32
-#undef UNIT_OUT24
-#undef UNIT_OUT16
-#undef UNIT_OUT8
 
 } // namespace unit

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cuda_runtime_api.h"
 
-#include "engine/cuda/kernels/attention_tiles.cuh"
+#include "engine/cuda/kernels/attention_run.cuh"
 #include "tests/parity/emulated/attention.h"
 
 int emulated_attention(const struct ops_fused_attention *p, const struct ops_ports *ports)

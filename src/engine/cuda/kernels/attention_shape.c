@@ -11,7 +11,8 @@ enum {
     PROCESSOR_BYTES = 227 << 10,
     WARPS_MAX = OPS_ATTENTION_THREADS / 32,
     JOIN = 2300, /* clocks where warps put together what they made */
-    GROUP = 4    /* warps that multiply together */
+    GROUP = 4,   /* warps that multiply together */
+    TILE = GROUP * OPS_ATTENTION_PILE
 };
 
 /* What a warp takes at a time. warps: so many have registers. In clocks, start: of a block before
@@ -95,21 +96,77 @@ static int64_t clocks_of(const struct ops_fused_attention *p, const struct ops_a
            SAC_MAX(work, SAC_MAX(reads, turns));
 }
 
-bool ops_attention_shape_of(const struct ops_fused_attention *p, int kind, int query_warps,
-                            int key_warps, struct ops_attention_shape *out)
+/* ---- all keys of a head in shared memory ---- */
+
+/* Keys of a turn: of one that has all of them (attention_whole.cuh knows the steps), of several. */
+static int turn_of(int64_t keys)
 {
-    const struct kind *k = &kinds[kind];
+    static const int one[] = {64, 112, 160, 208}, several[] = {128, 144};
+    for (size_t i = 0; i < SAC_COUNT(one); i++)
+        if (keys <= one[i])
+            return one[i];
+    const int64_t least = parts_of(keys, several[0]) * several[0];
+    return parts_of(keys, several[1]) * several[1] < least ? several[1] : several[0];
+}
+
+static bool whole_shape(const struct ops_fused_attention *p, int query_warps, int tiles,
+                        struct ops_attention_shape *s)
+{
+    const int64_t all = parts_of(p->queries, TILE);
+    if (query_warps != GROUP || (tiles > 1 && tiles / 2 >= all) || p->keys * 2 > BLOCK_BYTES)
+        return false;
+    s->keys = turn_of(p->keys);
+    s->tiles = tiles;
+    s->stages = 1;
+    s->turns = (int32_t)parts_of(p->keys, s->keys);
+    s->room = s->turns * s->keys;
+    s->joined = 2 * (TILE * s->key_size + s->room * (s->key_size + s->value_size));
+    s->shared = s->joined + 2 * TILE * (s->value_size + OPS_ATTENTION_PADDING);
+    return s->turns > 0 && s->shared <= BLOCK_BYTES;
+}
+
+/* As clocks_of, whose clocks are shorter than real ones: for 16 keys of 64 numbers a tile of
+ * queries takes ALONE of them where nothing else runs, and of a busy processor SHARED less for each
+ * other block of up to three; a mask's numbers are read one by one. Fits to the times of 25
+ * problems on one H200: 0.63 to 1.0 of what the other kinds take, where this one is chosen. */
+static int64_t whole_clocks(const struct ops_fused_attention *p,
+                            const struct ops_attention_shape *s)
+{
+    enum { START = 1300, ALONE = 136, SHARED = 32, MASK = 64, READ = 200 };
+    const int64_t all = parts_of(p->queries, TILE), parts = parts_of(all, s->tiles),
+                  each = parts_of(p->batch * p->heads * parts, PROCESSORS),
+                  resident = SAC_CLAMP(PROCESSOR_BYTES / (s->shared + 1024), 1,
+                                       OPS_ATTENTION_BLOCKS(s->keys, p->period)),
+                  waves = parts_of(each, resident),
+                  beside = SAC_MIN(SAC_MIN(each, resident), 3) - 1,
+                  numbers = s->key_size + s->value_size + 128, mask = p->period ? MASK : 0,
+                  work = each * all * s->room * ((ALONE - SHARED * beside) * numbers / 256 + mask) /
+                         (16 * parts),
+                  turns = waves * all * s->room * (ALONE * numbers / 256 + mask) / (16 * parts);
+    return waves * START + each * 2 * p->keys * (p->size + p->v_size) / READ + SAC_MAX(work, turns);
+}
+
+/* ---- choosing ---- */
+
+bool ops_attention_shape_of(const struct ops_fused_attention *p, int kind, int query_warps,
+                            int sharers, struct ops_attention_shape *out)
+{
+    const bool         all = kind == OPS_ATTENTION_WHOLE;
+    const struct kind *k = &kinds[all ? OPS_ATTENTION_TOGETHER : kind];
     out->keys = k->keys;
     out->piles = k->piles;
     out->query_warps = query_warps;
-    out->key_warps = key_warps;
-    out->together = kind == OPS_ATTENTION_TOGETHER;
+    out->key_warps = all ? 1 : sharers;
+    out->together = kind >= OPS_ATTENTION_TOGETHER;
+    out->tiles = 0;
     set_sizes(p, out);
-    if (query_warps * key_warps > WARPS_MAX || (kind > 0 && out->value_size > 64))
+    if (query_warps * out->key_warps > WARPS_MAX || (kind > 0 && out->value_size > 64))
         return false;
     const bool whole = p->q_piece == 8 && p->k_piece == 8 && p->v_piece == 8;
     if (out->together && (query_warps % GROUP || out->key_size != out->value_size || !whole))
         return false;
+    if (all)
+        return whole_shape(p, query_warps, sharers, out);
     for (out->stages = 3; out->stages >= 2; out->stages--)
         if (set_room(p, out))
             return true;
@@ -122,12 +179,13 @@ void ops_attention_shape(const struct ops_fused_attention *p, bool together,
     const int kinds_here = together ? OPS_ATTENTION_KINDS : OPS_ATTENTION_TOGETHER;
     int64_t   least = INT64_MAX;
     for (int kind = 0; kind < kinds_here; kind++)
-        for (int key_warps = 1; key_warps <= WARPS_MAX; key_warps *= 2)
+        for (int sharers = 1; sharers <= WARPS_MAX; sharers *= 2)
             for (int query_warps = 1; query_warps <= WARPS_MAX; query_warps++) {
                 struct ops_attention_shape s;
-                if (!ops_attention_shape_of(p, kind, query_warps, key_warps, &s))
+                if (!ops_attention_shape_of(p, kind, query_warps, sharers, &s))
                     continue;
-                const int64_t clocks = clocks_of(p, &s, &kinds[kind]);
+                const int64_t clocks =
+                    s.tiles ? whole_clocks(p, &s) : clocks_of(p, &s, &kinds[kind]);
                 if (clocks < least) {
                     least = clocks;
                     *out = s;

@@ -13,8 +13,9 @@
  * - vision transformers have a few tokens more than whole tiles (197, 257): a warp without queries
  *   only fetches, and of a last tile with FEW keys the others are not multiplied;
  * - on Hopper four warps may multiply together (UNIT): its matrix unit reads keys and values from
- *   shared memory, where rows have no padding but turned pieces.
- * How many of all these suits a shape is decided when a plan is made (attention_shape.c). */
+ *   shared memory, where rows have no padding but turned pieces. Where all keys of a head lie
+ * there, attention_whole.cuh does. How many of all these suits a shape is decided when a plan is
+ * made (attention_shape.c). */
 #pragma once
 
 #include <math.h>
@@ -249,10 +250,11 @@ template <int EIGHTS, class S>
 __device__ __forceinline__ void unit_scores(const tile_state<S> &s, const uint16_t *keys,
                                             tile_part<S> &c)
 {
+    const auto matrix = unit_matrix<S::KEY>(keys);
     unit_begin();
 #pragma unroll
     for (int k = 0; k < S::KEY / 16; k++)
-        unit_multiply<EIGHTS, false>(c.of[0], s.q[0][k], unit_matrix<S::KEY>(keys + k * 16));
+        unit_multiply<EIGHTS, false>(c.of[0], s.q[0][k], matrix + k * 2);
     unit_commit();
     unit_wait<0>();
 }
@@ -261,15 +263,15 @@ template <int EIGHTS, class S>
 __device__ __forceinline__ void unit_mix(tile_state<S> &s, const uint16_t *values,
                                          const tile_part<S> &c)
 {
-    uint32_t share[EIGHTS / 2][4];
+    const auto matrix = unit_matrix<S::VALUE>(values);
+    uint32_t   share[EIGHTS / 2][4];
 #pragma unroll
     for (int k = 0; k < EIGHTS / 2; k++)
         tile_pairs(c, 0, k, share[k]);
     unit_begin();
 #pragma unroll
     for (int k = 0; k < EIGHTS / 2; k++)
-        unit_multiply<S::VALUE / 8, true>(s.out[0], share[k],
-                                          unit_matrix<S::VALUE>(values + k * 16 * S::VALUE));
+        unit_multiply<S::VALUE / 8, true>(s.out[0], share[k], matrix + k * 2 * S::VALUE);
     unit_commit();
     unit_wait<0>();
 }
@@ -295,18 +297,42 @@ __device__ __forceinline__ void tile_scores(const tile_state<S> &s, const uint16
         }
 }
 
-/* Keys that there are not get no share: of these, `left` are there. */
-template <int EIGHTS, class S> __device__ __forceinline__ void tile_end(tile_part<S> &c, int left)
+/* Keys that there are not get no share: of these, `left` are there, eight times FROM at least. */
+template <int EIGHTS, int FROM = 0, class S>
+__device__ __forceinline__ void tile_end(tile_part<S> &c, int left)
 {
     const int t = threadIdx.x & 3;
 #pragma unroll
-    for (int j = 0; j < EIGHTS; j++)
+    for (int j = FROM; j < EIGHTS; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++)
             if (j * 8 + 2 * t + i % 2 >= left)
 #pragma unroll
                 for (int m = 0; m < S::PILES; m++)
                     c.of[m][j][i] = -INFINITY;
+}
+
+/* Each row's greatest score of a turn, by chains that do not wait for each other. */
+template <int EIGHTS, class S>
+__device__ __forceinline__ void tile_max(const tile_part<S> &c, float (&max)[S::PILES][2])
+{
+    constexpr int CHAINS = EIGHTS < 4 ? 1 : 4;
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            float x[CHAINS];
+#pragma unroll
+            for (int j = 0; j < EIGHTS; j++) {
+                const float pair = fmaxf(c.of[m][j][2 * r], c.of[m][j][2 * r + 1]);
+                x[j % CHAINS] = j < CHAINS ? pair : fmaxf(x[j % CHAINS], pair);
+            }
+#pragma unroll
+            for (int i = 1; i < CHAINS; i++)
+                x[0] = fmaxf(x[0], x[i]);
+            x[0] = fmaxf(x[0], __shfl_xor_sync(0xffffffff, x[0], 1));
+            max[m][r] = fmaxf(x[0], __shfl_xor_sync(0xffffffff, x[0], 2));
+        }
 }
 
 /* Has a row's greatest score grown? Then what was summed up before is scaled. scale: to powers of
@@ -316,18 +342,12 @@ __device__ __forceinline__ void tile_grow(tile_state<S> &s, const tile_part<S> &
 {
     float max[S::PILES][2];
     bool  grows = false;
+    tile_max<EIGHTS>(c, max);
 #pragma unroll
     for (int m = 0; m < S::PILES; m++)
 #pragma unroll
-        for (int r = 0; r < 2; r++) {
-            float x = fmaxf(c.of[m][0][2 * r], c.of[m][0][2 * r + 1]);
-#pragma unroll
-            for (int j = 1; j < EIGHTS; j++)
-                x = fmaxf(x, fmaxf(c.of[m][j][2 * r], c.of[m][j][2 * r + 1]));
-            x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
-            max[m][r] = x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
-            grows |= (x - s.max[m][r]) * scale > GROWTH;
-        }
+        for (int r = 0; r < 2; r++)
+            grows |= (max[m][r] - s.max[m][r]) * scale > GROWTH;
     if (!__any_sync(0xffffffff, grows))
         return;
 #pragma unroll
@@ -346,9 +366,9 @@ __device__ __forceinline__ void tile_grow(tile_state<S> &s, const tile_part<S> &
         }
 }
 
-/* Scores become shares, before they are divided by their sum. Without a mask they are small enough
- * for one multiply-add each. */
-template <int EIGHTS, class S>
+/* Scores of eights FROM to TO of the keys become shares, before they are divided by their sum.
+ * Without a mask they are small enough for one multiply-add each. */
+template <int FROM, int TO, class S>
 __device__ __forceinline__ void tile_shares(tile_state<S> &s, tile_part<S> &c, float scale)
 {
 #pragma unroll
@@ -359,18 +379,18 @@ __device__ __forceinline__ void tile_shares(tile_state<S> &s, tile_part<S> &c, f
             float       sum = 0;
             if (S::MASKED)
 #pragma unroll
-                for (int j = 0; j < EIGHTS; j++)
+                for (int j = FROM; j < TO; j++)
 #pragma unroll
                     for (int i = 2 * r; i < 2 * r + 2; i++)
                         c.of[m][j][i] = (c.of[m][j][i] - top) * scale;
             else
 #pragma unroll
-                for (int j = 0; j < EIGHTS; j++)
+                for (int j = FROM; j < TO; j++)
 #pragma unroll
                     for (int i = 2 * r; i < 2 * r + 2; i++)
                         c.of[m][j][i] = fmaf(c.of[m][j][i], scale, less);
 #pragma unroll
-            for (int j = 0; j < EIGHTS; j++)
+            for (int j = FROM; j < TO; j++)
 #pragma unroll
                 for (int i = 2 * r; i < 2 * r + 2; i++)
                     sum += c.of[m][j][i] = power_of_two(c.of[m][j][i]);
@@ -415,7 +435,7 @@ __device__ __forceinline__ void tile_turn(tile_state<S> &s, tile_part<S> &c, con
     if (left < EIGHTS * 8)
         tile_end<EIGHTS>(c, left);
     tile_grow<EIGHTS>(s, c, scale);
-    tile_shares<EIGHTS>(s, c, scale);
+    tile_shares<0, EIGHTS>(s, c, scale);
     if constexpr (S::UNIT)
         unit_mix<EIGHTS>(s, values, c);
     else
@@ -451,13 +471,13 @@ __device__ __forceinline__ void put_pair(const tile_rows &y, int row, int eight,
         to[(at + 1) * y.number] = (uint16_t)(pair >> 16);
 }
 
-/* The block's results from shared memory, eight at a time: `rows` of them, `step` apart; to: the
- * first byte of the first. */
+/* Results from shared memory, eight at a time: `rows` of them, `step` apart; to: the first byte of
+ * the first. */
 static __device__ __noinline__ void put_bytes(const ops_fused_attention &p, const uint16_t *from,
-                                              int rows, int step, uint8_t *to)
+                                              int rows, int step, uint8_t *to, int thread,
+                                              int threads)
 {
-    const int thread = threadIdx.x + 32 * (threadIdx.y + blockDim.y * threadIdx.z),
-              threads = 32 * blockDim.y * blockDim.z, size = (int)p.v_size, eights = (size + 7) / 8;
+    const int size = (int)p.v_size, eights = (size + 7) / 8;
     for (int i = thread; i < rows * eights; i += threads) {
         const int      row = i / eights, at = i % eights * 8;
         const uint64_t bytes = bytes_of_halves(p.bytes, from + row * step + at);
@@ -657,59 +677,10 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
         tile_store(s, rows, query - first);
     if (bytes) {
         __syncthreads();
-        put_bytes(p, rows.first, rows.rows, rows.step, static_cast<uint8_t *>(a.y) + y);
+        put_bytes(p, rows.first, rows.rows, rows.step, static_cast<uint8_t *>(a.y) + y,
+                  lane + 32 * (threadIdx.y + blockDim.y * threadIdx.z),
+                  32 * blockDim.y * blockDim.z);
     }
-}
-
-/* ---- launching ---- */
-
-template <class S> int run_tiles(const tile_params &a, void *stream)
-{
-    const struct ops_attention_shape &shape = a.p.shape;
-    const int                         queries = shape.query_warps * S::QUERIES;
-    const int64_t                     blocks = (a.p.queries + queries - 1) / queries;
-    if (a.p.batch * a.p.heads * blocks <= 0)
-        return 0;
-    return attention_launch(
-        tile_kernel<S>, dim3((unsigned)a.p.batch, (unsigned)a.p.heads, (unsigned)blocks),
-        dim3(32, (unsigned)shape.query_warps, (unsigned)shape.key_warps), shape.shared, stream, a);
-}
-
-template <int KEY, int VALUE, bool MASKED> int run_size(const tile_params &a, void *stream)
-{
-    if constexpr (KEY == VALUE && VALUE <= 64)
-        if (a.p.shape.together)
-            return run_tiles<tile_shape<KEY, VALUE, 64, 1, MASKED, true>>(a, stream);
-    if constexpr (VALUE <= 64)
-        if (a.p.shape.keys == 64)
-            return a.p.shape.piles == 1
-                       ? run_tiles<tile_shape<KEY, VALUE, 64, 1, MASKED>>(a, stream)
-                       : run_tiles<tile_shape<KEY, VALUE, 64, 2, MASKED>>(a, stream);
-    return run_tiles<tile_shape<KEY, VALUE, 32, 1, MASKED>>(a, stream);
-}
-
-template <bool MASKED> int run_sizes(const tile_params &a, void *stream)
-{
-    const int key = a.p.shape.key_size, value = a.p.shape.value_size;
-    return value == 32   ? run_size<32, 32, MASKED>(a, stream)
-           : value == 96 ? run_size<96, 96, MASKED>(a, stream)
-           : value == 64 ? key == 32 ? run_size<32, 64, MASKED>(a, stream)
-                                     : run_size<64, 64, MASKED>(a, stream)
-           : key == 64 ? run_size<64, 128, MASKED>(a, stream)
-                         : run_size<128, 128, MASKED>(a, stream);
-}
-
-/* What can be read by tiles (ops_fused_attention.q_piece). */
-inline int by_tiles(const struct ops_fused_attention &p, const struct ops_ports *ports,
-                    void *stream)
-{
-    const tile_params a = {p,
-                           (const uint16_t *)ports->in[0],
-                           (const uint16_t *)ports->in[1],
-                           (const uint16_t *)ports->in[2],
-                           ports->in[3],
-                           ports->out[0]};
-    return p.period ? run_sizes<true>(a, stream) : run_sizes<false>(a, stream);
 }
 
 } // namespace ops

@@ -3,7 +3,7 @@
 #include "engine/cuda/kernels/fused_attention.h"
 #include "engine/cuda/kernels/team.cuh"
 #ifdef __CUDACC__
-#include "engine/cuda/kernels/attention_tiles.cuh"
+#include "engine/cuda/kernels/attention_run.cuh"
 #endif
 
 using namespace ops;

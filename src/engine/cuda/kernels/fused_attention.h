@@ -15,17 +15,22 @@ enum {
     OPS_ATTENTION_PILE = 16,     /* queries that are multiplied at a time */
     OPS_ATTENTION_FEW = 16,      /* keys of a last tile of which the others are left out */
     OPS_ATTENTION_PADDING = 8,   /* numbers behind each row in shared memory */
-    /* of a warp's tiles: 32 keys; 64; 64 by two piles; 64 that four warps multiply together */
-    OPS_ATTENTION_KINDS = 4,
-    OPS_ATTENTION_TOGETHER = 3
+    /* of a warp's tiles: 32 keys; 64; 64 by two piles; 64 that four warps multiply together; four
+     * warps and all keys (attention_whole.cuh) */
+    OPS_ATTENTION_KINDS = 5,
+    OPS_ATTENTION_TOGETHER = 3,
+    OPS_ATTENTION_WHOLE = 4
 };
+/* Blocks of OPS_ATTENTION_WHOLE that have registers on a processor, by the keys of a turn. */
+#define OPS_ATTENTION_BLOCKS(keys, masked) ((keys) <= 64 ? 6 : (keys) <= 112 && !(masked) ? 4 : 3)
 /* A block's warps: query_warps of `piles` piles each, for each of which key_warps share a turn's
  * keys, `keys` each. Sizes of the heads are rounded up; `room` keys lie in `shared` bytes, those of
  * `stages` turns or all; results that become bytes lie there after them, behind `joined` bytes.
- * together: four warps with queries multiply with Hopper's unit. */
+ * together: four warps with queries multiply with Hopper's unit. tiles: of 64 queries, which such a
+ * block takes one after the other with all keys in shared memory; else 0. */
 struct ops_attention_shape {
     int32_t key_size, value_size, keys, piles, query_warps, key_warps, stages, turns, room, joined,
-        shared, together;
+        shared, together, tiles;
 };
 
 /* struct sac_head_view of engine/ops/reads.h: steps of batch, head, token and number. */
@@ -51,12 +56,12 @@ OPS_LAUNCHER(ops_launch_fused_attention);
 extern "C" {
 #endif
 /* attention_shape.c: the shape that is probably fastest, by the sizes in p, where four warps can
- * multiply together or not; and one that is named, for tests. False: there is none of these warps.
- */
+ * multiply together or not; and one that is named, for tests. sharers: warps that share keys, or of
+ * OPS_ATTENTION_WHOLE tiles that share a block. False: there is none of these. */
 void ops_attention_shape(const struct ops_fused_attention *p, bool together,
                          struct ops_attention_shape *out);
 bool ops_attention_shape_of(const struct ops_fused_attention *p, int kind, int query_warps,
-                            int key_warps, struct ops_attention_shape *out);
+                            int sharers, struct ops_attention_shape *out);
 #ifdef __cplusplus
 }
 #endif

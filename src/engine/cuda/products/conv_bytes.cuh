@@ -133,20 +133,6 @@ __device__ __forceinline__ void bytes_multiply(uint32_t *d, const uint32_t (&a)[
 
 using namespace unit;
 
-#define OUT16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
-#define OUT32 OUT16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define OUT64                                                                \
-    OUT32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47" \
-          ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-#define OUT96                                                                \
-    OUT64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79" \
-          ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
-#define OUT128                                                                          \
-    OUT64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"            \
-          ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"            \
-          ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110"     \
-          ",%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125" \
-          ",%126,%127"
 #define SUMS4(i)   "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3])
 #define SUMS16(i)  SUMS4(i), SUMS4(i + 4), SUMS4(i + 8), SUMS4(i + 12)
 #define SUMS32(i)  SUMS16(i), SUMS16(i + 16)
@@ -154,11 +140,11 @@ using namespace unit;
 #define SUMS96(i)  SUMS64(i), SUMS32(i + 64)
 #define SUMS128(i) SUMS64(i), SUMS64(i + 64)
 
-#define BYTES_WGMMA(n, count, kinds, a_at, b_at, add_at, signs)               \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %" #add_at ", 0; "            \
-                 "wgmma.mma_async.sync.aligned.m64n" #n kinds " {" OUT##count \
-                 "}, %" #a_at ", %" #b_at ", p" signs ";}"                    \
-                 : SUMS##count(0)                                             \
+#define BYTES_WGMMA(n, count, kinds, a_at, b_at, add_at, signs)                    \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %" #add_at ", 0; "                 \
+                 "wgmma.mma_async.sync.aligned.m64n" #n kinds " {" UNIT_OUT##count \
+                 "}, %" #a_at ", %" #b_at ", p" signs ";}"                         \
+                 : SUMS##count(0)                                                  \
                  : "l"(a), "l"(b), "r"((int)add))
 
 #define BYTES_WGMMA_OF(n, count, a_at, b_at, add_at)                                         \

@@ -127,10 +127,14 @@ static inline void multiply_halves(float (&d)[4], const uint32_t (&a)[4], uint32
 
 enum { UNIT_HERE = 1 };
 
-/* The place of a matrix's first number, and of what size its rows are. */
+/* The place of a matrix's first number, and of what size its rows are. A sum: sixteens of bytes. */
 struct unit_place {
-    uintptr_t at;
-    int       bytes;
+    uintptr_t  at;
+    int        bytes;
+    unit_place operator+(int sixteens) const
+    {
+        return {at + 16 * (uintptr_t)sixteens, bytes};
+    }
 };
 template <int WIDTH> unit_place unit_matrix(const uint16_t *from)
 {

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention's kernels by tiles, as a shape of attention_shape.c names them. */
+#pragma once
+
+#include "engine/cuda/kernels/attention_whole.cuh"
+
+namespace ops
+{
+
+template <class S> int run_tiles(const tile_params &a, void *stream)
+{
+    const struct ops_attention_shape &shape = a.p.shape;
+    const int                         queries = shape.query_warps * S::QUERIES;
+    const int64_t                     blocks = (a.p.queries + queries - 1) / queries;
+    if (a.p.batch * a.p.heads * blocks <= 0)
+        return 0;
+    return attention_launch(
+        tile_kernel<S>, dim3((unsigned)a.p.batch, (unsigned)a.p.heads, (unsigned)blocks),
+        dim3(32, (unsigned)shape.query_warps, (unsigned)shape.key_warps), shape.shared, stream, a);
+}
+
+template <class S, bool ONE> int run_whole(const tile_params &a, void *stream)
+{
+    const int64_t of = (int64_t)WHOLE_TILE * a.p.shape.tiles, blocks = (a.p.queries + of - 1) / of;
+    if (a.p.batch * a.p.heads * blocks <= 0)
+        return 0;
+    return attention_launch(whole_kernel<S, ONE>,
+                            dim3((unsigned)a.p.batch, (unsigned)a.p.heads, (unsigned)blocks),
+                            dim3(32, WHOLE_WARPS), a.p.shape.shared, stream, a);
+}
+
+template <int SIZE, bool MASKED> int run_keys(const tile_params &a, void *stream)
+{
+    const int keys = a.p.shape.keys;
+    if (a.p.shape.turns > 1)
+        return keys == 128
+                   ? run_whole<tile_shape<SIZE, SIZE, 128, 1, MASKED, true>, false>(a, stream)
+                   : run_whole<tile_shape<SIZE, SIZE, 144, 1, MASKED, true>, false>(a, stream);
+    return keys == 64    ? run_whole<tile_shape<SIZE, SIZE, 64, 1, MASKED, true>, true>(a, stream)
+           : keys == 112 ? run_whole<tile_shape<SIZE, SIZE, 112, 1, MASKED, true>, true>(a, stream)
+           : keys == 160 ? run_whole<tile_shape<SIZE, SIZE, 160, 1, MASKED, true>, true>(a, stream)
+                         : run_whole<tile_shape<SIZE, SIZE, 208, 1, MASKED, true>, true>(a, stream);
+}
+
+template <int KEY, int VALUE, bool MASKED> int run_size(const tile_params &a, void *stream)
+{
+    if constexpr (KEY == VALUE && VALUE <= 64)
+        if (a.p.shape.tiles)
+            return run_keys<KEY, MASKED>(a, stream);
+    if constexpr (KEY == VALUE && VALUE <= 64)
+        if (a.p.shape.together)
+            return run_tiles<tile_shape<KEY, VALUE, 64, 1, MASKED, true>>(a, stream);
+    if constexpr (VALUE <= 64)
+        if (a.p.shape.keys == 64)
+            return a.p.shape.piles == 1
+                       ? run_tiles<tile_shape<KEY, VALUE, 64, 1, MASKED>>(a, stream)
+                       : run_tiles<tile_shape<KEY, VALUE, 64, 2, MASKED>>(a, stream);
+    return run_tiles<tile_shape<KEY, VALUE, 32, 1, MASKED>>(a, stream);
+}
+
+template <bool MASKED> int run_sizes(const tile_params &a, void *stream)
+{
+    const int key = a.p.shape.key_size, value = a.p.shape.value_size;
+    return value == 32   ? run_size<32, 32, MASKED>(a, stream)
+           : value == 96 ? run_size<96, 96, MASKED>(a, stream)
+           : value == 64 ? key == 32 ? run_size<32, 64, MASKED>(a, stream)
+                                     : run_size<64, 64, MASKED>(a, stream)
+           : key == 64 ? run_size<64, 128, MASKED>(a, stream)
+                         : run_size<128, 128, MASKED>(a, stream);
+}
+
+/* What can be read by tiles (ops_fused_attention.q_piece). */
+inline int by_tiles(const struct ops_fused_attention &p, const struct ops_ports *ports,
+                    void *stream)
+{
+    const tile_params a = {p,
+                           (const uint16_t *)ports->in[0],
+                           (const uint16_t *)ports->in[1],
+                           (const uint16_t *)ports->in[2],
+                           ports->in[3],
+                           ports->out[0]};
+    return p.period ? run_sizes<true>(a, stream) : run_sizes<false>(a, stream);
+}
+
+} // namespace ops
