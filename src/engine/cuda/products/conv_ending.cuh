@@ -77,6 +77,14 @@ struct ending_kind {
     int  act;      // of float16 enum sac_activation_kind, of 8 bits conv_stream_act
     int  residual; // of those that are added to what has no activation: BEFORE
     bool half;     // numbers of the output, and of the residual
+
+    // An activation of those that cost most, where nothing but the 8 bits of the output comes
+    // behind.
+    __host__ __device__ constexpr bool in_halves(bool floats) const
+    {
+        return !floats && !half && residual == SAC_RESIDUAL_NONE &&
+               (act == CONV_STREAM_SILU || act == CONV_STREAM_GELU);
+    }
 };
 
 template <bool HALF> struct endings {
@@ -112,10 +120,7 @@ template <class S, int I> struct known_ending {
     // A limit that is an activation's own is none behind it.
     static constexpr bool SATURATES =
         S::KIND == CONV_BYTES_S8 && !KIND.half && ACT != CONV_STREAM_CLAMP;
-    // Activations that cost most, where nothing but the 8 bits of the output comes behind them.
-    static constexpr bool IN_HALVES = !S::HALF && !KIND.half &&
-                                      KIND.residual == SAC_RESIDUAL_NONE &&
-                                      (ACT == CONV_STREAM_SILU || ACT == CONV_STREAM_GELU);
+    static constexpr bool IN_HALVES = KIND.in_halves(S::HALF);
 
     static __device__ __forceinline__ int residual(const conv_tensor_params &)
     {
@@ -196,9 +201,9 @@ template <class S> static int ending_of(const conv_tensor_params &p)
               residual = act == none && f.residual_kind == SAC_RESIDUAL_AFTER
                              ? (int)SAC_RESIDUAL_BEFORE
                              : f.residual_kind;
-    int i = 0;
-    if (!S::HALF && !half && (act == CONV_STREAM_SILU || act == CONV_STREAM_GELU) &&
-        residual == SAC_RESIDUAL_NONE && !halves_will_do<S>(p))
+    const ending_kind own = {act, residual, half};
+    int               i = 0;
+    if (own.in_halves(S::HALF) && !halves_will_do<S>(p))
         return endings<S::HALF>::COUNT;
     for (; i < endings<S::HALF>::COUNT; i++) {
         const ending_kind kind = endings<S::HALF>::OF[i];
@@ -363,11 +368,10 @@ __device__ __forceinline__ __half2 tanh_of_two(__half2 x)
 template <int ACT> __device__ __forceinline__ __half2 activate_two(__half2 x, __half2 half_inverse)
 {
     x = __hmax2_nan(x, __float2half2_rn(-16.0f));
-    const __half2 t =
-        ACT == CONV_STREAM_GELU
-            ? __hmul2(x, __hfma2(__hmul2(x, x), __float2half2_rn(0.79788456f * 0.044715f),
-                                 __float2half2_rn(0.79788456f)))
-            : __hmul2(x, __float2half2_rn(0.5f));
+    const __half2 t = ACT == CONV_STREAM_GELU
+                          ? __hmul2(x, __hfma2(__hmul2(x, x), __float2half2_rn(GELU_CUBIC),
+                                               __float2half2_rn(GELU_LINEAR)))
+                          : __hmul2(x, __float2half2_rn(0.5f));
     const __half2 half = __hmul2(x, half_inverse);
     return __hfma2(half, tanh_of_two(t), half);
 }
