@@ -141,9 +141,11 @@ struct group {
 };
 
 constexpr int HELD_THREADS = 128;
+/* Blocks of a body for which a processor has registers, at least. */
+template <class BODY> constexpr int HELD_BLOCKS = 1;
 
 template <class BODY>
-__global__ void __launch_bounds__(HELD_THREADS)
+__global__ void __launch_bounds__(HELD_THREADS, HELD_BLOCKS<BODY>)
     group_kernel(const __grid_constant__ BODY body, int64_t rows, int width)
 {
     early_begin();

@@ -175,9 +175,9 @@ template <class WAY> struct held_norm_body {
     }
 };
 
-/* The norms of transformers: float16 by constants in float32. These are loaded when the sums are
- * known, by then from the nearest cache, so that a thread has few registers and many lines are
- * under way. */
+/* The norms of transformers: float16 by constants in float32. A thread keeps its numbers as they
+ * came, and loads the constants when the sums are known, by then from the nearest cache: so it has
+ * few registers, and many lines are under way. */
 template <class WAY, bool CENTRED> struct half_norm_body {
     struct ops_norm p;
     const uint16_t *in;
@@ -194,33 +194,65 @@ template <class WAY, bool CENTRED> struct half_norm_body {
     }
     template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
     {
-        const float     share = 1 / (float)p.lines.inner.count;
-        held<WAY, TEAM> x(team, p.lines.inner.count);
-        float           mean = 0, factor[LANES], shift[LANES] = {};
-        int64_t         at[2];
+        const int   n = team.live() ? (int)p.lines.inner.count : 0, step = team.lanes() * LANES;
+        const int   first = team.lane() * LANES;
+        const float share = 1 / (float)p.lines.inner.count;
+        float       sum = 0, squares = 0, v[LANES];
+        raw8        raw[WAY::EIGHTS];
+        int64_t     at[2];
         place(p.lines.outer, row, at);
-        x.read_from(in + at[0], 0);
-        if (CENTRED)
-            mean = x.sum(team, [](float v) { return v; }) * share;
-        const float squares = x.sum(team, [mean](float v) { return (v - mean) * (v - mean); });
-        const float inverse = inverse_root(squares * share + (float)p.epsilon);
         OPS_UNROLL
-        for (int k = 0; k < x.COUNT; k += LANES) {
-            if (!x.has(k))
-                continue;
-            get8(scale, SAC_F32, x.index(k), factor);
-            if (bias)
-                get8(bias, SAC_F32, x.index(k), shift);
+        for (int k = 0; k < WAY::EIGHTS; k++)
+            raw[k] = first + k * step < n ? load8(in, SAC_F16, at[0] + first + k * step) : raw8{};
+        OPS_UNROLL
+        for (int k = 0; CENTRED && k < WAY::EIGHTS; k++) {
+            floats_of(raw[k], SAC_F16, v);
             OPS_UNROLL
             for (int j = 0; j < LANES; j++)
-                x.v[k + j] = (x.v[k + j] - mean) * inverse * factor[j] + shift[j];
+                sum += v[j];
         }
-        if (p.bytes.type)
-            x.write_bytes(p.bytes, out, at[1]);
-        else
-            x.write_to((uint16_t *)out + at[1]);
+        const float mean = CENTRED ? team.all(sum, add<float>()) * share : 0;
+        OPS_UNROLL
+        for (int k = 0; k < WAY::EIGHTS; k++) {
+            if (first + k * step >= n)
+                continue;
+            floats_of(raw[k], SAC_F16, v);
+            OPS_UNROLL
+            for (int j = 0; j < LANES; j++)
+                squares += (v[j] - mean) * (v[j] - mean);
+        }
+        const float inverse =
+            inverse_root(team.all(squares, add<float>()) * share + (float)p.epsilon);
+        OPS_UNROLL
+        for (int k = 0; k < WAY::EIGHTS; k++) {
+            const int here = first + k * step;
+            float     factor[LANES], shift[LANES] = {};
+            if (here >= n)
+                continue;
+            floats_of(raw[k], SAC_F16, v);
+            get8(scale, SAC_F32, here, factor);
+            if (bias)
+                get8(bias, SAC_F32, here, shift);
+            OPS_UNROLL
+            for (int j = 0; j < LANES; j++)
+                v[j] = (v[j] - mean) * inverse * factor[j] + shift[j];
+            if (p.bytes.type)
+                put_bytes8(p.bytes, out, at[1] + here, v);
+            else
+                put8(out, SAC_F16, at[1] + here, v);
+        }
     }
 };
+
+} // namespace
+
+#ifdef __CUDACC__
+template <class WAY, bool CENTRED>
+constexpr int ops::HELD_BLOCKS<half_norm_body<WAY, CENTRED>> = WAY::EIGHTS <= 3 ? 12 : 10;
+#endif
+
+namespace
+{
 
 template <bool CENTRED, class BODY>
 int run_halves(const struct ops_norm &p, const BODY &b, void *stream)
