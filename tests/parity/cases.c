@@ -3,6 +3,12 @@
 
 /* Odd sizes on purpose: channels around 8 and 16, widths around vector lengths, one-pixel maps. A
  * case's place decides which random numbers it gets, so new ones come at the end. */
+/* Views of one head, whose steps from batch to batch and head to head nobody takes. */
+#define ONE_HEAD(q, k, d)                                                                        \
+    "q=0,1,1," #q "," #d ",0,0," #d ",1 k=0,1,1," #k "," #d ",0,0," #d ",1 "                     \
+    "v=0,1,1," #k "," #d ",0,0," #d ",1 y=0,1,1," #q "," #d ",0,0," #d ",1 shape=1,1," #q "," #d \
+    " scale=0.000002"
+
 const struct parity_case parity_cases[] = {
     /* ---- convolution ---- */
     {"Conv", "[1,16,13,9] [24,16,3,3]! [24]!", "pads=1,1,1,1"},
@@ -594,6 +600,34 @@ const struct parity_case parity_cases[] = {
      "q=0,1,1,300,32,9600,9600,32,1 k=0,1,1,900,32,28800,28800,32,1 "
      "v=0,1,1,900,32,28800,28800,32,1 y=0,1,1,300,32,9600,9600,32,1 shape=1,1,300,32 "
      "scale=0.000002"},
+    /* each kernel of attention_whole.cuh; no queries */
+    {"FusedAttention", "[1,1,20,64] [1,1,50,64] [1,1,50,64]", ONE_HEAD(20, 50, 64)},
+    {"FusedAttention", "[1,1,20,64] [1,1,50,64] [1,1,50,64] [1,1,20,50]", ONE_HEAD(20, 50, 64)},
+    {"FusedAttention", "[1,1,40,64] [1,1,100,64] [1,1,100,64]", ONE_HEAD(40, 100, 64)},
+    {"FusedAttention", "[1,1,40,64] [1,1,100,64] [1,1,100,64] [1,1,40,100]", ONE_HEAD(40, 100, 64)},
+    {"FusedAttention", "[1,1,70,64] [1,1,150,64] [1,1,150,64]", ONE_HEAD(70, 150, 64)},
+    {"FusedAttention", "[1,1,70,64] [1,1,150,64] [1,1,150,64] [1,1,70,150]", ONE_HEAD(70, 150, 64)},
+    {"FusedAttention", "[1,1,20,64] [1,1,197,64] [1,1,197,64]", ONE_HEAD(20, 197, 64)},
+    {"FusedAttention", "[1,1,20,64] [1,1,197,64] [1,1,197,64] [1,1,20,197]", ONE_HEAD(20, 197, 64)},
+    {"FusedAttention", "[1,1,40,64] [1,1,240,64] [1,1,240,64]", ONE_HEAD(40, 240, 64)},
+    {"FusedAttention", "[1,1,40,64] [1,1,240,64] [1,1,240,64] [1,1,40,240]", ONE_HEAD(40, 240, 64)},
+    {"FusedAttention", "[1,1,20,64] [1,1,280,64] [1,1,280,64]", ONE_HEAD(20, 280, 64)},
+    {"FusedAttention", "[1,1,20,64] [1,1,280,64] [1,1,280,64] [1,1,20,280]", ONE_HEAD(20, 280, 64)},
+    {"FusedAttention", "[1,1,20,32] [1,1,50,32] [1,1,50,32]", ONE_HEAD(20, 50, 32)},
+    {"FusedAttention", "[1,1,20,32] [1,1,50,32] [1,1,50,32] [1,1,20,50]", ONE_HEAD(20, 50, 32)},
+    {"FusedAttention", "[1,1,40,32] [1,1,100,32] [1,1,100,32]", ONE_HEAD(40, 100, 32)},
+    {"FusedAttention", "[1,1,40,32] [1,1,100,32] [1,1,100,32] [1,1,40,100]", ONE_HEAD(40, 100, 32)},
+    {"FusedAttention", "[1,1,70,32] [1,1,150,32] [1,1,150,32]", ONE_HEAD(70, 150, 32)},
+    {"FusedAttention", "[1,1,70,32] [1,1,150,32] [1,1,150,32] [1,1,70,150]", ONE_HEAD(70, 150, 32)},
+    {"FusedAttention", "[1,1,20,32] [1,1,197,32] [1,1,197,32]", ONE_HEAD(20, 197, 32)},
+    {"FusedAttention", "[1,1,20,32] [1,1,197,32] [1,1,197,32] [1,1,20,197]", ONE_HEAD(20, 197, 32)},
+    {"FusedAttention", "[1,1,40,32] [1,1,240,32] [1,1,240,32]", ONE_HEAD(40, 240, 32)},
+    {"FusedAttention", "[1,1,40,32] [1,1,240,32] [1,1,240,32] [1,1,40,240]", ONE_HEAD(40, 240, 32)},
+    {"FusedAttention", "[1,1,20,32] [1,1,280,32] [1,1,280,32]", ONE_HEAD(20, 280, 32)},
+    {"FusedAttention", "[1,1,20,32] [1,1,280,32] [1,1,280,32] [1,1,20,280]", ONE_HEAD(20, 280, 32)},
+    {"FusedAttention", "[2,2,0,64] [2,2,70,64] [2,2,70,64]",
+     "q=0,2,2,0,64,64,64,64,1 k=0,2,2,70,64,8960,4480,64,1 v=0,2,2,70,64,8960,4480,64,1 "
+     "y=0,2,2,0,64,64,64,64,1 shape=2,2,-1,64"},
     {"FusedConv", "[1,16,9,9] [24,16,1,1]! [24]!", "activation=10"},
     {"FusedConv", "[1,16,9,9] [16,16,3,3]! [16]! [1,16,9,9]",
      "pads=1,1,1,1 activation=10 residual=1"},

@@ -61,7 +61,7 @@ static double any_number(const struct sac_operand *o, enum fill fill, bool posit
     if (op->id == SAC_OP_MaxPool && sac_dtype_bytes(o->dtype) == 1) /* all there are */
         return (double)(subject_random() % 256) - (o->dtype == SAC_I8 ? 128 : 0);
     if (o->dtype == SAC_F8)
-        return 4 * uniform() - 2;
+        return (fill == FILL_EXTREME ? 448 : 2) * (2 * uniform() - 1);
     if (!sac_dtype_is_float(o->dtype))
         return (double)(subject_random() % 100) -
                (o->dtype == SAC_I8 || o->dtype >= SAC_I16 ? 50 : 0);

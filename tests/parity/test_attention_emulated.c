@@ -20,8 +20,19 @@ enum {
 };
 static bool others;
 static int  launches, next_shape, met[OPS_ATTENTION_KINDS][SHARERS];
+/* Kernels of OPS_ATTENTION_WHOLE: by keys of the turn, size, and whether there is a mask. */
+static const int turns[] = {
+#define TURN(above, all) all,
+    OPS_ATTENTION_ONE_TURN(TURN)
+#undef TURN
+#define TURN(each) each,
+        OPS_ATTENTION_TURNS(TURN)
+#undef TURN
+};
+static int met_whole[SAC_COUNT(turns)][2][2];
 
-/* Shape number i of all: a kind, warps with queries, and warps that share keys. */
+/* Shape number i of all: a kind, warps with queries, and warps that share keys or tiles that share
+ * a block. */
 static bool shape_of(struct ops_fused_attention *p, int i)
 {
     return ops_attention_shape_of(p, i / (SHARERS * WARPS), i % WARPS + 1, 1 << i / WARPS % SHARERS,
@@ -33,10 +44,22 @@ static int *met_of(int shape)
     return &met[shape / (SHARERS * WARPS)][shape / WARPS % SHARERS];
 }
 
-/* The next shape that this case can have: of a kind and sharers that none had yet, if there is. */
+static int *met_whole_of(const struct ops_fused_attention *p)
+{
+    size_t i = 0;
+    while (turns[i] != p->shape.keys)
+        i++;
+    return &met_whole[i][p->shape.key_size == 64][p->period > 0];
+}
+
+/* The next shape that this case can have: of a kernel, or of a kind and sharers, that none had yet,
+ * if there is. */
 static int choose(struct ops_fused_attention *p)
 {
     int first = SHAPES;
+    for (int i = 0; i < SHAPES; i++)
+        if (shape_of(p, i) && p->shape.tiles && !*met_whole_of(p))
+            return i;
     for (int i = 0; i < SHAPES; i++) {
         const int shape = (next_shape + i * STRIDE) % SHAPES;
         if (!shape_of(p, shape))
@@ -67,6 +90,8 @@ static int launch(const void *params, const struct ops_ports *ports, void *strea
         ++*met_of(shape);
         next_shape = (shape + STRIDE) % SHAPES;
     }
+    if (p.shape.tiles)
+        ++*met_whole_of(&p);
     return emulated_attention(&p, ports);
 }
 
@@ -76,7 +101,15 @@ static int missed(void)
     for (int kind = 0; kind < OPS_ATTENTION_KINDS; kind++)
         for (int i = 0; i < SHARERS; i++)
             if (!met[kind][i] && (kind == OPS_ATTENTION_TOGETHER ? 4 : 1) << i <= WARPS) {
-                printf("FAIL no case met kind %d with keys shared by %d\n", kind, 1 << i);
+                printf("FAIL no case met kind %d with keys or a block shared by %d\n", kind,
+                       1 << i);
+                count++;
+            }
+    for (size_t i = 0; i < SAC_COUNT(turns); i++)
+        for (int k = 0; k < 4; k++)
+            if (!met_whole[i][k / 2][k % 2]) {
+                printf("FAIL no case met turns of %d keys, size %d, %s mask\n", turns[i],
+                       k / 2 ? 64 : 32, k % 2 ? "with a" : "without");
                 count++;
             }
     return count;

@@ -46,7 +46,8 @@ template <int N> __device__ __forceinline__ void unit_wait()
     UNIT_ASM("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 
-// Operands: the numbers of so many eights of columns, by their place in the list and as they are.
+// The first operands of an instruction, so many; conv_bytes.cuh uses them, too. Then a thread's
+// sums of eights of columns, four of each, from eight j on.
 #define UNIT_OUT8        "%0,%1,%2,%3,%4,%5,%6,%7"
 #define UNIT_OUT16       UNIT_OUT8 ",%8,%9,%10,%11,%12,%13,%14,%15"
 #define UNIT_OUT24       UNIT_OUT16 ",%16,%17,%18,%19,%20,%21,%22,%23"

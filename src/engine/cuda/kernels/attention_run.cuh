@@ -19,12 +19,12 @@ template <class S> int run_tiles(const tile_params &a, void *stream)
         dim3(32, (unsigned)shape.query_warps, (unsigned)shape.key_warps), shape.shared, stream, a);
 }
 
-template <class S, bool ONE> int run_whole(const tile_params &a, void *stream)
+template <class S, int ABOVE> int run_whole(const tile_params &a, void *stream)
 {
     const int64_t of = (int64_t)WHOLE_TILE * a.p.shape.tiles, blocks = (a.p.queries + of - 1) / of;
     if (a.p.batch * a.p.heads * blocks <= 0)
         return 0;
-    return attention_launch(whole_kernel<S, ONE>,
+    return attention_launch(whole_kernel<S, ABOVE>,
                             dim3((unsigned)a.p.batch, (unsigned)a.p.heads, (unsigned)blocks),
                             dim3(32, WHOLE_WARPS), a.p.shape.shared, stream, a);
 }
@@ -32,14 +32,19 @@ template <class S, bool ONE> int run_whole(const tile_params &a, void *stream)
 template <int SIZE, bool MASKED> int run_keys(const tile_params &a, void *stream)
 {
     const int keys = a.p.shape.keys;
-    if (a.p.shape.turns > 1)
-        return keys == 128
-                   ? run_whole<tile_shape<SIZE, SIZE, 128, 1, MASKED, true>, false>(a, stream)
-                   : run_whole<tile_shape<SIZE, SIZE, 144, 1, MASKED, true>, false>(a, stream);
-    return keys == 64    ? run_whole<tile_shape<SIZE, SIZE, 64, 1, MASKED, true>, true>(a, stream)
-           : keys == 112 ? run_whole<tile_shape<SIZE, SIZE, 112, 1, MASKED, true>, true>(a, stream)
-           : keys == 160 ? run_whole<tile_shape<SIZE, SIZE, 160, 1, MASKED, true>, true>(a, stream)
-                         : run_whole<tile_shape<SIZE, SIZE, 208, 1, MASKED, true>, true>(a, stream);
+#define TURN(above, all) \
+    if (keys == (all))   \
+        return run_whole<tile_shape<SIZE, SIZE, all, 1, MASKED, true>, above>(a, stream);
+    if (a.p.shape.turns == 1) {
+        OPS_ATTENTION_ONE_TURN(TURN)
+    }
+#undef TURN
+#define TURN(each)      \
+    if (keys == (each)) \
+        return run_whole<tile_shape<SIZE, SIZE, each, 1, MASKED, true>, WHOLE_TURNS>(a, stream);
+    OPS_ATTENTION_TURNS(TURN)
+#undef TURN
+    return (int)cudaErrorInvalidValue;
 }
 
 template <int KEY, int VALUE, bool MASKED> int run_size(const tile_params &a, void *stream)

@@ -98,26 +98,36 @@ static int64_t clocks_of(const struct ops_fused_attention *p, const struct ops_a
 
 /* ---- all keys of a head in shared memory ---- */
 
-/* Keys of a turn: of one that has all of them (attention_whole.cuh knows the steps), of several. */
+/* Keys of a turn: of several, those with the least room too much. */
 static int turn_of(int64_t keys)
 {
-    static const int one[] = {64, 112, 160, 208}, several[] = {128, 144};
-    for (size_t i = 0; i < SAC_COUNT(one); i++)
-        if (keys <= one[i])
-            return one[i];
-    const int64_t least = parts_of(keys, several[0]) * several[0];
-    return parts_of(keys, several[1]) * several[1] < least ? several[1] : several[0];
+    int     best = 0;
+    int64_t room = INT64_MAX;
+#define TURN(above, all) \
+    if (keys <= (all))   \
+        return all;
+    OPS_ATTENTION_ONE_TURN(TURN)
+#undef TURN
+#define TURN(each)                              \
+    if (parts_of(keys, each) * (each) < room) { \
+        best = each;                            \
+        room = parts_of(keys, each) * (each);   \
+    }
+    OPS_ATTENTION_TURNS(TURN)
+#undef TURN
+    return best;
 }
 
-static bool whole_shape(const struct ops_fused_attention *p, int query_warps, int tiles,
+static bool whole_shape(const struct ops_fused_attention *p, int tiles,
                         struct ops_attention_shape *s)
 {
     const int64_t all = parts_of(p->queries, TILE);
-    if (query_warps != GROUP || (tiles > 1 && tiles / 2 >= all) || p->keys * 2 > BLOCK_BYTES)
+    if (s->query_warps != GROUP || all == 0 || (tiles > 1 && tiles / 2 >= all) ||
+        p->keys * 2 > BLOCK_BYTES)
         return false;
     s->keys = turn_of(p->keys);
     s->tiles = tiles;
-    s->stages = 1;
+    s->key_warps = s->stages = 1;
     s->turns = (int32_t)parts_of(p->keys, s->keys);
     s->room = s->turns * s->keys;
     s->joined = 2 * (TILE * s->key_size + s->room * (s->key_size + s->value_size));
@@ -125,10 +135,10 @@ static bool whole_shape(const struct ops_fused_attention *p, int query_warps, in
     return s->turns > 0 && s->shared <= BLOCK_BYTES;
 }
 
-/* As clocks_of, whose clocks are shorter than real ones: for 16 keys of 64 numbers a tile of
- * queries takes ALONE of them where nothing else runs, and of a busy processor SHARED less for each
- * other block of up to three; a mask's numbers are read one by one. Fits to the times of 25
- * problems on one H200: 0.63 to 1.0 of what the other kinds take, where this one is chosen. */
+/* In the unit of clocks_of, whose clocks are longer than real ones. For 16 keys of 64 numbers a
+ * tile of queries takes ALONE of them where nothing else runs, and SHARED less for each of up to
+ * two blocks beside it; a mask's numbers are read one by one. Fits to the times of 25 problems on
+ * one H200: where this kind is chosen it takes 0.63 to 1.0 of the other kinds' time. */
 static int64_t whole_clocks(const struct ops_fused_attention *p,
                             const struct ops_attention_shape *s)
 {
@@ -151,22 +161,22 @@ static int64_t whole_clocks(const struct ops_fused_attention *p,
 bool ops_attention_shape_of(const struct ops_fused_attention *p, int kind, int query_warps,
                             int sharers, struct ops_attention_shape *out)
 {
-    const bool         all = kind == OPS_ATTENTION_WHOLE;
-    const struct kind *k = &kinds[all ? OPS_ATTENTION_TOGETHER : kind];
-    out->keys = k->keys;
-    out->piles = k->piles;
+    const bool in_eights = p->q_piece == 8 && p->k_piece == 8 && p->v_piece == 8;
     out->query_warps = query_warps;
-    out->key_warps = all ? 1 : sharers;
+    out->piles = 1;
     out->together = kind >= OPS_ATTENTION_TOGETHER;
     out->tiles = 0;
     set_sizes(p, out);
-    if (query_warps * out->key_warps > WARPS_MAX || (kind > 0 && out->value_size > 64))
+    if ((kind > 0 && out->value_size > 64) ||
+        (out->together && (query_warps % GROUP || out->key_size != out->value_size || !in_eights)))
         return false;
-    const bool whole = p->q_piece == 8 && p->k_piece == 8 && p->v_piece == 8;
-    if (out->together && (query_warps % GROUP || out->key_size != out->value_size || !whole))
+    if (kind == OPS_ATTENTION_WHOLE)
+        return whole_shape(p, sharers, out);
+    out->keys = kinds[kind].keys;
+    out->piles = kinds[kind].piles;
+    out->key_warps = sharers;
+    if (query_warps * sharers > WARPS_MAX)
         return false;
-    if (all)
-        return whole_shape(p, query_warps, sharers, out);
     for (out->stages = 3; out->stages >= 2; out->stages--)
         if (set_room(p, out))
             return true;

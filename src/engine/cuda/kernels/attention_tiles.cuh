@@ -13,9 +13,8 @@
  * - vision transformers have a few tokens more than whole tiles (197, 257): a warp without queries
  *   only fetches, and of a last tile with FEW keys the others are not multiplied;
  * - on Hopper four warps may multiply together (UNIT): its matrix unit reads keys and values from
- *   shared memory, where rows have no padding but turned pieces. Where all keys of a head lie
- * there, attention_whole.cuh does. How many of all these suits a shape is decided when a plan is
- * made (attention_shape.c). */
+ *   shared memory, where rows have no padding but turned pieces; attention_whole.cuh goes on there.
+ * How many of all these suits a shape is decided when a plan is made (attention_shape.c). */
 #pragma once
 
 #include <math.h>
@@ -127,8 +126,10 @@ __device__ __forceinline__ void fetch_turned(uint16_t *to, const uint16_t *head,
     const int64_t   from_step = (int64_t)abreast * step;
     to += place<WIDTH, true>(row, at);
 #pragma unroll 1
-    for (; row < rows; row += abreast, to += abreast * WIDTH, from += from_step)
-        fetch<16>(to, from, first + row < count && at < size);
+    for (; row < rows; row += abreast, to += abreast * WIDTH, from += from_step) {
+        const bool in = first + row < count && at < size;
+        fetch<16>(to, in ? from : head, in);
+    }
 }
 
 /* Rows first.. of a head to shared memory, zeros where there are none. */

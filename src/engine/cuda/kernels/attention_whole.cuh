@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention with all keys and values of a head in shared memory, by Hopper's matrix unit: a block
- * is four warps, which take a tile of 64 queries after the other. Keys of up to 208 are one turn
- * (ONE): then a row's greatest score is known before any share is computed, and nothing is scaled.
- * The parts are attention_tiles.cuh's. Against its turns of 64 keys for blocks of 128 queries:
+ * is four warps, which take a tile of 64 queries after the other. Keys of up to 208 are one turn:
+ * then a row's greatest score is known before any share is computed, and nothing is scaled. The
+ * parts are attention_tiles.cuh's. Against its turns of 64 keys:
  * - a head's keys and values are fetched once for some tiles or all, and warps wait for each other
  *   twice, when keys and when values are there; queries are each warp's own;
  * - other blocks of the processor compute shares while one multiplies, and the values of a tile's
@@ -14,23 +14,22 @@
 namespace ops
 {
 
-enum { WHOLE_WARPS = 4, WHOLE_TILE = WHOLE_WARPS * PILE };
-
-/* Where a turn of KEYS is the only one, there are more keys than this: attention_shape.c. */
-template <int KEYS> constexpr int WHOLE_LEAST = KEYS == 64 ? 0 : KEYS - 48;
+enum { WHOLE_WARPS = 4, WHOLE_TILE = WHOLE_WARPS * PILE, WHOLE_TURNS = -1 };
 
 /* A warp's queries of a tile, from number `first` on. */
 template <int WIDTH>
 __device__ __forceinline__ void fetch_own(uint16_t *to, const uint16_t *head,
                                           const ops_fused_attention &p, int first)
 {
-    constexpr unsigned PIECES = WIDTH / 8, ABREAST = 32 / PIECES;
-    const int row = threadIdx.x / PIECES, at = threadIdx.x % PIECES * 8, step = (int)p.q.step[2];
-    const uint16_t *from = head + (int64_t)(first + row) * step + at;
+    constexpr int   PIECES = WIDTH / 8, ABREAST = 32 / PIECES;
+    const int       row = threadIdx.x / PIECES, at = threadIdx.x % PIECES * 8;
+    const int64_t   step = p.q.step[2];
+    const uint16_t *from = head + (first + row) * step + at;
 #pragma unroll
-    for (int i = 0; i < PILE; i += ABREAST, from += (int)ABREAST * step)
-        fetch<16>(to + place<WIDTH, true>(row + i, at), from,
-                  first + row + i < (int)p.queries && at < (int)p.size);
+    for (int i = 0; i < PILE; i += ABREAST, from += ABREAST * step) {
+        const bool in = first + row + i < (int)p.queries && at < (int)p.size;
+        fetch<16>(to + place<WIDTH, true>(row + i, at), in ? from : head, in);
+    }
 }
 
 /* A turn's shares, and what they make of the values. The unit multiplies those of some keys while
@@ -82,14 +81,15 @@ __device__ __forceinline__ void whole_store(const tile_params &a, const tile_sta
         for (int i = lane; i < PILE * (S::VALUE / 8); i += 32) {
             const int row = i / (S::VALUE / 8), at = i % (S::VALUE / 8) * 8;
             if (row < rows && at < size)
-                *reinterpret_cast<uint4 *>(to + row * (int)p.y.step[2] + at) =
+                *reinterpret_cast<uint4 *>(to + row * p.y.step[2] + at) =
                     *reinterpret_cast<const uint4 *>(room + row * S::RESULT_PITCH + at);
         }
     __syncwarp();
 }
 
-/* blockIdx is batch, head and a part of the tiles of queries. */
-template <class S, bool ONE>
+/* blockIdx is batch, head and a part of the tiles of queries. ABOVE: there is one turn, for more
+ * keys than so many; or WHOLE_TURNS. */
+template <class S, int ABOVE>
 __global__ void __launch_bounds__(WHOLE_WARPS * 32, OPS_ATTENTION_BLOCKS(S::KEYS, S::MASKED))
     whole_kernel(const __grid_constant__ tile_params a)
 {
@@ -97,6 +97,7 @@ __global__ void __launch_bounds__(WHOLE_WARPS * 32, OPS_ATTENTION_BLOCKS(S::KEYS
     if constexpr (!UNIT_HERE)
         return;
     constexpr float            LOG2_E = 1.44269504f;
+    constexpr bool             ONE = ABOVE != WHOLE_TURNS;
     const ops_fused_attention &p = a.p;
     const int lane = threadIdx.x, batch = blockIdx.x, head = blockIdx.y, count = (int)p.keys,
               own = threadIdx.y * PILE, turns = ONE ? 1 : p.shape.turns, room = p.shape.room;
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(WHOLE_WARPS * 32, OPS_ATTENTION_BLOCKS(S::KEYS
                 fetch_commit();
             }
             if (count - key < S::KEYS)
-                tile_end<S::EIGHTS, ONE ? WHOLE_LEAST<S::KEYS> / 8 : 0>(c, count - key);
+                tile_end<S::EIGHTS, ONE ? ABOVE / 8 : 0>(c, count - key);
             if constexpr (ONE)
                 tile_max<S::EIGHTS>(c, s.max);
             else

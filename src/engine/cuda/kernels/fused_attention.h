@@ -21,11 +21,15 @@ enum {
     OPS_ATTENTION_TOGETHER = 3,
     OPS_ATTENTION_WHOLE = 4
 };
-/* Blocks of OPS_ATTENTION_WHOLE that have registers on a processor, by the keys of a turn. */
+/* Keys of a turn of OPS_ATTENTION_WHOLE, each with a kernel of its own: of the only turn, behind
+ * the least for which it is taken, which is one more; of one of several. */
+#define OPS_ATTENTION_ONE_TURN(TURN) TURN(0, 64) TURN(64, 112) TURN(112, 160) TURN(160, 208)
+#define OPS_ATTENTION_TURNS(TURN)    TURN(128) TURN(144)
+/* Its blocks that a processor is to have registers for, by the keys of a turn. */
 #define OPS_ATTENTION_BLOCKS(keys, masked) ((keys) <= 64 ? 6 : (keys) <= 112 && !(masked) ? 4 : 3)
 /* A block's warps: query_warps of `piles` piles each, for each of which key_warps share a turn's
  * keys, `keys` each. Sizes of the heads are rounded up; `room` keys lie in `shared` bytes, those of
- * `stages` turns or all; results that become bytes lie there after them, behind `joined` bytes.
+ * `stages` turns or all; results on their way to the output lie behind `joined` bytes.
  * together: four warps with queries multiply with Hopper's unit. tiles: of 64 queries, which such a
  * block takes one after the other with all keys in shared memory; else 0. */
 struct ops_attention_shape {

@@ -80,9 +80,9 @@ struct ending_kind {
 
     // An activation of those that cost most, where nothing but the 8 bits of the output comes
     // behind.
-    __host__ __device__ constexpr bool in_halves(bool floats) const
+    __host__ __device__ constexpr bool in_halves(bool half_input) const
     {
-        return !floats && !half && residual == SAC_RESIDUAL_NONE &&
+        return !half_input && !half && residual == SAC_RESIDUAL_NONE &&
                (act == CONV_STREAM_SILU || act == CONV_STREAM_GELU);
     }
 };
