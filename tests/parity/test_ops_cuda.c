@@ -2,7 +2,7 @@
 /* The CUDA device's kernels on all parity cases, one line for each that is wrong. A kernel that
  * breaks the device would hide all that come after it: the program starts itself anew behind that
  * operator.
- * usage: test_parity_ops_cuda [OPERATOR | PART/PARTS]     each PARTS-th case, from 0/PARTS on
+ * usage: test_parity_ops_cuda [OPERATOR] [PART/PARTS]     each PARTS-th case, from 0/PARTS on
  * internal: --after PROVIDER OPERATOR FAILED PART/PARTS */
 #include <stdio.h>
 #include <unistd.h>
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
         failed_before = atoi(argv[4]);
     } else if (argc > 1 && !strchr(argv[1], '/'))
         only = argv[1];
-    if (argc > 1 && !only && sscanf(argv[argc - 1], "%d/%d", &part, &parts) != 2)
+    if (argc > (only ? 2 : 1) && sscanf(argv[argc - 1], "%d/%d", &part, &parts) != 2)
         return 2;
     return cmocka_run_group_tests_name("parity/ops_cuda", tests, NULL, NULL);
 }
