@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/parity/cases.h"
 
-/* Odd sizes on purpose: channels around 8 and 16, widths around vector lengths, one-pixel maps. A
- * case's place decides which random numbers it gets, so new ones come at the end. */
 /* Views of one head, whose steps from batch to batch and head to head nobody takes. */
 #define ONE_HEAD(q, k, d)                                                                        \
     "q=0,1,1," #q "," #d ",0,0," #d ",1 k=0,1,1," #k "," #d ",0,0," #d ",1 "                     \
     "v=0,1,1," #k "," #d ",0,0," #d ",1 y=0,1,1," #q "," #d ",0,0," #d ",1 shape=1,1," #q "," #d \
     " scale=0.000002"
 
+/* Odd sizes on purpose: channels around 8 and 16, widths around vector lengths, one-pixel maps. A
+ * case's place decides which random numbers it gets, so new ones come at the end. */
 const struct parity_case parity_cases[] = {
     /* ---- convolution ---- */
     {"Conv", "[1,16,13,9] [24,16,3,3]! [24]!", "pads=1,1,1,1"},

@@ -141,7 +141,7 @@ struct group {
 };
 
 constexpr int HELD_THREADS = 128;
-/* Blocks of a body for which a processor has registers, at least. */
+/* Blocks of a body that a processor is to have registers for; a few may be spilled for it. */
 template <class BODY> constexpr int HELD_BLOCKS = 1;
 
 template <class BODY>
