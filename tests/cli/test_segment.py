@@ -188,6 +188,31 @@ def test_pictures_and_records_say_the_same(saccade, video, square, tmp_path):
         assert (decode(record['segmentation']) == (picture >= 128)).all()
 
 
+def test_nobody_is_there(saccade, square, tmp_path):
+    (tmp_path / 'img').mkdir()
+    for i in range(8):
+        (tmp_path / f'img/{i:05d}.ppm').write_bytes(b'P6 %d %d 255\n' % (WIDTH, HEIGHT) + bytes(GROUND) * (WIDTH * HEIGHT))
+    for kind, name in (('mask', 'm.mkv'), ('coco', 'r.json'), ('png', 'pngs'), ('cutout', 'c.mkv')):
+        segment(saccade, tmp_path / 'img', '--model', square, '--as', kind, '-o', tmp_path / name)
+    assert len(frames_of(tmp_path / 'm.mkv', 'gray')) == 8 and frames_of(tmp_path / 'm.mkv', 'gray').max() <= 2
+    assert json.loads((tmp_path / 'r.json').read_text()) == []
+    assert frames_of(tmp_path / 'pngs/%06d.png', 'gray').max() == 0
+    assert near(frames_of(tmp_path / 'c.mkv'), frames_of(tmp_path / 'c.mkv')[0, 0, 0])  # the background alone
+
+
+def test_a_size_that_changes(saccade, clip, square, tmp_path):
+    """Mattes are of the frame's size, and are written in the first one's, as the pictures are."""
+    for i, size in enumerate((f'{WIDTH}x{HEIGHT}', f'{WIDTH // 2}x{HEIGHT // 2}', f'{WIDTH}x{HEIGHT}')):
+        subprocess.run(['ffmpeg', '-v', 'error', '-start_number', str(10 * i + 1), '-i', clip / 'img/%05d.ppm', '-frames:v', '10', '-s', size,
+                        '-pix_fmt', 'yuv420p', '-c:v', 'libx264', '-bf', '0', tmp_path / f'{i}.h264'], check=True)
+    (tmp_path / 'sizes.h264').write_bytes(b''.join((tmp_path / f'{i}.h264').read_bytes() for i in range(3)))
+    for smooth in ('0', '0.95'):
+        segment(saccade, tmp_path / 'sizes.h264', '--model', square, '--smooth', smooth, '--as', 'mask', '-o', tmp_path / 'm.mkv')
+        masks = frames_of(tmp_path / 'm.mkv', 'gray')
+        assert len(masks) == 30
+        assert min(iou(masks[i] >= 128, inside(i)) for i in range(30)) > 0.9
+
+
 def test_masks_of_boxes_are_a_matte(saccade, video, tmp_path):
     model = instances(tmp_path / 'i.onnx')
     run = segment(saccade, video, '--model', model, '--as', 'mask', '-o', tmp_path / 'm.mp4')
