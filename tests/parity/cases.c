@@ -926,6 +926,22 @@ const struct parity_case parity_cases[] = {
     {"FusedAttention", "[3,1,8] [3,1,8] [3,1,8] [1,1,1,1]",
      "q=0,3,1,1,8,8,8,8,1 k=0,3,1,1,8,8,8,8,1 v=0,3,1,1,8,8,8,8,1 y=0,3,1,1,8,8,8,8,1 "
      "shape=3,1,8 scale=0.1 y_type=17 y_scale=0.1"},
+    /* types at a network's ends */
+    {"Cast", "f16[3,2741]", "to=1"},
+    {"Cast", "[3,2741]", "to=10"},
+    {"Cast", "[5,7,3]", "to=10"},
+    {"Cast", "f16[1]", "to=1"},
+    {"Cast", "f16[0,4]", "to=1"},
+    {"Cast", "u8[2,3,33]", "to=1"},
+    {"Cast", "bool[2,3,33]", "to=1"},
+    {"Cast", "i32[2,3,33]", "to=1"},
+    {"Cast", "bool[259]", "to=6"},
+    {"Cast", "u8[259]", "to=7"},
+    {"Cast", "i32[259]", "to=7"},
+    {"Cast", "i64[259]", "to=6"},
+    {"Cast", "i64[259]", "to=9"},
+    {"Cast", "i32[259]", "to=9"},
+    {"Cast", "[259]", "to=9"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

@@ -23,6 +23,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Add)                 \
     KERNEL(AveragePool)         \
     KERNEL(BatchNormalization)  \
+    KERNEL(Cast)                \
     KERNEL(Chain)               \
     KERNEL(Clip)                \
     KERNEL(Concat)              \

@@ -17,15 +17,17 @@
 
 struct sac_pass {
     const char *name; /* also what SACCADE_WITHOUT calls it (model/without.c) */
-    /* Tries to rewrite around one node; sets *changed when it did. */
+    /* Tries to rewrite around one node; sets *changed when it did. NULL: `whole` is there. */
     sac_result (*visit)(struct sac_graph *g, struct sac_node *n, bool *changed);
+    /* Rewrites all of the graph at once, before the others; types are those of the file. */
+    sac_result (*whole)(struct sac_graph *g);
 };
 extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_identity,
     sac_pass_transpose, sac_pass_activation, sac_pass_gelu, sac_pass_focus, sac_pass_channels,
     sac_pass_conv, sac_pass_norm, sac_pass_gate, sac_pass_pool, sac_pass_excitation,
     sac_pass_product, sac_pass_rows, sac_pass_wide, sac_pass_rearrange, sac_pass_parts,
     sac_pass_expectation, sac_pass_deform, sac_pass_chain, sac_pass_twin, sac_pass_quantised,
-    sac_pass_sums, sac_pass_layer_norm, sac_pass_even, sac_pass_rounded;
+    sac_pass_sums, sac_pass_layer_norm, sac_pass_even, sac_pass_rounded, sac_pass_halves;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are.

@@ -2,26 +2,26 @@
 #include "engine/ops/infer.h"
 #include "engine/passes/pass.h"
 
-/* The first stand before weights are folded: of quantised ones these would make float32. Attention
- * is found in the Transposes and Reshapes of its exporter, once rows turn beside it. Then the
- * Transposes go first, as the patterns after them match only channels first; but GELU before them,
- * since they would move into its spelling, and again after norms, which may stand between two. Of
- * two convolutions that have become one, another sum may be taken. When products and convolutions
- * have taken their sums and activations, what follows in 8 bits is theirs too, and that of norms
- * and attention; what still only moves numbers becomes one step, and so do elementwise steps, which
- * are last. */
+/* Files of 16 bits become ones of float32 before all else. The next stand before weights are
+ * folded: of quantised ones these would make float32. Attention is found in the Transposes and
+ * Reshapes of its exporter, once rows turn beside it. Then the Transposes go first, as the patterns
+ * after them match only channels first; but GELU before them, since they would move into its
+ * spelling, and again after norms, which may stand between two. Of two convolutions that have
+ * become one, another sum may be taken. When products and convolutions have taken their sums and
+ * activations, what follows in 8 bits is theirs too, and that of norms and attention; what still
+ * only moves numbers becomes one step, and so do elementwise steps, which are last. */
 static const struct sac_pass *const passes[] = {
-    &sac_pass_known_dims, &sac_pass_quantised, &sac_pass_identity,    &sac_pass_layer_norm,
-    &sac_pass_rows,       &sac_pass_attention, &sac_pass_expectation, &sac_pass_deform,
-    &sac_pass_gelu,       &sac_pass_transpose, &sac_pass_sums,        &sac_pass_activation,
-    &sac_pass_focus,      &sac_pass_norm,      &sac_pass_transpose,   &sac_pass_norm,
-    &sac_pass_channels,   &sac_pass_gate,      &sac_pass_pool,        &sac_pass_conv,
-    &sac_pass_twin,       &sac_pass_conv,      &sac_pass_excitation,  &sac_pass_even,
-    &sac_pass_parts,      &sac_pass_identity,  &sac_pass_product,     &sac_pass_quantised,
-    &sac_pass_rounded,    &sac_pass_wide,      &sac_pass_rearrange,   &sac_pass_identity,
-    &sac_pass_chain,
+    &sac_pass_halves,     &sac_pass_known_dims, &sac_pass_quantised, &sac_pass_identity,
+    &sac_pass_layer_norm, &sac_pass_rows,       &sac_pass_attention, &sac_pass_expectation,
+    &sac_pass_deform,     &sac_pass_gelu,       &sac_pass_transpose, &sac_pass_sums,
+    &sac_pass_activation, &sac_pass_focus,      &sac_pass_norm,      &sac_pass_transpose,
+    &sac_pass_norm,       &sac_pass_channels,   &sac_pass_gate,      &sac_pass_pool,
+    &sac_pass_conv,       &sac_pass_twin,       &sac_pass_conv,      &sac_pass_excitation,
+    &sac_pass_even,       &sac_pass_parts,      &sac_pass_identity,  &sac_pass_product,
+    &sac_pass_quantised,  &sac_pass_rounded,    &sac_pass_wide,      &sac_pass_rearrange,
+    &sac_pass_identity,   &sac_pass_chain,
 };
-enum { BEFORE_FOLDING = 2 };
+enum { BEFORE_FOLDING = 3 };
 
 /* Did the shape functions of a node, and so of all before it, succeed? */
 static bool is_sound(const struct sac_node *n)
@@ -76,12 +76,19 @@ const char *sac_pass_name(int row)
 
 static sac_result run_row(struct sac_graph *g, uint64_t memory_limit, uint64_t without, size_t row)
 {
-    return without >> row & 1 ? SAC_OK : run_pass(g, memory_limit, passes[row]);
+    if (without >> row & 1 || !passes[row]->visit)
+        return SAC_OK;
+    return run_pass(g, memory_limit, passes[row]);
 }
 
 sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit, uint64_t without)
 {
     sac_result res = sac_graph_refresh(g);
+    for (size_t i = 0; res == SAC_OK && i < SAC_COUNT(passes); i++)
+        if (passes[i]->whole && !(without >> i & 1))
+            res = passes[i]->whole(g);
+    if (res == SAC_OK)
+        res = sac_graph_refresh(g);
     if (res == SAC_OK) {
         forget_declared(g);
         res = sac_graph_probe(g, memory_limit, true);
