@@ -17,69 +17,88 @@
 extern const struct sac_kernel_provider sac_kernels_cpu;
 
 /* SAC_CPU_KERNEL(op) for every operator with a kernel, for both the declarations and the table. */
-#define SAC_CPU_KERNELS(KERNEL) \
-    KERNEL(Abs)                 \
-    KERNEL(Activation)          \
-    KERNEL(Add)                 \
-    KERNEL(AveragePool)         \
-    KERNEL(BatchNormalization)  \
-    KERNEL(Cast)                \
-    KERNEL(Chain)               \
-    KERNEL(Clip)                \
-    KERNEL(Concat)              \
-    KERNEL(Conv)                \
-    KERNEL(DeformAttention)     \
-    KERNEL(DequantizeLinear)    \
-    KERNEL(Div)                 \
-    KERNEL(Erf)                 \
-    KERNEL(Excitation)          \
-    KERNEL(Expectation)         \
-    KERNEL(Exp)                 \
-    KERNEL(Expand)              \
-    KERNEL(FusedAttention)      \
-    KERNEL(FusedConv)           \
-    KERNEL(FusedMatMul)         \
-    KERNEL(GatedSum)            \
-    KERNEL(Gather)              \
-    KERNEL(Gelu)                \
-    KERNEL(Gemm)                \
-    KERNEL(GlobalAveragePool)   \
-    KERNEL(GridSample)          \
-    KERNEL(HardSigmoid)         \
-    KERNEL(HardSwish)           \
-    KERNEL(IsNaN)               \
-    KERNEL(LayerNormalization)  \
-    KERNEL(LeakyRelu)           \
-    KERNEL(MatMul)              \
-    KERNEL(Max)                 \
-    KERNEL(MaxPool)             \
-    KERNEL(Min)                 \
-    KERNEL(Mul)                 \
-    KERNEL(Neg)                 \
-    KERNEL(Pad)                 \
-    KERNEL(QuantConv)           \
-    KERNEL(QuantMatMul)         \
-    KERNEL(QuantNorm)           \
-    KERNEL(QuantizeLinear)      \
-    KERNEL(RMSNormalization)    \
-    KERNEL(Rearrange)           \
-    KERNEL(Reciprocal)          \
-    KERNEL(ReduceMean)          \
-    KERNEL(Relu)                \
-    KERNEL(Resize)              \
-    KERNEL(SampleNorm)          \
-    KERNEL(Sigmoid)             \
-    KERNEL(Slice)               \
-    KERNEL(Softmax)             \
-    KERNEL(Softplus)            \
-    KERNEL(Split)               \
-    KERNEL(Sqrt)                \
-    KERNEL(Sub)                 \
-    KERNEL(Swish)               \
-    KERNEL(Tanh)                \
-    KERNEL(Tile)                \
-    KERNEL(Transpose)           \
-    KERNEL(Upsample)            \
+#define SAC_CPU_KERNELS(KERNEL)   \
+    KERNEL(Abs)                   \
+    KERNEL(Activation)            \
+    KERNEL(Add)                   \
+    KERNEL(AveragePool)           \
+    KERNEL(BatchNormalization)    \
+    KERNEL(Cast)                  \
+    KERNEL(Ceil)                  \
+    KERNEL(Celu)                  \
+    KERNEL(Chain)                 \
+    KERNEL(Clip)                  \
+    KERNEL(Concat)                \
+    KERNEL(Conv)                  \
+    KERNEL(DeformAttention)       \
+    KERNEL(DequantizeLinear)      \
+    KERNEL(Div)                   \
+    KERNEL(Elu)                   \
+    KERNEL(Erf)                   \
+    KERNEL(Excitation)            \
+    KERNEL(Exp)                   \
+    KERNEL(Expand)                \
+    KERNEL(Expectation)           \
+    KERNEL(Floor)                 \
+    KERNEL(FusedAttention)        \
+    KERNEL(FusedConv)             \
+    KERNEL(FusedMatMul)           \
+    KERNEL(GatedSum)              \
+    KERNEL(Gather)                \
+    KERNEL(Gelu)                  \
+    KERNEL(Gemm)                  \
+    KERNEL(GlobalAveragePool)     \
+    KERNEL(GlobalMaxPool)         \
+    KERNEL(GridSample)            \
+    KERNEL(GroupNormalization)    \
+    KERNEL(HardSigmoid)           \
+    KERNEL(HardSwish)             \
+    KERNEL(InstanceNormalization) \
+    KERNEL(IsNaN)                 \
+    KERNEL(LayerNormalization)    \
+    KERNEL(LeakyRelu)             \
+    KERNEL(MatMul)                \
+    KERNEL(Max)                   \
+    KERNEL(MaxPool)               \
+    KERNEL(Min)                   \
+    KERNEL(Mish)                  \
+    KERNEL(Mul)                   \
+    KERNEL(Neg)                   \
+    KERNEL(Pad)                   \
+    KERNEL(Pow)                   \
+    KERNEL(QuantConv)             \
+    KERNEL(QuantizeLinear)        \
+    KERNEL(QuantMatMul)           \
+    KERNEL(QuantNorm)             \
+    KERNEL(Rearrange)             \
+    KERNEL(Reciprocal)            \
+    KERNEL(ReduceL1)              \
+    KERNEL(ReduceL2)              \
+    KERNEL(ReduceMax)             \
+    KERNEL(ReduceMean)            \
+    KERNEL(ReduceMin)             \
+    KERNEL(ReduceSum)             \
+    KERNEL(ReduceSumSquare)       \
+    KERNEL(Relu)                  \
+    KERNEL(Resize)                \
+    KERNEL(RMSNormalization)      \
+    KERNEL(Round)                 \
+    KERNEL(SampleNorm)            \
+    KERNEL(Selu)                  \
+    KERNEL(Sigmoid)               \
+    KERNEL(Slice)                 \
+    KERNEL(Softmax)               \
+    KERNEL(Softplus)              \
+    KERNEL(Softsign)              \
+    KERNEL(Split)                 \
+    KERNEL(Sqrt)                  \
+    KERNEL(Sub)                   \
+    KERNEL(Swish)                 \
+    KERNEL(Tanh)                  \
+    KERNEL(ThresholdedRelu)       \
+    KERNEL(Tile)                  \
+    KERNEL(Transpose)             \
+    KERNEL(Upsample)              \
     KERNEL(Where)
 #define KERNEL(op) extern const struct sac_kernel sac_cpu_##op;
 SAC_CPU_KERNELS(KERNEL)
@@ -102,6 +121,13 @@ static inline int sac_simd_lanes(void)
 
 /* All present inputs and outputs are float32. */
 bool sac_call_is_float(const struct sac_op_call *c);
+/* Means over each channel's map (kernel_pool.c): GlobalAveragePool, and ReduceMean where it is
+ * that. */
+bool                    sac_map_means_fit(const struct sac_op_call *c);
+struct sac_kernel_offer sac_map_means_supports(struct sac_device                *dev,
+                                               const struct sac_kernel_question *q);
+sac_result              sac_map_means_prepare(struct sac_device *dev, struct sac_kernel_plan *plan);
+
 /* Numbers whose maps lie channels last here: float32 and those of quantised networks. */
 bool sac_dtype_is_mapped(enum sac_dtype t);
 

@@ -151,13 +151,14 @@ static bool unary_of(int fn, enum sac_unary *out)
 static void apply(const struct sac_chain_step *s, const float *a, const float *b, float *y,
                   int count)
 {
-    const struct sac_activation act = {(enum sac_activation_kind)s->fn, s->alpha, s->beta};
-    enum sac_binary             two;
-    enum sac_unary              one;
+    const struct sac_activation    act = {(enum sac_activation_kind)s->fn, s->alpha, s->beta};
+    const struct sac_unary_numbers none = {0, 0};
+    enum sac_binary                two;
+    enum sac_unary                 one;
     if (binary_of(s->fn, &two))
         SAC_SIMD_PICK(sac_map_binary)(two, a, b, 0, y, count);
     else if (unary_of(s->fn, &one))
-        SAC_SIMD_PICK(sac_map_unary)(one, a, y, count);
+        SAC_SIMD_PICK(sac_map_unary)(one, &none, a, y, count);
     else if (s->fn < SAC_ACT_COUNT)
         SAC_SIMD_PICK(sac_map_activate)(&act, a, y, count);
     else

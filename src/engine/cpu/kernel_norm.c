@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SampleNorm and GatedSum. */
+/* SampleNorm, InstanceNormalization, GroupNormalization, and GatedSum. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -171,6 +171,191 @@ static sac_result norm_run(struct sac_device *dev, void *state, void *const *in,
 
 const struct sac_kernel sac_cpu_SampleNorm = {SAC_OP_SampleNorm, norm_supports, norm_prepare,
                                               norm_run, norm_release};
+
+/* ---- by channels ----
+ * Moments of each channel, of which those of a group are made. */
+
+struct channel_norm {
+    struct norm_state norm;                  /* stretches: of pixels, or of a plane */
+    int64_t           plane, groups, pixels; /* pixels: of a stretch, channels last */
+};
+
+struct channel_job {
+    const struct channel_norm *s;
+    const float               *x;
+    double                    *mean, *squares; /* [pieces][c]; [c] when plain */
+    double                    *counts;         /* [pieces] */
+    float                     *part;           /* [pieces][2][c] */
+};
+
+static void channel_release(void *state)
+{
+    norm_release(state); /* it begins with that */
+}
+
+static sac_result channel_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    const struct sac_op_call *c = plan->call;
+    struct channel_norm      *s = sac_new(struct channel_norm);
+    if (!s)
+        return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
+    struct norm_state *n = &s->norm;
+    n->n = c->in[0].dims[0];
+    n->c = c->in[0].dims[1];
+    n->count = sac_operand_elements(&c->in[0]) / n->n;
+    n->last = plan->in_layout[0] == SAC_LAYOUT_CHANNELS_LAST;
+    n->length = n->last ? sac_pattern_length(n->c, sac_simd_lanes()) : n->c;
+    n->epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
+    s->groups = c->node->op->id == SAC_OP_GroupNormalization
+                    ? sac_attr_int(c->node, "num_groups", 1)
+                    : n->c;
+    s->plane = n->count / n->c;
+    s->pixels = SAC_MAX(STRETCH / n->c, (int64_t)1);
+    n->stretches = n->last ? (s->plane + s->pixels - 1) / s->pixels : n->c;
+    const int64_t given = sac_operand_elements(&c->in[1]), each = n->c / given;
+    n->scale = numbers_of(c, 1, given, 1);
+    n->shift = numbers_of(c, 2, given, 0);
+    if (n->scale && n->shift && each > 1) { /* one for a group */
+        float *scale = sac_alloc((size_t)n->c * sizeof *scale);
+        float *shift = sac_alloc((size_t)n->c * sizeof *shift);
+        for (int64_t k = 0; scale && shift && k < n->c; k++) {
+            scale[k] = n->scale[k / each];
+            shift[k] = n->shift[k / each];
+        }
+        sac_free(n->scale);
+        sac_free(n->shift);
+        n->scale = scale;
+        n->shift = shift;
+    }
+    if (!n->scale || !n->shift) {
+        channel_release(s);
+        return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
+    }
+    n->pieces = sac_pieces(dev, n->stretches, n->count / 8);
+    const size_t rows = n->last ? (size_t)n->pieces : 1, channels = (size_t)n->c;
+    plan->scratch_bytes =
+        (2 * rows * channels + (size_t)n->pieces) * sizeof(double) +
+        (2 * (size_t)n->pieces * channels + 2 * (size_t)n->length) * sizeof(float);
+    snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
+    plan->state = s;
+    return SAC_OK;
+}
+
+/* Adds the moments of `count` numbers to those of `all` (Chan et al., as above). */
+static void add_moments(double *mean, double *squares, double all, double other_mean,
+                        double other_squares, double count)
+{
+    const double apart = other_mean - *mean;
+    *squares += other_squares + apart * apart * all * count / (all + count);
+    *mean += apart * count / (all + count);
+}
+
+static void plain_piece(void *arg, int piece, int worker)
+{
+    const struct channel_job  *j = arg;
+    const struct channel_norm *s = j->s;
+    (void)worker;
+    for (int64_t k = s->norm.c * piece / s->norm.pieces;
+         k < s->norm.c * (piece + 1) / s->norm.pieces; k++) {
+        const float *x = j->x + k * s->plane;
+        j->mean[k] = j->squares[k] = 0;
+        for (int64_t i = 0; i < s->plane; i += STRETCH) {
+            const int64_t count = SAC_MIN(s->plane - i, (int64_t)STRETCH);
+            double        mean, squares;
+            SAC_SIMD_PICK(sac_map_moments)(x + i, count, &mean, &squares);
+            add_moments(&j->mean[k], &j->squares[k], (double)i, mean, squares, (double)count);
+        }
+    }
+}
+
+static void last_piece(void *arg, int piece, int worker)
+{
+    const struct channel_job  *j = arg;
+    const struct channel_norm *s = j->s;
+    const struct norm_state   *n = &s->norm;
+    double                    *mean = j->mean + piece * n->c, *squares = j->squares + piece * n->c;
+    float                     *part = j->part + 2 * piece * n->c, *more = part + n->c;
+    (void)worker;
+    memset(mean, 0, (size_t)n->c * sizeof *mean);
+    memset(squares, 0, (size_t)n->c * sizeof *squares);
+    j->counts[piece] = 0;
+    for (int64_t k = n->stretches * piece / n->pieces; k < n->stretches * (piece + 1) / n->pieces;
+         k++) {
+        const int64_t count = SAC_MIN(s->plane - k * s->pixels, s->pixels);
+        SAC_SIMD_PICK(sac_map_channel_moments)
+        (j->x + k * s->pixels * n->c, count, n->c, part, more);
+        for (int64_t i = 0; i < n->c; i++)
+            add_moments(&mean[i], &squares[i], j->counts[piece], part[i], more[i], (double)count);
+        j->counts[piece] += (double)count;
+    }
+}
+
+/* All pieces' moments, in those of the first. */
+static void join_pieces(const struct channel_job *j)
+{
+    const struct norm_state *n = &j->s->norm;
+    double                   all = j->counts[0];
+    for (int piece = 1; piece < n->pieces; piece++) {
+        for (int64_t i = 0; i < n->c && j->counts[piece] > 0; i++)
+            add_moments(&j->mean[i], &j->squares[i], all, j->mean[piece * n->c + i],
+                        j->squares[piece * n->c + i], j->counts[piece]);
+        all += j->counts[piece];
+    }
+}
+
+/* What each channel is multiplied by, and what is added, from the moments of its group. */
+static void numbers_from(const struct channel_job *j, float *scale, float *shift)
+{
+    const struct channel_norm *s = j->s;
+    const struct norm_state   *n = &s->norm;
+    const int64_t              each = n->c / s->groups;
+    for (int64_t g = 0; g < s->groups; g++) {
+        double mean = 0, squares = 0;
+        for (int64_t k = 0; k < each; k++)
+            add_moments(&mean, &squares, (double)(k * s->plane), j->mean[g * each + k],
+                        j->squares[g * each + k], (double)s->plane);
+        const double factor = 1 / sqrt(squares / (double)(each * s->plane) + n->epsilon);
+        for (int64_t k = g * each; k < (g + 1) * each; k++) {
+            scale[k] = (float)(n->scale[k] * factor);
+            shift[k] = (float)(n->shift[k] - mean * n->scale[k] * factor);
+        }
+    }
+    for (int64_t k = n->c; k < n->length; k++) {
+        scale[k] = scale[k % n->c];
+        shift[k] = shift[k % n->c];
+    }
+}
+
+static sac_result channel_run(struct sac_device *dev, void *state, void *const *in,
+                              void *const *out, void *scratch, struct sac_device_stream *stream)
+{
+    const struct channel_norm *s = state;
+    const struct norm_state   *n = &s->norm;
+    const int64_t              rows = n->last ? n->pieces : 1;
+    struct norm_job            apply = {.s = n};
+    struct channel_job         job = {.s = s, .mean = scratch};
+    (void)stream;
+    job.squares = job.mean + rows * n->c;
+    job.counts = job.squares + rows * n->c;
+    job.part = (float *)(job.counts + n->pieces);
+    apply.scale = job.part + 2 * n->pieces * n->c;
+    apply.shift = apply.scale + n->length;
+    for (int64_t i = 0; i < n->n; i++) {
+        apply.x = job.x = (const float *)in[0] + i * n->count;
+        apply.y = (float *)out[0] + i * n->count;
+        sac_worker_pool_run(dev->workers, n->pieces, n->last ? last_piece : plain_piece, &job);
+        if (n->last)
+            join_pieces(&job);
+        numbers_from(&job, apply.scale, apply.shift);
+        sac_worker_pool_run(dev->workers, n->pieces, apply_piece, &apply);
+    }
+    return SAC_OK;
+}
+
+const struct sac_kernel sac_cpu_InstanceNormalization = {
+    SAC_OP_InstanceNormalization, norm_supports, channel_prepare, channel_run, channel_release};
+const struct sac_kernel sac_cpu_GroupNormalization = {
+    SAC_OP_GroupNormalization, norm_supports, channel_prepare, channel_run, channel_release};
 
 /* ---- GatedSum ---- */
 

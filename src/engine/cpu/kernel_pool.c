@@ -100,8 +100,8 @@ const struct sac_kernel sac_cpu_AveragePool = {SAC_OP_AveragePool, pool_supports
 
 /* ---- means per channel ---- */
 
-/* Only a ReduceMean over exactly the spatial dims is supported; the result is [N,C(,1,1)]. */
-static bool reduces_maps(const struct sac_op_call *c)
+/* Of ReduceMeans those over exactly the spatial dims; the result is [N,C(,1,1)]. */
+bool sac_map_means_fit(const struct sac_op_call *c)
 {
     int axes[SAC_RANK_MAX], count = 0;
     if (c->node->op->id == SAC_OP_GlobalAveragePool)
@@ -115,14 +115,14 @@ static bool reduces_maps(const struct sac_op_call *c)
     return maps;
 }
 
-static struct sac_kernel_offer means_supports(struct sac_device                *dev,
-                                              const struct sac_kernel_question *q)
+struct sac_kernel_offer sac_map_means_supports(struct sac_device                *dev,
+                                               const struct sac_kernel_question *q)
 {
     struct sac_kernel_offer   offer = sac_kernel_take(q);
     const struct sac_op_call *c = q->call;
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2 || c->in[0].dtype != SAC_F32 || !sac_map_fits(&c->in[0]) ||
-        !reduces_maps(c) || sac_operand_elements(&c->in[0]) == 0)
+        !sac_map_means_fit(c) || sac_operand_elements(&c->in[0]) == 0)
         return sac_kernel_refuse("not a float32 mean over each channel's map, or no AVX2");
     if (offer.in_layout[0] != SAC_LAYOUT_CHANNELS_LAST)
         return sac_kernel_refuse("not channels last");
@@ -152,7 +152,7 @@ static void means_units(const void *state, void *const *in, void *const *out, in
     }
 }
 
-static sac_result means_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+sac_result sac_map_means_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     struct means_state *s = sac_new(struct means_state);
     if (!s)
@@ -166,7 +166,6 @@ static sac_result means_prepare(struct sac_device *dev, struct sac_kernel_plan *
     return SAC_OK;
 }
 
-const struct sac_kernel sac_cpu_GlobalAveragePool = {SAC_OP_GlobalAveragePool, means_supports,
-                                                     means_prepare, sac_units_run, sac_free};
-const struct sac_kernel sac_cpu_ReduceMean = {SAC_OP_ReduceMean, means_supports, means_prepare,
-                                              sac_units_run, sac_free};
+const struct sac_kernel sac_cpu_GlobalAveragePool = {SAC_OP_GlobalAveragePool,
+                                                     sac_map_means_supports, sac_map_means_prepare,
+                                                     sac_units_run, sac_free};

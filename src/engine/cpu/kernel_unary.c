@@ -10,10 +10,33 @@
 enum { CHUNK = 8192 }; /* floats per unit of work: in and out fit the L1 cache */
 
 struct unary_state {
-    struct sac_units units;
-    int64_t          count;
-    enum sac_unary   op;
+    struct sac_units         units;
+    int64_t                  count;
+    enum sac_unary           op;
+    struct sac_unary_numbers by;
 };
+
+/* The exponents for which nothing else has to be computed. */
+static const struct {
+    float          exponent;
+    enum sac_unary op;
+} powers[] = {{2, SAC_UNARY_SQUARE},
+              {3, SAC_UNARY_CUBE},
+              {0.5f, SAC_UNARY_SQRT},
+              {-0.5f, SAC_UNARY_RECIPROCAL_SQRT},
+              {-1, SAC_UNARY_RECIPROCAL}};
+
+/* Of a Pow by one constant number; SAC_COUNT(powers): none of these. */
+static size_t power_of(const struct sac_op_call *c)
+{
+    const struct sac_operand *by = &c->in[1];
+    size_t                    i = 0;
+    if (!by->data || sac_operand_elements(by) != 1)
+        return SAC_COUNT(powers);
+    while (i < SAC_COUNT(powers) && sac_operand_get(by, 0) != (double)powers[i].exponent)
+        i++;
+    return i;
+}
 
 static enum sac_unary op_of(const struct sac_node *n)
 {
@@ -25,7 +48,16 @@ static enum sac_unary op_of(const struct sac_node *n)
         return strcmp(sac_attr_string(n, "approximate", "none"), "tanh") == 0 ? SAC_UNARY_GELU_TANH
                                                                               : SAC_UNARY_GELU;
     case SAC_OP_Neg: return SAC_UNARY_NEG;
+    case SAC_OP_Ceil: return SAC_UNARY_CEIL;
+    case SAC_OP_Celu: return SAC_UNARY_CELU;
+    case SAC_OP_Elu: return SAC_UNARY_ELU;
+    case SAC_OP_Floor: return SAC_UNARY_FLOOR;
+    case SAC_OP_Mish: return SAC_UNARY_MISH;
     case SAC_OP_Reciprocal: return SAC_UNARY_RECIPROCAL;
+    case SAC_OP_Round: return SAC_UNARY_ROUND;
+    case SAC_OP_Selu: return SAC_UNARY_ELU;
+    case SAC_OP_Softsign: return SAC_UNARY_SOFTSIGN;
+    case SAC_OP_ThresholdedRelu: return SAC_UNARY_THRESHOLDED;
     default: return SAC_UNARY_SQRT;
     }
 }
@@ -34,9 +66,14 @@ static struct sac_kernel_offer unary_supports(struct sac_device                *
                                               const struct sac_kernel_question *q)
 {
     struct sac_kernel_offer offer = sac_kernel_take(q);
+    const bool              power = q->call->node->op->id == SAC_OP_Pow;
     (void)dev;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call))
+    if (sac_cpu_level() < SAC_CPU_AVX2 || q->call->in[0].dtype != SAC_F32)
         return sac_kernel_refuse("not float32, or no AVX2");
+    if (power && (power_of(q->call) == SAC_COUNT(powers) ||
+                  sac_operand_elements(&q->call->in[0]) != sac_operand_elements(&q->call->out[0])))
+        return sac_kernel_refuse("not a constant power of %s", "2, 3, 0.5, -0.5 or -1");
+    offer.in_layout[1] = SAC_LAYOUT_PLAIN;
     offer.out_layout[0] = offer.in_layout[0];
     return sac_layout_is_half(q->in_layout[0]) ? sac_kernel_refuse("half precision") : offer;
 }
@@ -47,7 +84,7 @@ static void unary_work(const void *state, void *const *in, void *const *out, int
     const struct unary_state *s = state;
     const int64_t             from = first * CHUNK, to = SAC_MIN(end * CHUNK, s->count);
     SAC_SIMD_PICK(sac_map_unary)
-    (s->op, (const float *)in[0] + from, (float *)out[0] + from, to - from);
+    (s->op, &s->by, (const float *)in[0] + from, (float *)out[0] + from, to - from);
 }
 
 static sac_result unary_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
@@ -55,7 +92,11 @@ static sac_result unary_prepare(struct sac_device *dev, struct sac_kernel_plan *
     struct unary_state *s = sac_new(struct unary_state);
     if (!s)
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
-    s->op = op_of(plan->call->node);
+    const bool selu = plan->call->node->op->id == SAC_OP_Selu;
+    s->op = plan->call->node->op->id == SAC_OP_Pow ? powers[power_of(plan->call)].op
+                                                   : op_of(plan->call->node);
+    s->by.alpha = sac_attr_float(plan->call->node, "alpha", selu ? 1.67326319f : 1);
+    s->by.gamma = selu ? sac_attr_float(plan->call->node, "gamma", 1.05070102f) : 1;
     s->count = sac_operand_elements(&plan->call->out[0]);
     sac_units_init(&s->units, dev, (s->count + CHUNK - 1) / CHUNK, s->count / 2, unary_work);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
@@ -67,9 +108,19 @@ static sac_result unary_prepare(struct sac_device *dev, struct sac_kernel_plan *
     const struct sac_kernel sac_cpu_##op = {SAC_OP_##op, unary_supports, unary_prepare, \
                                             sac_units_run, sac_free};
 UNARY(Abs)
+UNARY(Ceil)
+UNARY(Celu)
+UNARY(Elu)
 UNARY(Erf)
 UNARY(Exp)
+UNARY(Floor)
 UNARY(Gelu)
+UNARY(Mish)
 UNARY(Neg)
+UNARY(Pow)
 UNARY(Reciprocal)
+UNARY(Round)
+UNARY(Selu)
+UNARY(Softsign)
 UNARY(Sqrt)
+UNARY(ThresholdedRelu)

@@ -48,6 +48,29 @@ enum sac_unary {
     SAC_UNARY_NEG,
     SAC_UNARY_RECIPROCAL,
     SAC_UNARY_SQRT,
+    SAC_UNARY_RECIPROCAL_SQRT,
+    SAC_UNARY_SQUARE,
+    SAC_UNARY_CUBE,
+    SAC_UNARY_CEIL,
+    SAC_UNARY_FLOOR,
+    SAC_UNARY_ROUND, /* to even */
+    SAC_UNARY_CELU,
+    SAC_UNARY_ELU, /* Selu too */
+    SAC_UNARY_MISH,
+    SAC_UNARY_SOFTSIGN,
+    SAC_UNARY_THRESHOLDED
+};
+/* What some of them have besides x. */
+struct sac_unary_numbers {
+    float alpha, gamma;
+};
+
+enum sac_reduction {
+    SAC_REDUCTION_SUM,
+    SAC_REDUCTION_ABS, /* their sum */
+    SAC_REDUCTION_SQUARE,
+    SAC_REDUCTION_MAX, /* NaN where there is one */
+    SAC_REDUCTION_MIN
 };
 
 enum { SAC_GATES_MAX = 8, SAC_MAP_PLANES_MAX = 4 };
@@ -80,7 +103,8 @@ struct sac_map_tap {
 #define SAC_MAP_FUNCTIONS(suffix)                                                                  \
     void sac_map_activate_##suffix(const struct sac_activation *act, const float *x, float *y,     \
                                    int64_t count);                                                 \
-    void sac_map_unary_##suffix(enum sac_unary op, const float *x, float *y, int64_t count);       \
+    void sac_map_unary_##suffix(enum sac_unary op, const struct sac_unary_numbers *by,             \
+                                const float *x, float *y, int64_t count);                          \
     /* y = act(x * scale + shift), patterns of `length` */                                         \
     void sac_map_affine_##suffix(const struct sac_activation *act, const float *x,                 \
                                  const float *scale, const float *shift, int64_t length, float *y, \
@@ -92,6 +116,14 @@ struct sac_map_tap {
                                     int64_t length, int64_t offset, float *y, int64_t count);      \
     /* mean and sum of squared distances from it, of a stretch that fits the L1 cache */           \
     void sac_map_moments_##suffix(const float *x, int64_t count, double *mean, double *squares);   \
+    /* the same of each channel of so many pixels, channels last */                                \
+    void sac_map_channel_moments_##suffix(const float *x, int64_t pixels, int64_t c, float *mean,  \
+                                          float *squares);                                         \
+    /* of `count` numbers, a stretch that fits the L1 cache; of each column of `rows` rows that    \
+     * begin `step` apart */                                                                       \
+    float sac_map_reduce_##suffix(enum sac_reduction op, const float *x, int64_t count);           \
+    void  sac_map_reduce_columns_##suffix(enum sac_reduction op, const float *x, int64_t rows,     \
+                                          int64_t step, float *y, int64_t columns);                \
     /* y = (x - mean) * factor * scale + shift of `count` numbers each; shift may be NULL */       \
     void sac_map_normalise_##suffix(const float *x, float mean, float factor, const float *scale,  \
                                     const float *shift, float *y, int64_t count);                  \

@@ -48,7 +48,13 @@ SIMD_FN void SIMD_NAME(sac_map_activate)(const struct sac_activation *act, const
     }
 }
 
-SIMD_INLINE vec unary(enum sac_unary op, vec x)
+SIMD_INLINE vec elu(vec x, float alpha, float gamma)
+{
+    const vec zero = v_set(0.0f), below = v_mul(v_expm1(v_min(zero, x)), v_set(alpha));
+    return v_mul(v_set(gamma), v_where_less(x, zero, below, x));
+}
+
+SIMD_INLINE vec unary(enum sac_unary op, const struct sac_unary_numbers *by, vec x)
 {
     switch (op) {
     case SAC_UNARY_ABS: return v_max(x, v_sub(v_set(0.0f), x)); /* the second of two zeros: +0 */
@@ -58,23 +64,44 @@ SIMD_INLINE vec unary(enum sac_unary op, vec x)
     case SAC_UNARY_GELU_TANH: return v_gelu_tanh(x);
     case SAC_UNARY_NEG: return v_mul(x, v_set(-1.0f));
     case SAC_UNARY_RECIPROCAL: return v_div(v_set(1.0f), x);
+    case SAC_UNARY_RECIPROCAL_SQRT: return v_div(v_set(1.0f), v_sqrt(x));
+    case SAC_UNARY_SQUARE: return v_mul(x, x);
+    case SAC_UNARY_CUBE: return v_mul(v_mul(x, x), x);
+    case SAC_UNARY_CEIL: return MM(ceil_ps)(x);
+    case SAC_UNARY_FLOOR: return MM(floor_ps)(x);
+    case SAC_UNARY_ROUND: return v_round(x);
+    case SAC_UNARY_CELU: {
+        const vec zero = v_set(0.0f), a = v_set(by->alpha);
+        return v_where_less(x, zero, v_mul(a, v_expm1(v_div(v_min(zero, x), a))), x);
+    }
+    case SAC_UNARY_ELU: return elu(x, by->alpha, by->gamma);
+    case SAC_UNARY_MISH: /* below -87 the softplus stops shrinking, so x must too */
+        return v_mul(v_max(v_set(-87.0f), x), v_tanh(v_softplus(x)));
+    case SAC_UNARY_SOFTSIGN: return v_div(x, v_add(v_set(1.0f), v_max(x, v_sub(v_set(0.0f), x))));
+    case SAC_UNARY_THRESHOLDED: return v_where_less(v_set(by->alpha), x, x, v_set(0.0f));
     default: return v_sqrt(x);
     }
 }
 
-SIMD_INLINE void unary_loop(enum sac_unary op, const float *x, float *y, int64_t count)
+SIMD_INLINE void unary_loop(enum sac_unary op, const struct sac_unary_numbers *by, const float *x,
+                            float *y, int64_t count)
 {
-    FLAT(count, STORE(y + i, unary(op, LOAD(x + i))););
+    const struct sac_unary_numbers numbers = *by;
+    FLAT(count, STORE(y + i, unary(op, &numbers, LOAD(x + i))););
 }
 
-SIMD_FN void SIMD_NAME(sac_map_unary)(enum sac_unary op, const float *x, float *y, int64_t count)
+SIMD_FN void SIMD_NAME(sac_map_unary)(enum sac_unary op, const struct sac_unary_numbers *by,
+                                      const float *x, float *y, int64_t count)
 {
     switch (op) {
 #define ARM(k) \
-    case k: unary_loop(k, x, y, count); break;
+    case k: unary_loop(k, by, x, y, count); break;
         /* clang-format off */
     ARM(SAC_UNARY_ABS) ARM(SAC_UNARY_ERF) ARM(SAC_UNARY_EXP) ARM(SAC_UNARY_GELU)
     ARM(SAC_UNARY_GELU_TANH) ARM(SAC_UNARY_NEG) ARM(SAC_UNARY_RECIPROCAL) ARM(SAC_UNARY_SQRT)
+    ARM(SAC_UNARY_RECIPROCAL_SQRT) ARM(SAC_UNARY_SQUARE) ARM(SAC_UNARY_CUBE) ARM(SAC_UNARY_CEIL)
+    ARM(SAC_UNARY_FLOOR) ARM(SAC_UNARY_ROUND) ARM(SAC_UNARY_CELU) ARM(SAC_UNARY_ELU)
+    ARM(SAC_UNARY_MISH) ARM(SAC_UNARY_SOFTSIGN) ARM(SAC_UNARY_THRESHOLDED)
         /* clang-format on */
 #undef ARM
     }
@@ -165,6 +192,118 @@ SIMD_FN void SIMD_NAME(sac_map_moments)(const float *x, int64_t count, double *m
     for (; i < count; i++)
         rest += (x[i] - *mean) * (x[i] - *mean);
     *squares = v_sum(v_add(total[0], total[1])) + rest;
+}
+
+SIMD_FN void SIMD_NAME(sac_map_channel_moments)(const float *x, int64_t pixels, int64_t c,
+                                                float *mean, float *squares)
+{
+    const vec share = v_set(1.0f / (float)pixels);
+    FLAT(c, {
+        vec sum = v_set(0.0f), total = v_set(0.0f);
+        for (int64_t p = 0; p < pixels; p++)
+            sum = v_add(sum, LOAD(x + p * c + i));
+        const vec middle = v_mul(sum, share);
+        for (int64_t p = 0; p < pixels; p++) {
+            const vec d = v_sub(LOAD(x + p * c + i), middle);
+            total = v_fma(d, d, total);
+        }
+        STORE(mean + i, middle);
+        STORE(squares + i, total);
+    });
+}
+
+/* Of two numbers, NaN if either is: the instructions return their second operand then, and the bits
+ * of NaN with those of a number are NaN. */
+SIMD_INLINE vec v_max_or_nan(vec a, vec b)
+{
+    return v_or(v_max(a, b), v_max(b, a));
+}
+SIMD_INLINE vec v_min_or_nan(vec a, vec b)
+{
+    return v_or(v_min(a, b), v_min(b, a));
+}
+
+SIMD_INLINE vec reduce_two(enum sac_reduction op, vec y, vec x)
+{
+    switch (op) {
+    case SAC_REDUCTION_SUM: return v_add(y, x);
+    case SAC_REDUCTION_ABS: return v_add(y, v_max(x, v_sub(v_set(0.0f), x)));
+    case SAC_REDUCTION_SQUARE: return v_fma(x, x, y);
+    case SAC_REDUCTION_MAX: return v_max_or_nan(y, x);
+    default: return v_min_or_nan(y, x);
+    }
+}
+SIMD_INLINE float reduce_start(enum sac_reduction op)
+{
+    return op == SAC_REDUCTION_MAX ? -INFINITY : op == SAC_REDUCTION_MIN ? INFINITY : 0;
+}
+
+SIMD_INLINE float reduce_row(enum sac_reduction op, const float *x, int64_t count)
+{
+    const vec start = v_set(reduce_start(op));
+    vec       y[4] = {start, start, start, start};
+    float     lane[LANES], rest = reduce_start(op);
+    int64_t   i = 0;
+    for (; i + 4 * LANES <= count; i += 4 * LANES)
+        for (int k = 0; k < 4; k++)
+            y[k] = reduce_two(op, y[k], v_load(x + i + k * LANES));
+    for (; i + LANES <= count; i += LANES)
+        y[0] = reduce_two(op, y[0], v_load(x + i));
+    const bool largest = op == SAC_REDUCTION_MAX, smallest = op == SAC_REDUCTION_MIN;
+    for (int k = 1; k < 4; k++)
+        y[0] = largest    ? v_max_or_nan(y[0], y[k])
+               : smallest ? v_min_or_nan(y[0], y[k])
+                          : v_add(y[0], y[k]);
+    v_store(lane, y[0]);
+    for (int k = 0; k < LANES; k++)
+        if (largest || smallest)
+            rest = (largest ? lane[k] > rest : lane[k] < rest) || isnan(lane[k]) ? lane[k] : rest;
+        else
+            rest += lane[k];
+    for (; i < count; i++)
+        if (largest || smallest)
+            rest = (largest ? x[i] > rest : x[i] < rest) || isnan(x[i]) ? x[i] : rest;
+        else
+            rest += op == SAC_REDUCTION_SUM   ? x[i]
+                    : op == SAC_REDUCTION_ABS ? fabsf(x[i])
+                                              : x[i] * x[i];
+    return rest;
+}
+
+SIMD_INLINE void reduce_columns(enum sac_reduction op, const float *x, int64_t rows, int64_t step,
+                                float *y, int64_t columns)
+{
+    FLAT(columns, {
+        vec all = v_set(reduce_start(op));
+        for (int64_t r = 0; r < rows; r++)
+            all = reduce_two(op, all, LOAD(x + r * step + i));
+        STORE(y + i, all);
+    });
+}
+
+SIMD_FN float SIMD_NAME(sac_map_reduce)(enum sac_reduction op, const float *x, int64_t count)
+{
+    switch (op) { /* a constant in each arm */
+    case SAC_REDUCTION_SUM: return reduce_row(SAC_REDUCTION_SUM, x, count);
+    case SAC_REDUCTION_ABS: return reduce_row(SAC_REDUCTION_ABS, x, count);
+    case SAC_REDUCTION_SQUARE: return reduce_row(SAC_REDUCTION_SQUARE, x, count);
+    case SAC_REDUCTION_MAX: return reduce_row(SAC_REDUCTION_MAX, x, count);
+    default: return reduce_row(SAC_REDUCTION_MIN, x, count);
+    }
+}
+
+SIMD_FN void SIMD_NAME(sac_map_reduce_columns)(enum sac_reduction op, const float *x, int64_t rows,
+                                               int64_t step, float *y, int64_t columns)
+{
+    switch (op) {
+    case SAC_REDUCTION_SUM: reduce_columns(SAC_REDUCTION_SUM, x, rows, step, y, columns); break;
+    case SAC_REDUCTION_ABS: reduce_columns(SAC_REDUCTION_ABS, x, rows, step, y, columns); break;
+    case SAC_REDUCTION_SQUARE:
+        reduce_columns(SAC_REDUCTION_SQUARE, x, rows, step, y, columns);
+        break;
+    case SAC_REDUCTION_MAX: reduce_columns(SAC_REDUCTION_MAX, x, rows, step, y, columns); break;
+    default: reduce_columns(SAC_REDUCTION_MIN, x, rows, step, y, columns); break;
+    }
 }
 
 SIMD_FN void SIMD_NAME(sac_map_normalise)(const float *x, float mean, float factor,

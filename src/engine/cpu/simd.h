@@ -281,6 +281,14 @@ SIMD_INLINE vec v_tanh(vec x)
     return v_div(m, v_add(m, v_set(2.0f)));
 }
 
+/* e^x - 1 with its digits near 0, as above. */
+SIMD_INLINE vec v_expm1(vec x)
+{
+    vec t = v_clamp(v_mul(x, v_set(1.44269504f)), -126.0f, 126.0f);
+    vec n = v_round(t), r = v_sub(t, n), whole = v_pow2(n, v_set(1.0f));
+    return v_fma(whole, v_mul(v_exp2_slope(r), r), v_sub(whole, v_set(1.0f)));
+}
+
 /* log(1 + e^x) = max(x, 0) + log1p(e), e = e^-|x|; log1p(e) = 2 artanh(s), s = e / (e + 2) <= 1/3,
  * by its series, which is cut where it is 1.5e-7 of the whole. */
 SIMD_INLINE vec v_softplus(vec x)
