@@ -978,6 +978,21 @@ const struct parity_case parity_cases[] = {
     {"Round", "[2,17,9,7]", ""},
     {"Floor", "[2,17,9,7]", ""},
     {"Ceil", "[2,17,9,7]", ""},
+    {"ArgMax", "[2,21,33,29]", "axis=1"},
+    {"ArgMax", "[2,21,33,29]", "axis=1 keepdims=0 select_last_index=1"},
+    {"ArgMin", "[3,300]", "axis=-1"},
+    {"ArgMin", "[5,3,70]", "axis=0 select_last_index=1"},
+    {"ArgMax", "[3,1,4]", "axis=1"},
+    {"DepthToSpace", "[2,32,5,7]", "blocksize=2"},
+    {"DepthToSpace", "[2,27,5,7]", "blocksize=3 mode='CRD'"},
+    {"DepthToSpace", "u8[1,8,3,3]", "blocksize=2"},
+    {"SpaceToDepth", "[2,3,10,14]", "blocksize=2"},
+    {"SpaceToDepth", "[1,16,9,9]", "blocksize=3"},
+    {"PRelu", "[2,24,9,7] [24,1,1]!", ""},
+    {"PRelu", "[2,24,9,7] [1]!", ""},
+    {"PRelu", "[2,24,9,7] [2,24,9,7]", ""},
+    {"PRelu", "[2,24,9,7] [9,7]!", ""},
+    {"PRelu", "[2,24,9,7] [24,1,7]!", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

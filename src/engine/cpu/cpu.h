@@ -21,6 +21,8 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Abs)                   \
     KERNEL(Activation)            \
     KERNEL(Add)                   \
+    KERNEL(ArgMax)                \
+    KERNEL(ArgMin)                \
     KERNEL(AveragePool)           \
     KERNEL(BatchNormalization)    \
     KERNEL(Cast)                  \
@@ -31,6 +33,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Concat)                \
     KERNEL(Conv)                  \
     KERNEL(DeformAttention)       \
+    KERNEL(DepthToSpace)          \
     KERNEL(DequantizeLinear)      \
     KERNEL(Div)                   \
     KERNEL(Elu)                   \
@@ -66,6 +69,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Neg)                   \
     KERNEL(Pad)                   \
     KERNEL(Pow)                   \
+    KERNEL(PRelu)                 \
     KERNEL(QuantConv)             \
     KERNEL(QuantizeLinear)        \
     KERNEL(QuantMatMul)           \
@@ -90,6 +94,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Softmax)               \
     KERNEL(Softplus)              \
     KERNEL(Softsign)              \
+    KERNEL(SpaceToDepth)          \
     KERNEL(Split)                 \
     KERNEL(Sqrt)                  \
     KERNEL(Sub)                   \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations, and Add, Sub, Mul, Div of equal shapes or with one number per channel, per last
- * dimension or for all: flat loops over memory, the same in every dense layout. Other shapes are
- * left to Chain's kernel. */
+/* Activations, and Add, Sub, Mul, Div, PRelu of equal shapes or with one number per channel, per
+ * last dimension or for all: flat loops over memory, the same in every dense layout. Other shapes
+ * are left to Chain's kernel. */
 #include <stdio.h>
 #include <string.h>
 
@@ -161,6 +161,7 @@ static enum sac_binary binary_op(const struct sac_kernel_plan *plan, bool swap)
     switch (plan->call->node->op->id) {
     case SAC_OP_Add: return SAC_BINARY_ADD;
     case SAC_OP_Mul: return SAC_BINARY_MUL;
+    case SAC_OP_PRelu: return SAC_BINARY_PRELU;
     case SAC_OP_Sub: return swap ? SAC_BINARY_SUB_REVERSED : SAC_BINARY_SUB;
     default: return swap ? SAC_BINARY_DIV_REVERSED : SAC_BINARY_DIV;
     }
@@ -241,3 +242,18 @@ BINARY(Add)
 BINARY(Sub)
 BINARY(Mul)
 BINARY(Div)
+
+/* Its slope is never the wider one. */
+static struct sac_kernel_offer prelu_supports(struct sac_device                *dev,
+                                              const struct sac_kernel_question *q)
+{
+    const struct sac_op_call *c = q->call;
+    const bool                equal = sac_operand_same_dims(&c->in[0], &c->in[1]);
+    if (!sac_operand_same_dims(&c->in[0], &c->out[0]) ||
+        (!equal && !period_of(&c->out[0], &c->in[1], q->in_layout[0])))
+        return sac_kernel_refuse("a slope that does not repeat along its input");
+    return binary_supports(dev, q);
+}
+
+const struct sac_kernel sac_cpu_PRelu = {SAC_OP_PRelu, prelu_supports, binary_prepare, binary_run,
+                                         binary_release};

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that only move data and need not know what the channels are: Transpose, Expand, Tile,
- * Pad with a constant, Gather of one index. Each is one move, Pad a few. */
+ * Pad with a constant, Gather of one index, DepthToSpace, SpaceToDepth. Each is one move, Pad a
+ * few. */
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/cpu/moves.h"
 #include "engine/ops/reads.h"
@@ -149,6 +151,28 @@ static bool describe_gather(const struct sac_op_call *c, const int64_t *in, cons
     return true;
 }
 
+/* Over [N,C,H,b,W,b]: a block's place in depth, "DCR" before the channels, "CRD" after them, and in
+ * space. */
+static bool describe_blocks(const struct sac_op_call *c, const int64_t *in, const int64_t *out,
+                            struct single *m)
+{
+    const bool     to_space = c->node->op->id == SAC_OP_DepthToSpace;
+    const bool     first = strcmp(sac_attr_string(c->node, "mode", "DCR"), "CRD") != 0;
+    const int64_t  b = sac_attr_int(c->node, "blocksize", 1);
+    const int64_t *deep = (to_space ? &c->in[0] : &c->out[0])->dims, channels = deep[1] / (b * b);
+    const int64_t *d = to_space ? in : out, *s = to_space ? out : in;
+    const int64_t  place = first ? channels : 1; /* channels from a place to the next one */
+    const int64_t  dims[] = {deep[0], channels, deep[2], b, deep[3], b};
+    const int64_t  depth[] = {d[0],        d[1] * (first ? 1 : b * b), d[2], d[1] * place * b, d[3],
+                              d[1] * place};
+    const int64_t  space[] = {s[0], s[1], s[2] * b, s[2], s[3] * b, s[3]};
+    m->rank = SAC_COUNT(dims);
+    memcpy(m->dims, dims, sizeof dims);
+    memcpy(m->from, to_space ? depth : space, sizeof depth);
+    memcpy(m->to, to_space ? space : depth, sizeof space);
+    return true;
+}
+
 #define SINGLE_KERNEL(op, describe)                                                               \
     static struct sac_kernel_offer describe##_supports(struct sac_device                *dev,     \
                                                        const struct sac_kernel_question *q)       \
@@ -167,6 +191,24 @@ SINGLE_KERNEL(Transpose, describe_transpose);
 SINGLE_KERNEL(Expand, describe_expand);
 SINGLE_KERNEL(Tile, describe_tile);
 SINGLE_KERNEL(Gather, describe_gather);
+
+static struct sac_kernel_offer blocks_supports(struct sac_device                *dev,
+                                               const struct sac_kernel_question *q)
+{
+    (void)dev;
+    return sac_moves_keep_layout(q);
+}
+
+static sac_result blocks_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    (void)dev;
+    return prepare_single(plan, describe_blocks);
+}
+
+const struct sac_kernel sac_cpu_DepthToSpace = {SAC_OP_DepthToSpace, blocks_supports,
+                                                blocks_prepare, sac_moves_run, sac_free};
+const struct sac_kernel sac_cpu_SpaceToDepth = {SAC_OP_SpaceToDepth, blocks_supports,
+                                                blocks_prepare, sac_moves_run, sac_free};
 
 /* ---- Pad: the input's place in the output, and the border around it in slabs ---- */
 

@@ -36,7 +36,8 @@ enum sac_binary {
     SAC_BINARY_MUL,
     SAC_BINARY_DIV,
     SAC_BINARY_SUB_REVERSED,
-    SAC_BINARY_DIV_REVERSED
+    SAC_BINARY_DIV_REVERSED,
+    SAC_BINARY_PRELU /* b: the slope below 0 */
 };
 
 enum sac_unary {

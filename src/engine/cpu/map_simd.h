@@ -127,6 +127,7 @@ SIMD_INLINE vec binary(enum sac_binary op, vec a, vec b)
     case SAC_BINARY_MUL: return v_mul(a, b);
     case SAC_BINARY_DIV: return v_div(a, b);
     case SAC_BINARY_SUB_REVERSED: return v_sub(b, a);
+    case SAC_BINARY_PRELU: return v_where_less(a, v_set(0.0f), v_mul(a, b), a);
     default: return v_div(b, a);
     }
 }
@@ -152,6 +153,7 @@ SIMD_FN void SIMD_NAME(sac_map_binary)(enum sac_binary op, const float *a, const
     case SAC_BINARY_ADD: binary_loop(SAC_BINARY_ADD, a, b, length, y, count); break;
     case SAC_BINARY_SUB: binary_loop(SAC_BINARY_SUB, a, b, length, y, count); break;
     case SAC_BINARY_MUL: binary_loop(SAC_BINARY_MUL, a, b, length, y, count); break;
+    case SAC_BINARY_PRELU: binary_loop(SAC_BINARY_PRELU, a, b, length, y, count); break;
     default: binary_loop(op, a, b, length, y, count); break;
     }
 }
