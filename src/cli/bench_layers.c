@@ -125,10 +125,12 @@ static double flops_per_s(const struct layer *l)
 enum bound layer_bound(const struct layers *layers, const struct layer *l, double *least_ms)
 {
     const struct sac_device_rates *r = &layers->rates;
-    const double                   need_ms[BOUND_COUNT] = {[BOUND_LAUNCH] = r->step_ms,
-                                                           [BOUND_MEMORY] = 1e3 * ratio(l->bytes, r->bytes_per_s),
-                                                           [BOUND_MATRIX] = 1e3 * ratio(l->flops, r->flops_per_s)};
-    enum bound                     most = BOUND_LAUNCH;
+    const double                   need_ms[BOUND_COUNT] = {
+                          [BOUND_LAUNCH] = r->step_ms,
+                          [BOUND_MEMORY] = 1e3 * ratio(l->bytes, r->bytes_per_s),
+                          [BOUND_MATRIX] = 1e3 * ratio(l->flops, r->flops_per_s),
+    };
+    enum bound most = BOUND_LAUNCH;
     for (int i = 1; i < BOUND_COUNT; i++)
         most = need_ms[i] > need_ms[most] ? (enum bound)i : most;
     if (least_ms)

@@ -87,6 +87,7 @@ def test_a_run_is_profiled_and_compared(saccade, clip, tmp_path):
     assert 'Not measured: the run had no network' in text and 'Against the earlier run' not in text
     assert {'polyline', 'rect'} <= set(parsed.tags)
     assert stats['frames'] == FRAMES and f'<b>{FRAMES}</b> frames' in text
+    assert 'GPU p50' not in text and '<th class=n>p50</th>' in text  # no columns of what the run has not
     run = saccade(*arguments, '-o', tmp_path / 'b.html', '--against', tmp_path / 'a.json')
     assert run.returncode == 0, run.stderr
     text, _, _ = check(tmp_path, 'b.html')
