@@ -16,7 +16,7 @@
 #include "verbs.h"
 #include "wrap.h"
 
-enum { BATCH_MOST = 1 << 20, RUNS_MIN = 5, RUNS_MAX = 100000, PROFILED_RUNS = 10 };
+enum { BATCH_MOST = 1 << 20, RUNS_MIN = 5, RUNS_MAX = 20000, PROFILED_RUNS = 10 };
 
 /* ---- the command line ---- */
 

@@ -46,8 +46,8 @@ int  bench_init(struct bench *b, const struct settings *s, const char *model, st
 void bench_finish(struct bench *b);
 /* What the device can do, into rates. It takes 512 MiB meanwhile. */
 int bench_measure_device(struct bench *b);
-/* Run for --seconds and, where layers is not NULL, a few times more with each layer measured. Both
- * outputs are zeroed, and the caller's to finish. */
+/* Run for --seconds, but no more than 20,000 times, and where layers is not NULL a few times more
+ * with each layer measured. Both outputs are zeroed, and the caller's to finish. */
 int  bench_time_runs(struct bench *b, int batch, struct bench_runs *runs, struct layers *layers);
 void bench_runs_finish(struct bench_runs *runs);
 
