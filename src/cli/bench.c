@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <saccade/model.h>
 
@@ -15,22 +16,7 @@
 #include "verbs.h"
 #include "wrap.h"
 
-enum { BATCHES_MAX = 64, BATCH_MOST = 1 << 20 };
-
-struct bench {
-    struct settings        *settings;
-    sac_context            *ctx;
-    sac_device             *device;
-    sac_model              *model;
-    int                     input_count, output_count;
-    struct sac_tensor_desc *shapes;  /* of the inputs; the batch's dimension stays open */
-    sac_tensor            **inputs;  /* [input_count] */
-    sac_tensor            **outputs; /* [output_count] */
-    int                     batches[BATCHES_MAX], batch_count;
-    struct sac_device_rates rates; /* with --layers */
-    struct sac_json         json;
-    struct fault           *fault;
-};
+enum { BATCH_MOST = 1 << 20, RUNS_MIN = 5, RUNS_MAX = 20000, PROFILED_RUNS = 10 };
 
 /* ---- the command line ---- */
 
@@ -46,8 +32,8 @@ static int read_batches(struct bench *b)
             (*end && (*end != ',' || !end[1])))
             return fault_usage(b->fault, "--batch: '%s' is no list of batch sizes, such as 1,8,32",
                                b->settings->bench_batch);
-        if (b->batch_count == BATCHES_MAX)
-            return fault_usage(b->fault, "--batch: more than %d sizes", BATCHES_MAX);
+        if (b->batch_count == BENCH_BATCHES_MAX)
+            return fault_usage(b->fault, "--batch: more than %d sizes", BENCH_BATCHES_MAX);
         b->batches[b->batch_count++] = (int)n;
         text = *end ? end + 1 : end;
     }
@@ -156,7 +142,7 @@ static int read_shapes(struct bench *b)
 
 /* ---- inputs ---- */
 
-static bool takes_batch(const struct bench *b)
+bool bench_takes_batch(const struct bench *b)
 {
     for (int i = 0; i < b->input_count; i++)
         if (b->shapes[i].rank > 0 && b->shapes[i].shape[0] == SAC_DIM_UNKNOWN)
@@ -175,7 +161,7 @@ static int own_batch(const struct bench *b)
 
 static int choose_batches(struct bench *b)
 {
-    const bool open = takes_batch(b);
+    const bool open = bench_takes_batch(b);
     const int  own = own_batch(b);
     if (b->batch_count == 0) {
         b->batch_count = 1;
@@ -240,10 +226,9 @@ static int make_inputs(struct bench *b, int batch)
 
 static int profile(struct bench *b, struct layers *layers)
 {
-    enum { RUNS = 10 };
     sac_result res = SAC_OK;
     sac_model_profile(b->model, 1);
-    for (int i = 0; i < RUNS && res == SAC_OK; i++) {
+    for (int i = 0; i < PROFILED_RUNS && res == SAC_OK; i++) {
         res = sac_model_run(b->model, b->inputs, b->outputs);
         drop(b->outputs, b->output_count);
     }
@@ -253,6 +238,65 @@ static int profile(struct bench *b, struct layers *layers)
     return layers_read(layers, b->model, &b->rates) ? STATUS_OK
                                                     : fault_failure(b->fault, "out of memory");
 }
+
+static double now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static sac_result run_once(struct bench *b, double *ms)
+{
+    const double     begun_us = now_us();
+    const sac_result res = sac_model_run(b->model, b->inputs, b->outputs);
+    *ms = (now_us() - begun_us) / 1e3;
+    drop(b->outputs, b->output_count);
+    return res;
+}
+
+/* Room for as many again. */
+static bool grow(struct bench_runs *runs, int *room)
+{
+    const size_t more = *room ? 2 * (size_t)*room : 256;
+    double      *ms = realloc(runs->ms, more * sizeof *ms);
+    runs->ms = ms ? ms : runs->ms;
+    double *begun = realloc(runs->begun_us, more * sizeof *begun);
+    runs->begun_us = begun ? begun : runs->begun_us;
+    *room = ms && begun ? (int)more : *room;
+    return ms && begun;
+}
+
+int bench_time_runs(struct bench *b, int batch, struct bench_runs *runs, struct layers *layers)
+{
+    int room = 0, status = make_inputs(b, batch);
+    if (status != STATUS_OK)
+        return status;
+    runs->batch = batch;
+    sac_result   res = run_once(b, &runs->first_ms);
+    const double until_us = now_us() + b->settings->bench_seconds * 1e6;
+    while (res == SAC_OK && (now_us() < until_us || runs->count < RUNS_MIN) &&
+           runs->count < RUNS_MAX) {
+        if (runs->count == room && !grow(runs, &room))
+            return fault_failure(b->fault, "out of memory");
+        runs->begun_us[runs->count] = now_us() - b->opened_us;
+        res = run_once(b, &runs->ms[runs->count]);
+        runs->count += res == SAC_OK;
+    }
+    runs->ended_us = now_us() - b->opened_us;
+    if (res != SAC_OK)
+        return fault_library(b->fault, b->ctx, res);
+    return layers ? profile(b, layers) : STATUS_OK;
+}
+
+void bench_runs_finish(struct bench_runs *runs)
+{
+    free(runs->ms);
+    free(runs->begun_us);
+    *runs = (struct bench_runs){0};
+}
+
+/* ---- printing ---- */
 
 static void print_batch(struct bench *b, int batch, const struct sac_model_times *times,
                         const struct layers *layers)
@@ -266,10 +310,9 @@ static void print_batch(struct bench *b, int batch, const struct sac_model_times
     fflush(stdout); /* planning the next batch takes a while */
 }
 
-static void json_batch(struct bench *b, int batch, const struct sac_model_times *times,
-                       const struct layers *layers)
+static void json_batch(struct bench *b, struct sac_json *json, int batch,
+                       const struct sac_model_times *times, const struct layers *layers)
 {
-    struct sac_json *json = &b->json;
     sac_json_open(json, NULL, '{');
     sac_json_int(json, "batch", batch);
     sac_json_real(json, "median_ms", times->median_ms);
@@ -282,7 +325,7 @@ static void json_batch(struct bench *b, int batch, const struct sac_model_times 
     sac_json_close(json, '}');
 }
 
-static int bench_batch(struct bench *b, int batch)
+static int bench_batch(struct bench *b, struct sac_json *json, int batch)
 {
     struct sac_model_times times;
     struct layers          layers = {0};
@@ -294,8 +337,10 @@ static int bench_batch(struct bench *b, int batch)
         return fault_library(b->fault, b->ctx, res);
     if (b->settings->bench_layers)
         status = profile(b, &layers);
-    if (status == STATUS_OK)
-        (b->settings->json ? json_batch : print_batch)(b, batch, &times, &layers);
+    if (status == STATUS_OK && b->settings->json)
+        json_batch(b, json, batch, &times, &layers);
+    else if (status == STATUS_OK)
+        print_batch(b, batch, &times, &layers);
     layers_finish(&layers);
     return status;
 }
@@ -305,7 +350,7 @@ static int bench_batch(struct bench *b, int batch)
 static void begin_text(const struct bench *b)
 {
     const int threads = sac_device_threads(b->device);
-    print_clean(stdout, b->settings->args.items[0]);
+    print_clean(stdout, b->path);
     printf("  %s on %s, %d thread%s\n", sac_precision_name(sac_model_precision(b->model)),
            sac_device_name(b->device), threads, threads == 1 ? "" : "s");
     if (b->settings->bench_layers)
@@ -314,11 +359,10 @@ static void begin_text(const struct bench *b)
     fflush(stdout);
 }
 
-static void begin_json(struct bench *b)
+static void begin_json(const struct bench *b, struct sac_json *json)
 {
-    struct sac_json *json = &b->json;
     sac_json_open(json, NULL, '{');
-    sac_json_string(json, "model", b->settings->args.items[0]);
+    sac_json_string(json, "model", b->path);
     sac_json_string(json, "device", sac_device_name(b->device));
     sac_json_int(json, "threads", sac_device_threads(b->device));
     sac_json_string(json, "precision", sac_precision_name(sac_model_precision(b->model)));
@@ -332,24 +376,17 @@ static void begin_json(struct bench *b)
     sac_json_open(json, "batches", '[');
 }
 
-static int end_json(struct bench *b)
-{
-    sac_json_close(&b->json, ']');
-    sac_json_close(&b->json, '}');
-    return print_json(&b->json, b->fault);
-}
-
-/* ---- the verb ---- */
+/* ---- opening ---- */
 
 static int open_model(struct bench *b)
 {
-    struct settings        *s = b->settings;
+    const struct settings  *s = b->settings;
     struct sac_model_params params = sac_model_params_default();
     params.precision = s->run.job.detector_params.precision;
     sac_result res =
         sac_device_open(b->ctx, s->run.job.device, &s->run.job.device_params, &b->device);
     if (res == SAC_OK)
-        res = sac_model_load(b->device, s->args.items[0], &params, &b->model);
+        res = sac_model_load(b->device, b->path, &params, &b->model);
     if (res != SAC_OK)
         return fault_library(b->fault, b->ctx, res);
     b->input_count = sac_model_input_count(b->model);
@@ -362,15 +399,28 @@ static int open_model(struct bench *b)
     return STATUS_OK;
 }
 
-static int measure_device(struct bench *b)
+int bench_measure_device(struct bench *b)
 {
-    if (!b->settings->bench_layers)
-        return STATUS_OK;
     const sac_result res = sac_device_measure(b->device, sac_model_precision(b->model), &b->rates);
     return res == SAC_OK ? STATUS_OK : fault_library(b->fault, b->ctx, res);
 }
 
-static void close_model(struct bench *b)
+int bench_init(struct bench *b, const struct settings *s, const char *model, struct fault *fault)
+{
+    *b = (struct bench){.settings = s, .path = model, .opened_us = now_us(), .fault = fault};
+    int status = read_batches(b);
+    if (status == STATUS_OK)
+        status = term_context(s, &b->ctx, fault);
+    if (status == STATUS_OK)
+        status = open_model(b);
+    if (status == STATUS_OK)
+        status = read_shapes(b);
+    if (status == STATUS_OK)
+        status = choose_batches(b);
+    return status;
+}
+
+void bench_finish(struct bench *b)
 {
     drop(b->inputs, b->input_count);
     drop(b->outputs, b->output_count);
@@ -379,35 +429,33 @@ static void close_model(struct bench *b)
     free(b->outputs);
     sac_model_unref(&b->model);
     sac_device_unref(&b->device);
+    sac_context_destroy(&b->ctx);
 }
+
+/* ---- the verb ---- */
 
 int verb_bench(struct settings *s, struct fault *fault)
 {
     struct sac_text text = {0};
-    struct bench    b = {.settings = s, .fault = fault, .json = {.text = &text, .spaced = true}};
-    int             status = read_batches(&b);
-    if (status == STATUS_OK)
-        status = term_context(s, &b.ctx, fault);
-    if (status != STATUS_OK)
-        return status;
+    struct sac_json json = {.text = &text, .spaced = true};
+    struct bench    b;
     interrupt_ends();
-    status = open_model(&b);
-    if (status == STATUS_OK)
-        status = read_shapes(&b);
-    if (status == STATUS_OK)
-        status = choose_batches(&b);
-    if (status == STATUS_OK)
-        status = measure_device(&b);
-    if (status == STATUS_OK)
-        s->json ? begin_json(&b) : begin_text(&b);
-    for (int i = 0; i < b.batch_count && status == STATUS_OK; i++)
-        status = bench_batch(&b, b.batches[i]);
+    int status = bench_init(&b, s, s->args.items[0], fault);
+    if (status == STATUS_OK && s->bench_layers)
+        status = bench_measure_device(&b);
     if (status == STATUS_OK && s->json)
-        status = end_json(&b);
-    else
+        begin_json(&b, &json);
+    else if (status == STATUS_OK)
+        begin_text(&b);
+    for (int i = 0; i < b.batch_count && status == STATUS_OK; i++)
+        status = bench_batch(&b, &json, b.batches[i]);
+    if (status == STATUS_OK && s->json) {
+        sac_json_close(&json, ']');
+        sac_json_close(&json, '}');
+        status = print_json(&json, fault);
+    } else
         sac_text_finish(&text);
-    close_model(&b);
-    sac_context_destroy(&b.ctx);
+    bench_finish(&b);
     return status;
 }
 
@@ -415,23 +463,16 @@ int bench_model_layers(const struct settings *s, const char *model, int batch,
                        struct layers *layers, struct fault *fault)
 {
     struct settings own = *s;
-    struct bench    b = {.settings = &own, .fault = fault};
-    own.args = (struct text_list){.items = &model, .count = 1};
+    struct bench    b;
     own.bench_shapes = (struct text_list){0};
-    own.bench_layers = true;
-    int status = term_context(s, &b.ctx, fault);
-    if (status != STATUS_OK)
-        return status;
-    status = open_model(&b);
+    own.bench_batch = NULL;
+    int status = bench_init(&b, &own, model, fault);
     if (status == STATUS_OK)
-        status = read_shapes(&b);
+        status = bench_measure_device(&b);
     if (status == STATUS_OK)
-        status = measure_device(&b);
-    if (status == STATUS_OK)
-        status = make_inputs(&b, takes_batch(&b) ? batch : own_batch(&b));
+        status = make_inputs(&b, bench_takes_batch(&b) ? batch : own_batch(&b));
     if (status == STATUS_OK)
         status = profile(&b, layers);
-    close_model(&b);
-    sac_context_destroy(&b.ctx);
+    bench_finish(&b);
     return status;
 }

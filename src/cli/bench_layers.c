@@ -42,6 +42,7 @@ static void add_step(void *user, const struct sac_model_step *step)
     struct layer  *l = add(layers, step->name, step->operator_name, step->kernel);
     if (!l)
         return;
+    l->place = layers->count - 1;
     l->ms = step->ms;
     l->bytes = (double)(step->bytes_read + step->bytes_written);
     l->flops = (double)step->flops;
@@ -121,14 +122,26 @@ static double flops_per_s(const struct layer *l)
     return ratio(l->flops, l->ms / 1e3);
 }
 
-const char *layer_bound(const struct layers *layers, const struct layer *l)
+enum bound layer_bound(const struct layers *layers, const struct layer *l, double *least_ms)
 {
     const struct sac_device_rates *r = &layers->rates;
-    const double launch = r->step_ms / 1e3, memory = ratio(l->bytes, r->bytes_per_s),
-                 matrix = ratio(l->flops, r->flops_per_s);
-    if (launch >= memory && launch >= matrix)
-        return "launch";
-    return matrix > memory ? "matrix" : "memory";
+    const double                   need_ms[BOUND_COUNT] = {
+                          [BOUND_LAUNCH] = r->step_ms,
+                          [BOUND_MEMORY] = 1e3 * ratio(l->bytes, r->bytes_per_s),
+                          [BOUND_MATRIX] = 1e3 * ratio(l->flops, r->flops_per_s),
+    };
+    enum bound most = BOUND_LAUNCH;
+    for (int i = 1; i < BOUND_COUNT; i++)
+        most = need_ms[i] > need_ms[most] ? (enum bound)i : most;
+    if (least_ms)
+        *least_ms = need_ms[most];
+    return most;
+}
+
+const char *layer_bound_name(enum bound bound)
+{
+    static const char *const names[BOUND_COUNT] = {"launch", "memory", "matrix"};
+    return names[bound];
 }
 
 /* ---- text ---- */
@@ -183,7 +196,8 @@ static void print_layer(const struct layers *layers, const struct layer *l)
     print_figure(bytes_per_s(l) / 1e9, 7);
     printf("  %4.0f%%  ", 100 * ratio(bytes_per_s(l), r->bytes_per_s));
     print_figure(flops_per_s(l) / 1e12, 8);
-    printf("  %4.0f%%  %s\n", 100 * ratio(flops_per_s(l), r->flops_per_s), layer_bound(layers, l));
+    printf("  %4.0f%%  %s\n", 100 * ratio(flops_per_s(l), r->flops_per_s),
+           layer_bound_name(layer_bound(layers, l, NULL)));
 }
 
 static void print_sum(const struct layers *sums, const struct layer *sum)
@@ -244,7 +258,7 @@ static void json_layer(const struct layers *layers, const struct layer *l, struc
         sac_json_real(json, "bandwidth_share", ratio(bytes_per_s(l), layers->rates.bytes_per_s));
         sac_json_real(json, "flops_per_s", flops_per_s(l));
         sac_json_real(json, "matrix_share", ratio(flops_per_s(l), layers->rates.flops_per_s));
-        sac_json_string(json, "bound_by", layer_bound(layers, l));
+        sac_json_string(json, "bound_by", layer_bound_name(layer_bound(layers, l, NULL)));
     }
     sac_json_close(json, '}');
 }

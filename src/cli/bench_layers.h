@@ -13,10 +13,13 @@
 
 #include "../base/json.h"
 
+enum bound { BOUND_LAUNCH, BOUND_MEMORY, BOUND_MATRIX, BOUND_COUNT };
+
 struct layer {
     char  *name, *operator_name, *kernel; /* owned */
     char   output[96];                    /* "float32 [1,16,208,208]" */
     int    count;                         /* of an operator's sum: its layers */
+    size_t place;                         /* in the order of a run */
     double ms, bytes, flops;
     double made;    /* bytes of what comes out of it */
     bool   dynamic; /* its shape depends on the data: nothing else is known */
@@ -33,8 +36,9 @@ struct layers {
 /* After profiled runs. False: no memory. */
 bool layers_read(struct layers *layers, sac_model *model, const struct sac_device_rates *rates);
 void layers_finish(struct layers *layers);
-/* "launch", "memory", "matrix": see above. */
-const char *layer_bound(const struct layers *layers, const struct layer *layer);
+/* What bounds a layer, see above, and the milliseconds that it can't do without. */
+enum bound  layer_bound(const struct layers *layers, const struct layer *layer, double *least_ms);
+const char *layer_bound_name(enum bound bound); /* "launch", "memory", "matrix" */
 void        layers_print(const struct layers *layers);
 /* "layers": [...], "operators": [...] */
 void layers_json(const struct layers *layers, struct sac_json *json);

@@ -29,6 +29,11 @@ static bool names_model(const char *path)
     return sac_models_find(NULL, path, found, sizeof found) == SAC_OK && strcmp(found, path) != 0;
 }
 
+bool inspect_is_model(const char *path)
+{
+    return ends_with(path, ".onnx") || ends_with(path, ".plan") || names_model(path);
+}
+
 int verb_inspect(struct settings *s, struct fault *fault)
 {
     const char *path = s->args.items[0];
@@ -43,9 +48,8 @@ int verb_inspect(struct settings *s, struct fault *fault)
     if (status == STATUS_OK)
         status = open_device(s, ctx, &device, fault);
     if (status == STATUS_OK)
-        status = ends_with(path, ".onnx") || ends_with(path, ".plan") || names_model(path)
-                     ? inspect_model(s, ctx, device, path, fault)
-                     : inspect_video(s, ctx, device, path, fault);
+        status = inspect_is_model(path) ? inspect_model(s, ctx, device, path, fault)
+                                        : inspect_video(s, ctx, device, path, fault);
     sac_device_unref(&device);
     sac_context_destroy(&ctx);
     return status;

@@ -94,10 +94,12 @@ static int check_output(const char *path, struct fault *fault)
 
 static int check_usage(const struct settings *s, struct fault *fault)
 {
+    if (s->task == TASK_MODEL)
+        return fault_usage(fault, "--task model is profile's; optimize has track and segment");
     if (s->run.realtime && s->optimize.goal == OPTIMIZE_FPS)
         return fault_usage(fault, "--realtime and --goal fps exclude each other: at its own rate "
                                   "an input has no other frames a second");
-    if (s->optimize.encodes && s->profile_segments &&
+    if (s->optimize.encodes && s->task == TASK_SEGMENT &&
         (s->segment.as == SAC_SEGMENT_PNG || s->segment.as == SAC_SEGMENT_COCO))
         return fault_usage(fault, "--encode: --as png and coco have no video to encode");
     if (s->optimize.budget_s < s->optimize.trial_s * (2 * OPTIMIZE_TURNS + 4))
@@ -564,7 +566,7 @@ int verb_optimize(struct settings *s, struct fault *fault)
         return fault_failure(fault, "out of memory");
     o->settings = o->runner.settings = s;
     o->fault = fault;
-    o->runner.segments = s->profile_segments;
+    o->runner.segments = s->task == TASK_SEGMENT;
     o->begun_s = now_s();
     interrupt_stops();
     const int status = optimize(o);

@@ -34,7 +34,7 @@ static const char *const optimize_goals[] = {"fps", "latency", "vram", "watts", 
 static const char *const scale_words[] = {"0.5,1,2", "0.5,1,1.75", NULL};
 static const char *const background_words[] = {"blur", NULL};
 static const char *const sorts[] = {"time", "bytes", "flops", "memory", NULL};
-static const char *const tasks[] = {"track", "segment", NULL};
+static const char *const tasks[] = {"track", "segment", "model", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
 
@@ -107,8 +107,11 @@ const struct option options[] = {
          VERB_CACHE,
      SECTION_OUT, OPTION_FLAG, AT(json), "json", NULL, "print JSON instead of text"},
 
-    {"task", 0, VERB_PROFILE | VERB_OPTIMIZE, SECTION_RUN, OPTION_CHOICE, AT(profile_segments),
-     "profile.task", "TASK", "what the measured run does", .choices = tasks},
+    {"task", 0, VERB_PROFILE | VERB_OPTIMIZE, SECTION_RUN, OPTION_CHOICE, AT(task), "profile.task",
+     "TASK",
+     "what the measured run does; model (profile's alone): a network by itself, as it is for one "
+     "that is neither a detector nor a segmenter",
+     .choices = tasks},
     {"rows", 0, VERB_PROFILE, SECTION_OUT, OPTION_INT, AT(profile_rows), "profile.rows", "N",
      "so many of the network's steps are shown, and of the largest allocations", 1, 10000},
     {"sort", 0, VERB_PROFILE, SECTION_OUT, OPTION_CHOICE, AT(profile_sort), "profile.sort", "KEY",
@@ -509,14 +512,16 @@ const struct option options[] = {
     {"reference", 0, VERB_INFER, SECTION_RUN, OPTION_FLAG, AT(infer_reference), "infer.reference",
      NULL, "use only the plain C kernels"},
 
-    {"batch", 'b', VERB_BENCH, SECTION_RUN, OPTION_TEXT, AT(bench_batch), "bench.batch", "LIST",
-     "batch sizes to measure, such as 1,8,32; default: the model's own, or 1"},
-    {"shape", 's', VERB_BENCH, SECTION_IN, OPTION_LIST, AT(bench_shapes), "bench.shapes",
-     "NAME=1,3,640,640",
-     "size of an input, if the model leaves it open; --batch says the first "
-     "number where it is 1 here"},
-    {"seconds", 0, VERB_BENCH, SECTION_RUN, OPTION_REAL, AT(bench_seconds), "bench.seconds",
-     "SECONDS", "how long to measure each batch size", 0.001, 3600},
+    {"batch", 'b', VERB_BENCH | VERB_PROFILE, SECTION_RUN, OPTION_TEXT, AT(bench_batch),
+     "bench.batch", "LIST",
+     "batch sizes of a model by itself, such as 1,8,32; default: the model's own, or 1"},
+    {"shape", 's', VERB_BENCH | VERB_PROFILE, SECTION_IN, OPTION_LIST, AT(bench_shapes),
+     "bench.shapes", "NAME=1,3,640,640",
+     "size of a model's input, if the model leaves it open; --batch says the first number where "
+     "it is 1 here"},
+    {"seconds", 0, VERB_BENCH | VERB_PROFILE, SECTION_RUN, OPTION_REAL, AT(bench_seconds),
+     "bench.seconds", "SECONDS", "how long to measure each batch size of a model by itself", 0.001,
+     3600},
     {"layers", 0, VERB_BENCH, SECTION_OUT, OPTION_FLAG, AT(bench_layers), "bench.layers", NULL,
      "print each layer: kernel, time, bytes, arithmetic, and what bounds it"},
 

@@ -52,17 +52,24 @@ static int by_memory(const void *a, const void *b)
     return (x->made < y->made) - (x->made > y->made);
 }
 
-/* The network that took the time, at the batch that it mostly had. */
-static void take_layers(struct settings *s, struct profile *p)
+/* They are sorted by time already. */
+static void sort_layers(struct layers *layers, int sort)
 {
-    const char  *model = p->stats.segmenter[0] ? p->stats.segmenter : p->stats.detector;
-    struct fault fault = {0};
     int (*const orders[])(const void *a, const void *b) = {
-        [PROFILE_BY_TIME] = NULL, /* as they are */
+        [PROFILE_BY_TIME] = NULL,
         [PROFILE_BY_BYTES] = by_bytes,
         [PROFILE_BY_FLOPS] = by_flops,
         [PROFILE_BY_MEMORY] = by_memory,
     };
+    if (layers->count && orders[sort])
+        qsort(layers->items, layers->count, sizeof *layers->items, orders[sort]);
+}
+
+/* The network that took the time, at the batch that it mostly had. */
+static void take_layers(const struct settings *s, struct profile *p)
+{
+    const char  *model = p->stats.segmenter[0] ? p->stats.segmenter : p->stats.detector;
+    struct fault fault = {0};
     if (!model[0]) {
         snprintf(p->layers_why, sizeof p->layers_why, "the run had no network");
         return;
@@ -70,8 +77,6 @@ static void take_layers(struct settings *s, struct profile *p)
     p->layers_batch = p->stats.batch.mean >= 1 ? (int)(p->stats.batch.mean + 0.5) : 1;
     if (bench_model_layers(s, model, p->layers_batch, &p->layers, &fault) != STATUS_OK)
         snprintf(p->layers_why, sizeof p->layers_why, "%.290s", fault.sentence);
-    if (p->layers.count && orders[s->profile_sort])
-        qsort(p->layers.items, p->layers.count, sizeof *p->layers.items, orders[s->profile_sort]);
 }
 
 /* ---- the verb ---- */
@@ -122,21 +127,25 @@ static int name_files(struct settings *s, struct profile *p, struct fault *fault
 }
 
 /* Before the run: its threads are sampled from their start on. */
-static int start_stacks(struct settings *s, struct profile *p, sac_context **ctx,
-                        struct fault *fault)
+static int start_stacks(struct settings *s, struct profile *p, struct fault *fault)
 {
     if (!s->profile_stacks)
         return STATUS_OK;
-    int status = term_context(s, ctx, fault);
-    if (status == STATUS_OK && sac_stacks_start(*ctx, NULL, &p->stacks) != SAC_OK)
-        status = fault_library(fault, *ctx, SAC_ERR_MEMORY);
+    int status = term_context(s, &p->stacks_ctx, fault);
+    if (status == STATUS_OK && sac_stacks_start(p->stacks_ctx, NULL, &p->stacks) != SAC_OK)
+        status = fault_library(fault, p->stacks_ctx, SAC_ERR_MEMORY);
     s->run.job.stacks = p->stacks;
     return status;
 }
 
-static int run(struct settings *s, struct fault *fault)
+static int run(struct settings *s, struct profile *p, struct fault *fault)
 {
-    const bool segments = s->profile_segments;
+    const bool segments = s->task == TASK_SEGMENT;
+    const int  status = start_stacks(s, p, fault);
+    if (status != STATUS_OK)
+        return status;
+    if (p->model.path)
+        return profile_run_model(s, p, fault);
     s->run.job.timers = 1;
     s->watched = true;
     s->run.video_out = segments ? "none" : NULL;
@@ -148,20 +157,22 @@ int verb_profile(struct settings *s, struct fault *fault)
     struct profile *p = calloc(1, sizeof *p);
     if (!p)
         return fault_failure(fault, "out of memory");
-    sac_context *ctx = NULL;
-    bool         whole = false;
-    int          status = name_files(s, p, fault);
+    bool whole = false;
+    int  status = profile_choose_model(s, &p->model.path, fault);
+    if (status == STATUS_OK)
+        status = name_files(s, p, fault);
     if (status == STATUS_OK && p->against)
         status = profile_read_old(p, fault);
     s->profile = p;
     if (status == STATUS_OK)
-        status = start_stacks(s, p, &ctx, fault);
-    if (status == STATUS_OK)
-        status = run(s, fault);
+        status = run(s, p, fault);
     /* Ctrl-C is how a camera's run ends: what was seen until then is a profile too. */
     if (status == STATUS_OK || (status == STATUS_INTERRUPTED && p->stats.frames > 0)) {
-        profile_read_trace(p->trace_path, &p->trace);
-        take_layers(s, p);
+        if (!p->model.path) {
+            profile_read_trace(p->trace_path, &p->trace);
+            take_layers(s, p);
+        }
+        sort_layers(&p->layers, s->profile_sort);
         int written = p->stacks ? profile_write_folded(p, fault) : STATUS_OK;
         if (written == STATUS_OK)
             written = profile_write_page(p, fault);
@@ -172,10 +183,12 @@ int verb_profile(struct settings *s, struct fault *fault)
         printf("%s\n%s\n%s\n", p->page, p->stats_path, p->trace_path);
     if (whole && p->stacks)
         printf("%s\n", p->folded);
+    for (int i = 0; i < SAC_STAGE_MAX; i++)
+        bench_runs_finish(&p->model.runs[i]);
     layers_finish(&p->layers);
     s->run.job.stacks = NULL;
     sac_stacks_destroy(&p->stacks);
-    sac_context_destroy(&ctx);
+    sac_context_destroy(&p->stacks_ctx);
     free(p->figures);
     free(p->events);
     free(p);

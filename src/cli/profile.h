@@ -7,7 +7,7 @@
 
 #include <saccade/pipeline.h>
 
-#include "bench_layers.h"
+#include "bench.h"
 #include "fault.h"
 
 enum {
@@ -41,9 +41,21 @@ struct profile_old {
     double value;
 };
 
+/* A model that was profiled by itself: no pipeline, and its stages are its batch sizes. */
+struct profile_model {
+    const char       *path; /* NULL: the run was of inputs */
+    struct bench_runs runs[SAC_STAGE_MAX];
+    int               count;
+    int               threads; /* 0: a GPU's */
+    int64_t           parameters, weights_bytes, activation_bytes;
+    bool              quantised, takes_batch;
+};
+#define PROFILE_MODEL_FORMAT "saccade-model-profile"
+
 struct profile {
     const char *page, *stats_path, *trace_path, *against;
 
+    struct profile_model       model;
     struct sac_pipeline_stats  stats; /* of the run, when it has ended */
     struct sac_monitor_figure *figures;
     int                        figure_count;
@@ -60,14 +72,22 @@ struct profile {
     bool                 by_memory;          /* the allocations come before the stages */
     char                 layers_why[300];    /* why there are none; empty: there are */
     sac_stacks          *stacks;             /* NULL: none are sampled */
-    const char          *folded;             /* their file */
+    sac_context         *stacks_ctx;
+    const char          *folded; /* their file */
     struct profile_old   old[PROFILE_OLD_MAX];
     int                  old_count; /* 0: nothing to compare with */
+    bool                 old_model; /* of a model by itself */
 };
 
 /* run.c calls it at the run's end. */
 void profile_take(struct profile *profile, sac_pipeline *pipe,
                   const struct sac_pipeline_stats *stats);
+/* profile_model.c: the model that is to be profiled by itself, or NULL; and do so. */
+int    profile_choose_model(const struct settings *s, const char **out, struct fault *fault);
+int    profile_run_model(struct settings *s, struct profile *profile, struct fault *fault);
+double profile_items_per_s(const struct profile *profile, int i); /* of the i-th batch size */
+/* profile_model_files.c: the JSON and the trace. */
+int profile_write_model(const struct profile *profile, struct fault *fault);
 /* profile_trace.c: what the run's trace holds; an unreadable one leaves it empty. */
 void profile_read_trace(const char *path, struct profile_trace *out);
 /* profile_old.c */

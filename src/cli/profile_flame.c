@@ -246,7 +246,8 @@ static bool put_functions(FILE *out, const sac_stacks *stacks, uint64_t samples,
         if (sac_stacks_get(stacks, i, &s) == SAC_OK)
             add_functions(f, &s, i);
     qsort(f->item, (size_t)f->count, sizeof *f->item, by_own);
-    fputs("<div class=w><table><tr><th>function</th><th>of its own</th><th>with what it calls</th>"
+    fputs("<div class=w><table><tr><th>function</th><th class=n>of its own</th>"
+          "<th class=n>with what it calls</th>"
           "</tr>\n",
           out);
     for (int i = 0; i < f->count && i < rows && f->item[i].own > 0; i++) {

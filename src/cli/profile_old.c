@@ -22,14 +22,34 @@ static void add(struct profile *p, const char *name, const char *what, const cha
     p->old_count++;
 }
 
+static void read_model(struct profile *p, yaml_document_t *doc)
+{
+    yaml_node_t *root = yaml_document_get_root_node(doc), *runs = yaml_member(doc, root, "runs");
+    p->old_model = true;
+    if (runs && runs->type == YAML_SEQUENCE_NODE)
+        for (yaml_node_item_t *i = runs->data.sequence.items.start;
+             i < runs->data.sequence.items.top; i++) {
+            yaml_node_t *run = yaml_document_get_node(doc, *i);
+            const char  *batch = yaml_text(doc, run, "batch");
+            char         name[32];
+            snprintf(name, sizeof name, "batch %.16s", batch ? batch : "");
+            add(p, name, "p50", yaml_text(doc, run, "p50_ms"));
+            add(p, name, "p99", yaml_text(doc, run, "p99_ms"));
+        }
+    add(p, "rss_peak", "", yaml_text(doc, root, "rss_peak_bytes"));
+}
+
 static void read_document(struct profile *p, yaml_document_t *doc)
 {
     yaml_node_t *root = yaml_document_get_root_node(doc);
     yaml_node_t *stages = yaml_member(doc, root, "stages"),
                 *latency = yaml_member(doc, root, "latency");
     const char *format = yaml_text(doc, root, "format");
+    if (format && strcmp(format, PROFILE_MODEL_FORMAT) == 0)
+        read_model(p, doc);
     if (!format || strcmp(format, "saccade-stats") != 0)
         return;
+    p->old_model = false;
     add(p, "fps", "", yaml_text(doc, root, "fps"));
     add(p, "latency", "p50", yaml_text(doc, latency, "p50_ms"));
     add(p, "latency", "p99", yaml_text(doc, latency, "p99_ms"));
@@ -54,6 +74,10 @@ int profile_read_old(struct profile *p, struct fault *fault)
         read_document(p, &doc);
         yaml_document_delete(&doc);
     }
+    if (p->old_count && p->old_model != (p->model.path != NULL))
+        return fault_failure(fault, "--against '%s': it is of %s, and this is of %s", p->against,
+                             p->old_model ? "a model by itself" : "a run over inputs",
+                             p->old_model ? "a run over inputs" : "a model by itself");
     return p->old_count ? STATUS_OK
                         : fault_failure(fault,
                                         "--against '%s': it is not the JSON of a profile, or of "

@@ -8,7 +8,8 @@
 #include "profile.h"
 #include "whole_file.h"
 
-enum { SERIES_MAX = 8, CHART_W = 640, CHART_H = 200, LEFT = 92, RIGHT = 12, TOP = 12, BOTTOM = 24 };
+/* A chart is about as wide as a phone, or as a third of a window, so that its text has its size. */
+enum { SERIES_MAX = 8, CHART_W = 420, CHART_H = 150, LEFT = 84, RIGHT = 8, TOP = 12, BOTTOM = 24 };
 
 static const char *const colours[SERIES_MAX] = {"#2563eb", "#dc2626", "#059669", "#d97706",
                                                 "#7c3aed", "#0891b2", "#be185d", "#4b5563"};
@@ -41,12 +42,21 @@ static void put_value(FILE *out, double value, const char *unit)
     fputs("</td>", out);
 }
 
+/* Much that has an owner or is moved is small. */
+static void put_megabytes(FILE *out, uint64_t bytes)
+{
+    fprintf(out, "<td class=n>%.3f MB</td>", (double)bytes * 1e-6);
+}
+
+/* Columns begin with # where they are of numbers, which stand at the right. */
 static void put_head(FILE *out, const char *title, const char *columns)
 {
     fprintf(out, "<h2>%s</h2>\n<div class=w><table><tr>", title);
     for (const char *at = columns; *at;) {
         const size_t length = strcspn(at, "|");
-        fprintf(out, "<th>%.*s</th>", (int)length, at);
+        const bool   number = *at == '#';
+        fprintf(out, "<th%s>%.*s</th>", number ? " class=n" : "", (int)length - number,
+                at + number);
         at += length + (at[length] == '|');
     }
     fputs("</tr>\n", out);
@@ -150,6 +160,7 @@ static void put_charts(FILE *out, const struct profile *p)
     static const struct {
         const char *title, *unit, *starts[3];
     } rows[] = {
+        {"Time of a run", "ms", {"batch "}},
         {"Frames a second", "frames/s", {"frames"}},
         {"Latency", "ms", {"latency", "composite latency"}},
         {"Time of the stages, on the host", "ms", {"stage "}},
@@ -240,7 +251,7 @@ static void put_batches(FILE *out, const struct profile *p)
     }
     if (!(most > 0))
         return;
-    const double step = (CHART_W - LEFT - RIGHT) / (double)last;
+    const double step = fmin((CHART_W - LEFT - RIGHT) / (double)last, 40);
     fprintf(out,
             "<h2>Batches</h2>\n<p>%" PRIu64 " runs of the network, %.2f frames in one, at most "
             "%d.</p><figure><svg viewBox=\"0 0 %d %d\" role=img>",
@@ -264,8 +275,14 @@ static void put_batches(FILE *out, const struct profile *p)
 
 static void put_stages(FILE *out, const struct sac_pipeline_stats *s)
 {
+    bool on_gpu = false;
+    for (int i = 0; i < s->stage_count; i++)
+        on_gpu |= s->stage_gpu[i].count > 0;
     put_head(out, "Stages",
-             "stage|times|mean|p50|p95|p99|most|in all|GPU p50|GPU p99|memory at most");
+             on_gpu
+                 ? "stage|#times|#mean|#p50|#p95|#p99|#most|#in all|#memory at most|#GPU p50|#GPU "
+                   "p99"
+                 : "stage|#times|#mean|#p50|#p95|#p99|#most|#in all|#memory at most");
     for (int i = 0; i < s->stage_count; i++) {
         const struct sac_timer_summary *t = &s->stage[i], *gpu = &s->stage_gpu[i];
         const double ms[] = {t->mean_ms, t->p50_ms, t->p95_ms, t->p99_ms, t->max_ms, t->total_ms};
@@ -274,17 +291,41 @@ static void put_stages(FILE *out, const struct sac_pipeline_stats *s)
         fprintf(out, "<td class=n>%" PRId64 "</td>", t->count);
         for (size_t k = 0; k < sizeof ms / sizeof ms[0]; k++)
             put_value(out, ms[k], "ms");
-        put_value(out, gpu->count ? gpu->p50_ms : NAN, "ms");
-        put_value(out, gpu->count ? gpu->p99_ms : NAN, "ms");
-        put_value(out, (double)s->stage_bytes_peak[i], "bytes");
+        put_megabytes(out, s->stage_bytes_peak[i]);
+        if (on_gpu) {
+            put_value(out, gpu->count ? gpu->p50_ms : NAN, "ms");
+            put_value(out, gpu->count ? gpu->p99_ms : NAN, "ms");
+        }
         fputs("</tr>\n", out);
     }
     fputs("</table></div>\n", out);
 }
 
+/* The stages of a model by itself. */
+static void put_runs(FILE *out, const struct profile *p)
+{
+    put_head(out, "Time of a run",
+             "#batch|#runs|#mean|#p50|#p95|#p99|#most|#items/s|#the first run");
+    for (int i = 0; i < p->model.count; i++) {
+        const struct sac_timer_summary *t = &p->stats.stage[i];
+        const double ms[] = {t->mean_ms, t->p50_ms, t->p95_ms, t->p99_ms, t->max_ms};
+        fprintf(out, "<tr><td class=n>%d</td><td class=n>%" PRId64 "</td>", p->model.runs[i].batch,
+                t->count);
+        for (size_t k = 0; k < sizeof ms / sizeof ms[0]; k++)
+            put_value(out, ms[k], "ms");
+        fprintf(out, "<td class=n>%.1f</td>", profile_items_per_s(p, i));
+        put_value(out, p->model.runs[i].first_ms, "ms");
+        fputs("</tr>\n", out);
+    }
+    fputs("</table></div>\n<p>By the host's clock, with the wait for the outputs, on random "
+          "numbers. The first run plans and is not among the others.</p>\n",
+          out);
+}
+
 static void put_queues(FILE *out, const struct sac_pipeline_stats *s)
 {
-    put_head(out, "Queues", "before|room|at most|frames|full|empty|waits to put|waits to take");
+    put_head(out, "Queues",
+             "before|#room|#at most|#frames|#full|#empty|#waits to put|#waits to take");
     for (int i = 0; i < s->queue_count; i++) {
         const struct sac_queue_info *q = &s->queue[i];
         const uint64_t counts[] = {q->capacity, q->length_max, q->passed, q->full, q->empty};
@@ -301,31 +342,25 @@ static void put_queues(FILE *out, const struct sac_pipeline_stats *s)
 
 static void put_owners(FILE *out, const struct sac_pipeline_stats *s)
 {
-    put_head(out, "Device memory by owner", "owner|at the end|at most");
+    put_head(out, "Device memory by owner", "owner|#at the end|#at most");
     for (int i = 0; i <= s->stage_count; i++) {
         const bool other = i == s->stage_count;
         if (!other && !s->stage_bytes_peak[i])
             continue;
         fputs("<tr>", out);
         put_cell(out, other ? "others" : s->stage[i].name);
-        put_value(out, (double)(other ? s->other_bytes : s->stage_bytes[i]), "bytes");
-        put_value(out, (double)(other ? s->other_bytes_peak : s->stage_bytes_peak[i]), "bytes");
+        put_megabytes(out, other ? s->other_bytes : s->stage_bytes[i]);
+        put_megabytes(out, other ? s->other_bytes_peak : s->stage_bytes_peak[i]);
         fputs("</tr>\n", out);
     }
     fputs("</table></div>\n", out);
 }
 
-/* Of allocations, many of which are small. */
-static void put_megabytes(FILE *out, uint64_t bytes)
-{
-    fprintf(out, "<td class=n>%.3f MB</td>", (double)bytes * 1e-6);
-}
-
 static void put_allocations(FILE *out, const struct profile *p)
 {
     put_head(out, "Largest allocations",
-             "what for|stage|where|of one|at most at once|these take|at the end|asked for|first "
-             "after|last after|shape");
+             "what for|stage|where|#of one|#at most at once|#these take|#at the end|#asked "
+             "for|#first after|#last after|shape");
     for (int i = 0; i < p->allocation_count && i < p->rows; i++) {
         const struct sac_allocation *a = &p->allocation[i];
         fputs("<tr>", out);
@@ -347,22 +382,48 @@ static void put_allocations(FILE *out, const struct profile *p)
           out);
 }
 
+/* Of a model by itself: its allocations have owners, and no stages. */
+static void put_model_owners(FILE *out, const struct profile *p)
+{
+    put_head(out, "Memory by owner", "owner|#at the end|#at most");
+    for (int i = 0; i < p->allocation_count; i++) {
+        const char *owner = p->allocation[i].owner;
+        uint64_t    live = 0, peak = 0;
+        bool        shown = false;
+        for (int k = 0; k < i; k++)
+            shown |= strcmp(p->allocation[k].owner, owner) == 0;
+        for (int k = i; k < p->allocation_count && !shown; k++)
+            if (strcmp(p->allocation[k].owner, owner) == 0) {
+                live += p->allocation[k].bytes_live;
+                peak += p->allocation[k].bytes_peak;
+            }
+        if (shown)
+            continue;
+        fputs("<tr>", out);
+        put_cell(out, owner);
+        put_megabytes(out, live);
+        put_megabytes(out, peak);
+        fputs("</tr>\n", out);
+    }
+    fputs("</table></div>\n<p>Of several sizes the peaks are added up.</p>\n", out);
+}
+
 static void put_copies(FILE *out, const struct sac_pipeline_stats *s)
 {
     int rows = 0;
-    put_head(out, "Copies by reason", "reason|copies|bytes");
     for (int i = 0; i < SAC_COPY_REASON_COUNT; i++) {
         const struct sac_ledger_entry *e = &s->ledger.reason[i];
         if (!e->calls)
             continue;
+        if (!rows++)
+            put_head(out, "Copies by reason", "reason|#copies|#bytes");
         fputs("<tr>", out);
         put_cell(out, sac_copy_reason_name((enum sac_copy_reason)i));
         fprintf(out, "<td class=n>%" PRIu64 "</td>", e->calls);
-        put_value(out, (double)e->bytes, "bytes");
+        put_megabytes(out, e->bytes);
         fputs("</tr>\n", out);
-        rows++;
     }
-    fputs(rows ? "</table></div>\n" : "</table></div><p>None was counted.</p>\n", out);
+    fputs(rows ? "</table></div>\n" : "<h2>Copies by reason</h2>\n<p>None was counted.</p>\n", out);
 }
 
 static void put_layers(FILE *out, const struct profile *p)
@@ -375,8 +436,8 @@ static void put_layers(FILE *out, const struct profile *p)
         return;
     }
     put_head(out, "Costliest steps of the network",
-             p->shapes ? "step|operator|output|kernel|ms|of all|moved|GFLOP|bound by"
-                       : "step|operator|kernel|ms|of all|moved|GFLOP|bound by");
+             p->shapes ? "step|operator|output|kernel|#ms|#of all|#moved|#GFLOP|bound by"
+                       : "step|operator|kernel|#ms|#of all|#moved|#GFLOP|bound by");
     for (size_t i = 0; i < l->count && i < (size_t)p->rows; i++) {
         fputs("<tr>", out);
         put_cell(out, l->items[i].name);
@@ -386,22 +447,21 @@ static void put_layers(FILE *out, const struct profile *p)
         put_cell(out, l->items[i].kernel);
         put_value(out, l->items[i].ms, "ms");
         put_value(out, l->ms > 0 ? l->items[i].ms / l->ms : 0, "share");
-        put_value(out, l->items[i].bytes, "bytes");
+        put_megabytes(out, (uint64_t)l->items[i].bytes);
         fprintf(out, "<td class=n>%.3f</td>", l->items[i].flops / 1e9);
-        put_cell(out, layer_bound(l, &l->items[i]));
+        put_cell(out, layer_bound_name(layer_bound(l, &l->items[i], NULL)));
         fputs("</tr>\n", out);
     }
     fprintf(out,
-            "</table></div><p>Measured after the run, by itself, at a batch of %d: %.2f ms in "
-            "all.</p>\n",
-            p->layers_batch, l->ms);
+            "</table></div><p>Measured after the run%s, at a batch of %d: %.2f ms in all.</p>\n",
+            p->model.path ? "s" : ", by itself", p->layers_batch, l->ms);
 }
 
 static void put_comparison(FILE *out, const struct profile *p)
 {
     if (!p->old_count)
         return;
-    put_head(out, "Against the earlier run", "figure|was|is|change");
+    put_head(out, "Against the earlier run", "figure|#was|#is|#change");
     for (int i = 0; i < p->old_count; i++) {
         const struct profile_old *old = &p->old[i];
         const double              now = profile_figure(p, old->name);
@@ -434,22 +494,19 @@ static void put_comparison(FILE *out, const struct profile *p)
 /* What the steps of the network are mostly bound by, in time. */
 static void put_bound(FILE *out, const struct profile *p)
 {
-    static const char *const kinds[] = {"launch", "memory", "matrix"};
-    double                   ms[3] = {0};
-    int                      most = 0;
+    double ms[BOUND_COUNT] = {0};
+    int    most = 0;
     if (!p->layers.count || !(p->layers.ms > 0))
         return;
     for (size_t i = 0; i < p->layers.count; i++)
-        for (int k = 0; k < 3; k++)
-            if (strcmp(layer_bound(&p->layers, &p->layers.items[i]), kinds[k]) == 0)
-                ms[k] += p->layers.items[i].ms;
-    for (int k = 1; k < 3; k++)
+        ms[layer_bound(&p->layers, &p->layers.items[i], NULL)] += p->layers.items[i].ms;
+    for (int k = 1; k < BOUND_COUNT; k++)
         most = ms[k] > ms[most] ? k : most;
     fprintf(
         out,
         "<p>The network is mostly bound by %s: steps with %.0f %% of its time (launch: starting "
         "them; memory: reading and writing; matrix: arithmetic).</p>\n",
-        kinds[most], 100 * ms[most] / p->layers.ms);
+        layer_bound_name((enum bound)most), 100 * ms[most] / p->layers.ms);
 }
 
 static void put_waiting(FILE *out, const struct profile *p)
@@ -476,13 +533,16 @@ static void put_verdict(FILE *out, const struct profile *p)
         profile_put_text(out, s->bottleneck_why);
         fputs(".</p>\n", out);
     } else
-        fputs("<p>No stage stands out, or the run was too short to tell.</p>\n", out);
+        fputs(p->model.path ? "<p>The network has no steps that take time.</p>\n"
+                            : "<p>No stage stands out, or the run was too short to tell.</p>\n",
+              out);
     for (int i = 0; i < s->advice_count; i++) {
         fputs("<p><b>What would help:</b> ", out);
         profile_put_text(out, s->advice[i]);
         fputs("</p>\n", out);
     }
-    put_bound(out, p);
+    if (!p->model.path) /* else that is the bottleneck */
+        put_bound(out, p);
     put_waiting(out, p);
     for (int i = 0; i < p->event_count; i++) {
         fprintf(out, "<p><b>%s</b> after %.0f s: ", sac_monitor_kind_name(p->events[i].kind),
@@ -491,6 +551,26 @@ static void put_verdict(FILE *out, const struct profile *p)
         fputs(".</p>\n", out);
     }
     fputs("</section>\n", out);
+}
+
+static void put_model_facts(FILE *out, const struct profile *p)
+{
+    const struct sac_pipeline_stats *s = &p->stats;
+    const struct sac_timer_summary  *first = &s->stage[0];
+    const char                      *slash = strrchr(p->model.path, '/');
+    fprintf(
+        out,
+        "<p class=f><span><b>%.2f</b> ms a run, p99 %.2f</span> <span><b>%.1f</b> items/s</span> "
+        "<span><b>%.0f</b> MB at most</span></p>\n<p>",
+        first->p50_ms, first->p99_ms, profile_items_per_s(p, 0), (double)s->rss_peak_bytes * 1e-6);
+    profile_put_text(out, slash ? slash + 1 : p->model.path);
+    fprintf(out, " by itself, in batches of %d, on ", p->model.runs[0].batch);
+    profile_put_text(out, s->device);
+    fprintf(out,
+            ", %s; %.2f million numbers in its weights (%.1f MB), %.1f MB of activations; saccade "
+            "%s.</p>\n",
+            s->precision, (double)p->model.parameters * 1e-6, (double)p->model.weights_bytes * 1e-6,
+            (double)p->model.activation_bytes * 1e-6, sac_version());
 }
 
 static void put_facts(FILE *out, const struct profile *p)
@@ -524,22 +604,34 @@ static const char style[] =
     "font-variant-numeric:tabular-nums}.w{overflow-x:auto}svg{width:100%;height:auto;display:block}"
     "svg text{font-size:11px;fill:#4b5563}.g{stroke:#e5e7eb}.c{display:grid;gap:16px;"
     "grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr))}figure{margin:0;max-width:"
-    "720px}"
+    "480px}"
     "figcaption{font-weight:600;font-size:13px}.k{font-size:12px;margin:2px 0}.k "
     "span{margin-right:10px;"
     "white-space:nowrap}.k i{display:inline-block;width:10px;height:10px;margin-right:4px}"
-    ".t{min-width:900px}.v{background:#eff6ff;border-left:4px solid #2563eb;padding:4px 16px}"
+    ".t{min-width:1200px}.v{background:#eff6ff;border-left:4px solid #2563eb;padding:4px 16px}"
     ".v p{margin:8px 0}.f span{margin-right:24px;white-space:nowrap}.f b{font-size:22px}"
     ".bad{color:#b91c1c}.good{color:#047857}";
 
-static void put_page(const void *user, FILE *out)
+static void put_model_page(FILE *out, const struct profile *p)
 {
-    const struct profile *p = user;
-    fprintf(out,
-            "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
-            "content=\"width=device-width\"><title>saccade profile</title><style>%s</style></head>"
-            "<body>\n<h1>saccade profile</h1>\n",
-            style);
+    put_model_facts(out, p);
+    put_verdict(out, p);
+    put_comparison(out, p);
+    if (p->by_memory)
+        put_allocations(out, p);
+    put_runs(out, p);
+    put_layers(out, p);
+    if (p->stacks)
+        profile_put_stacks(out, p->stacks, p->rows);
+    put_charts(out, p);
+    put_model_owners(out, p);
+    if (!p->by_memory)
+        put_allocations(out, p);
+    put_copies(out, &p->stats);
+}
+
+static void put_run_page(FILE *out, const struct profile *p)
+{
     put_facts(out, p);
     put_verdict(out, p);
     put_comparison(out, p);
@@ -557,6 +649,17 @@ static void put_page(const void *user, FILE *out)
     if (!p->by_memory)
         put_allocations(out, p);
     put_copies(out, &p->stats);
+}
+
+static void put_page(const void *user, FILE *out)
+{
+    const struct profile *p = user;
+    fprintf(out,
+            "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
+            "content=\"width=device-width\"><title>saccade profile</title><style>%s</style></head>"
+            "<body>\n<h1>saccade profile</h1>\n",
+            style);
+    (p->model.path ? put_model_page : put_run_page)(out, p);
     fputs("</body></html>\n", out);
 }
 

@@ -18,6 +18,9 @@ struct text_list {
     size_t       count;
 };
 
+/* What a measured run does. */
+enum task { TASK_TRACK, TASK_SEGMENT, TASK_MODEL };
+
 struct profile;
 struct settings {
     /* What goes to the library as it is: most options point in here. Of the tracker NAN means the
@@ -46,7 +49,8 @@ struct settings {
 
     /* profile */
     const char     *against;
-    int             profile_segments, profile_rows, profile_sort;
+    enum task       task; /* optimize has it too, and no TASK_MODEL */
+    int             profile_rows, profile_sort;
     bool            profile_shapes, profile_stacks;
     struct profile *profile; /* of a run that is profiled; NULL: it is not */
 
@@ -82,7 +86,7 @@ struct settings {
     int              tune_trials, seed;
     double           budget_s;
 
-    /* optimize: its output is run.video_out, what it runs profile_segments */
+    /* optimize: its output is run.video_out, what it runs task */
     struct {
         int         goal; /* enum optimize_goal */
         bool        follows, bottlenecks, dry_run, resume, encodes;

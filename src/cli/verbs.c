@@ -139,7 +139,7 @@ const struct verb verbs[] = {
      "saccade track in.mp4 --config tuned.yaml\n"
      "saccade tune --gt MOT --tracker bytetrack --budget 600 --no-preprocess -o tuned.yaml\n",
      0, 0, verb_tune},
-    {"profile", VERB_VIDEO | VERB_PROFILE, "INPUT...",
+    {"profile", VERB_VIDEO | VERB_PROFILE, "INPUT...|MODEL",
      "run, and write a page of where the time goes",
      "Tracks, or with --task segment cuts people out, without writing the result, and writes a "
      "page "
@@ -151,12 +151,18 @@ const struct verb verbs[] = {
      "threads. "
      "Other options are those of track and segment; "
      "--head, --preprocess and --classes are "
-     "track's.",
+     "track's. "
+     "A MODEL in place of the input (or --model without one) runs by itself on random numbers, as "
+     "bench runs it: a classifier, an embedding network, one with several inputs. The page has the "
+     "time of a run at each --batch, and of the first of them the costliest steps; what bounds "
+     "them and what would help; memory by owner. A detector or a segmenter is profiled on a video, "
+     "or by itself with --task model.",
      "saccade profile in.mp4 -o report.html\n"
      "saccade profile in.mp4 -o new.html --against report.json\n"
      "saccade profile in.mp4 -o report.html --stack --sort memory\n"
-     "saccade profile in.mp4 -o report.html --task segment --device cuda\n",
-     1, ARGUMENTS_MAX, verb_profile},
+     "saccade profile in.mp4 -o report.html --task segment --device cuda\n"
+     "saccade profile resnet18.onnx -o report.html --batch 1,8 --shapes\n",
+     0, ARGUMENTS_MAX, verb_profile},
     {"optimize", VERB_VIDEO | VERB_OPTIMIZE, "INPUT...",
      "search the settings that run an input best on this machine",
      "Runs track, or with --task segment that, over and over on a part of INPUT, each time as a "

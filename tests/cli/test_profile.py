@@ -9,7 +9,10 @@ import signal
 import subprocess
 
 import jsonschema
+import numpy
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from support import FRAMES, LONG, catches, fails, has_frames, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -61,12 +64,12 @@ def check_trace(events):
     return names, spans
 
 
-def check(folder, page):
+def check(folder, page, schema='stats'):
     text = (folder / page).read_text()
     parsed = Page(text)
     assert parsed.loads == [] and not re.search(r'url\(|@import|<script', text)
     stats = json.loads((folder / page).with_suffix('.json').read_text())
-    jsonschema.Draft202012Validator(json.loads((ROOT / 'docs/stats.schema.json').read_text())).validate(stats)
+    jsonschema.Draft202012Validator(json.loads((ROOT / f'docs/{schema}.schema.json').read_text())).validate(stats)
     check_trace(json.loads((folder / page).with_suffix('.trace.json').read_text()))
     return text, parsed, stats
 
@@ -84,6 +87,7 @@ def test_a_run_is_profiled_and_compared(saccade, clip, tmp_path):
     assert 'Not measured: the run had no network' in text and 'Against the earlier run' not in text
     assert {'polyline', 'rect'} <= set(parsed.tags)
     assert stats['frames'] == FRAMES and f'<b>{FRAMES}</b> frames' in text
+    assert 'GPU p50' not in text and '<th class=n>p50</th>' in text  # no columns of what the run has not
     run = saccade(*arguments, '-o', tmp_path / 'b.html', '--against', tmp_path / 'a.json')
     assert run.returncode == 0, run.stderr
     text, _, _ = check(tmp_path, 'b.html')
@@ -214,3 +218,125 @@ def test_what_is_no_profile_is_refused(saccade, clip, tmp_path, old):
     run = saccade('profile', clip / 'img', '--detections', clip / 'det.txt', '-o', 'a.html', '--against', 'old.json',
                   cwd=tmp_path)
     fails(run, 1, "'old.json'", 'not the JSON of a profile')
+
+
+# ---- a model by itself ----
+
+@pytest.fixture(scope='session')
+def plain(tmp_path_factory):
+    """Neither a detector nor a segmenter: a picture and a row of numbers in, a row of numbers out."""
+    rng = numpy.random.default_rng(1)
+    weights = {'w': rng.normal(size=(8, 3, 3, 3)), 'v': rng.normal(size=(8, 5)), 'u': rng.normal(size=(4, 5))}
+    nodes = [helper.make_node('Conv', ['image', 'w'], ['c'], name='first', pads=[1] * 4),
+             helper.make_node('Relu', ['c'], ['r']),
+             helper.make_node('ReduceMean', ['r'], ['m'], axes=[2, 3], keepdims=0),
+             helper.make_node('MatMul', ['m', 'v'], ['a'], name='second'),
+             helper.make_node('MatMul', ['extra', 'u'], ['b'], name='third'),
+             helper.make_node('Sub', ['a', 'b'], ['scores'])]
+    graph = helper.make_graph(nodes, 'plain',
+                              [helper.make_tensor_value_info('image', TensorProto.FLOAT, ['N', 3, 'H', 'W']),
+                               helper.make_tensor_value_info('extra', TensorProto.FLOAT, ['N', 4])],
+                              [helper.make_tensor_value_info('scores', TensorProto.FLOAT, ['N', 5])],
+                              [numpy_helper.from_array(w.astype(numpy.float32), name) for name, w in weights.items()])
+    path = tmp_path_factory.mktemp('plain') / 'net.onnx'
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 13)], ir_version=8), path)
+    return path
+
+
+def alone(saccade, model, *options, shape='image=1,3,64,48', **kwargs):
+    return saccade('profile', model, '--shape', shape, '--device', 'cpu', '--seconds', 0.05, *options, **kwargs)
+
+
+def test_a_model_by_itself(saccade, plain, tmp_path):
+    run = alone(saccade, plain, '-o', tmp_path / 'a.html', '--batch', '2,5', '--shapes', '--rows', 2, '--sort', 'flops',
+                '--stack')
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == [str(tmp_path / f'a.{end}') for end in ('html', 'json', 'trace.json', 'folded')]
+    assert re.search(r'^batch 2: p50 [0-9.]+ ms.*\nbatch 5: p50 ', run.stderr, re.M)
+    text, _, report = check(tmp_path, 'a.html', 'model-profile')
+    assert [runs['batch'] for runs in report['runs']] == [2, 5] and report['layers_batch'] == 2
+    for runs in report['runs']:
+        assert runs['count'] >= 5 and 0 < runs['p50_ms'] <= runs['p95_ms'] <= runs['p99_ms'] <= runs['max_ms']
+        assert runs['items_per_s'] == pytest.approx(1e3 * runs['batch'] / runs['p50_ms'])
+    assert report['parameters'] == 8 * 27 + 8 * 5 + 4 * 5 and report['bottleneck']['what'] in text
+    table = text.split('<h2>Time of a run')[1].split('</table>')[0]
+    assert [row.split('</td>')[0] for row in table.split('<td class=n>')[1::9]] == ['2', '5']
+    steps = text.split('Costliest steps of the network')[1].split('</table>')[0]
+    assert steps.count('<tr>') == 3 and 'first' in steps and 'float32 [2,8,64,48]' in steps
+    first = next(layer for layer in report['layers'] if layer['name'] == 'first')
+    assert first['flops'] == 2 * 2 * 8 * 27 * 64 * 48 and first['bound_by'] in ('launch', 'memory', 'matrix')
+    owners = [a['owner'] for a in report['allocations']]
+    assert 'bench input' in owners and any(owner.endswith('/net.onnx') for owner in owners)
+    assert report['pool_peak_bytes'] < 10e6  # without what measuring the device takes
+    for words in 'Memory by owner', 'Largest allocations', 'Call stacks', 'Copies by reason', 'Time of a run</figcaption>':
+        assert words in text
+    for words in 'Stages', 'Queues', 'What each thread did', 'Against the earlier run':
+        assert words not in text
+    trace = json.loads((tmp_path / 'a.trace.json').read_text())
+    names, _ = check_trace(trace)
+    assert names[1] == 'runs' and names[2] == 'steps of a run (means)'
+    spans = [event for event in trace if event['ph'] == 'X']
+    assert len([span for span in spans if span['tid'] == 1]) == sum(runs['count'] for runs in report['runs'])
+    named = [span['name'] for span in spans if span['tid'] == 2]  # in the order of a run, whatever the page sorts by
+    assert named.index('first') < named.index('second') and len(named) == len(report['layers'])
+
+
+def test_two_runs_of_a_model_are_compared(saccade, plain, clip, tmp_path):
+    assert alone(saccade, plain, '-o', tmp_path / 'a.html').returncode == 0
+    run = alone(saccade, plain, '-o', tmp_path / 'b.html', '--against', tmp_path / 'a.json', '--sort', 'memory')
+    assert run.returncode == 0, run.stderr
+    text, _, _ = check(tmp_path, 'b.html', 'model-profile')
+    table = text.split('Against the earlier run')[1].split('</table>')[0]
+    for row in 'batch 1 p50', 'batch 1 p99', 'rss_peak':
+        assert f'<td>{row}</td>' in table
+    assert text.index('Largest allocations') < text.index('Time of a run')
+    fails(saccade('profile', clip / 'img', '--detections', clip / 'det.txt', '-o', tmp_path / 'c.html', '--against',
+                  tmp_path / 'a.json'), 1, 'a.json', 'is of a model by itself')
+    (tmp_path / 'run.json').write_text('{"format":"saccade-stats","fps":3}')
+    fails(alone(saccade, plain, '-o', tmp_path / 'd.html', '--against', tmp_path / 'run.json'), 1, 'run.json',
+          'is of a run over inputs')
+
+
+def test_a_detector_by_itself_only_when_asked(saccade, tmp_path):
+    for name, how in ('person_det_fast', '--detector person_det_fast'), ('person_seg', '--task segment --model person_seg'):
+        fails(saccade('profile', name, '-o', 'a.html', '--device', 'cpu', cwd=tmp_path), 2, how, '--task model')
+    assert list(tmp_path.iterdir()) == []
+    for model in ['person_det_fast'], ['--model', 'person_det_fast']:
+        run = saccade('profile', *model, '--task', 'model', '-o', 'a.html', '--device', 'cpu', '--seconds', 0.05, cwd=tmp_path)
+        assert run.returncode == 0, run.stderr
+        _, _, report = check(tmp_path, 'a.html', 'model-profile')
+        assert report['model'] == 'person_det_fast' and report['runs'][0]['batch'] == 1
+
+
+@pytest.mark.parametrize('arguments, words', [
+    (['NET'], ["'image' (float32 [?,3,?,?])", 'add --shape image=1,3,640,640']),
+    (['--model', 'NET', '--shape', 'picture=1,3,8,8'], ["no input 'picture'", 'image, extra']),
+    (['NET', '--shape', 'image=1,3,8,8', '--batch', '0'], ["'0' is no list"]),
+    (['NET', '--shape', 'image=1,3,8,8', '--batch', ','.join(map(str, range(1, 18)))], ['16 sizes, not 17']),
+    (['NET', 'CLIP'], ['is a model', 'img']),
+    (['CLIP', '--model', 'NET'], ['neither a detector nor a segmenter', 'img']),
+    (['NET', '--task', 'segment'], ['--task segment needs an INPUT']),
+    (['CLIP', '--task', 'model'], ['takes a MODEL', 'img']),
+    (['--task', 'model'], ['needs a MODEL']),
+    (['--detector', 'person_det'], ["--detector 'person_det' needs an INPUT"]),
+    ([], ['needs INPUT... or a MODEL']),
+])
+def test_mistakes_with_a_model(saccade, plain, clip, tmp_path, arguments, words):
+    arguments = [{'NET': plain, 'CLIP': clip / 'img'}.get(argument, argument) for argument in arguments]
+    fails(saccade('profile', *arguments, '-o', 'a.html', '--device', 'cpu', cwd=tmp_path), 2, *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_models_files_are_not_overwritten(saccade, plain, tmp_path):
+    (tmp_path / 'a.onnx').write_bytes(plain.read_bytes())
+    (tmp_path / 'a.json').hardlink_to(tmp_path / 'a.onnx')
+    fails(alone(saccade, tmp_path / 'a.onnx', '-o', tmp_path / 'a.html'), 2, 'a.onnx', 'overwrite')
+    assert (tmp_path / 'a.onnx').read_bytes() == plain.read_bytes()
+    fails(alone(saccade, plain, '-o', tmp_path / 'none/b.html'), 1, 'none/b.html')
+    (tmp_path / 'c.trace.json').mkdir()
+    fails(alone(saccade, plain, '-o', tmp_path / 'c.html'), 2, 'c.trace.json', 'is a folder')
+    assert not (tmp_path / 'c.html').exists()
+
+
+def test_optimize_takes_no_model(saccade, clip, tmp_path):
+    fails(saccade('optimize', clip / 'img', '-o', 'a.yaml', '--task', 'model', cwd=tmp_path), 2, "--task model is profile's")
