@@ -184,18 +184,31 @@ static int count_cpus(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-static int choose_knobs(struct optimizing *o, bool reid, double batch)
+static int choose_knobs(struct optimizing *o, const struct optimize_figures *pilot)
 {
     const struct optimize_facts facts = {
         .settings = o->settings,
         .cpus = count_cpus(),
         .inputs = count_inputs(o),
-        .reid = reid,
+        .reid = pilot->reid,
         .encodes = o->settings->optimize.encodes,
-        .batch = batch,
+        .on_gpu = pilot->on_gpu,
+        .batch = pilot->batch,
     };
     o->knob_count = optimize_knobs(&facts, o->knobs, o->fault);
     return o->knob_count < 0 ? STATUS_USAGE : STATUS_OK;
+}
+
+/* For a dry run: what no run has told is as the options say. */
+static int choose_knobs_unseen(struct optimizing *o)
+{
+    const struct sac_track_job_params *job = &o->settings->run.job;
+    const struct optimize_figures      unseen = {
+             .reid = !o->runner.segments && job->reid && strcmp(job->reid, "none") != 0,
+             .on_gpu = job->device && strncmp(job->device, "cuda", strlen("cuda")) == 0,
+             .batch = job->inference_batch_max,
+    };
+    return choose_knobs(o, &unseen);
 }
 
 /* ---- the first run ---- */
@@ -248,7 +261,7 @@ static int run_pilot(struct optimizing *o)
         return status;
     o->runner.duration_s = at_most_the_input(o, wanted_s);
     o->wall_s = f.wall_s;
-    return choose_knobs(o, f.reid, f.batch);
+    return choose_knobs(o, &f);
 }
 
 /* What only a whole run can tell. */
@@ -537,9 +550,7 @@ static int optimize(struct optimizing *o)
     if (status == STATUS_OK)
         status = look_at_inputs(o);
     if (status == STATUS_OK && s->optimize.dry_run) {
-        status = choose_knobs(
-            o, !o->runner.segments && s->run.job.reid && strcmp(s->run.job.reid, "none") != 0,
-            s->run.job.inference_batch_max);
+        status = choose_knobs_unseen(o);
         if (status == STATUS_OK)
             optimize_print_plan(s, o->knobs, o->knob_count, stdout);
         return status;

@@ -15,7 +15,7 @@ enum optimize_goal { OPTIMIZE_FPS, OPTIMIZE_LATENCY, OPTIMIZE_VRAM, OPTIMIZE_WAT
 
 enum {
     OPTIMIZE_VALUES_MAX = 16,
-    OPTIMIZE_KNOBS = 11,
+    OPTIMIZE_KNOBS = 13,
     OPTIMIZE_TURNS = 5,      /* comparisons of default and tuned at the end, */
     OPTIMIZE_TURNS_MAX = 15, /* and while noise hides whether there is a gain */
     OPTIMIZE_PATH_SIZE = 4096
@@ -31,6 +31,7 @@ struct optimize_figures {
     double memory_share;    /* of the whole GPU's, or of the machine's */
     double watts, cpu, others, gpu, decoder, encoder; /* others: of the CPUs, by other programs */
     bool   reid;                                      /* an appearance network ran */
+    bool   on_gpu;                                    /* the run's device is one */
     double batch;                                     /* most frames in one, as the run chose */
     double wall_s;                                    /* of the whole run, its start included */
     char   why[256]; /* the sentence of a run that failed; else why bottleneck is one */
@@ -56,7 +57,7 @@ struct optimize_knob {
 struct optimize_facts {
     const struct settings *settings;
     int                    cpus, inputs;
-    bool                   reid, encodes;
+    bool                   reid, encodes, on_gpu;
     double                 batch; /* what the default chose for itself */
 };
 /* knobs [OPTIMIZE_KNOBS]; returns how many, below 0 with a fault. */

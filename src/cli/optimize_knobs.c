@@ -49,6 +49,21 @@ static bool has_encoder(const struct optimize_facts *f)
     return f->encodes;
 }
 
+/* Where batches are one launch there is one stream. */
+static bool has_input_streams(const struct optimize_facts *f)
+{
+    const struct settings *s = f->settings;
+    return f->on_gpu && !(s->profile_segments && s->segment.mode == SAC_SEGMENT_VR);
+}
+
+/* On the CPU trackers follow the camera, each a thread of these; on a GPU it does. */
+static bool follows_cameras(const struct optimize_facts *f)
+{
+    const struct sac_tracker_params *tracker = &f->settings->run.job.tracker;
+    return !f->on_gpu && !f->settings->profile_segments && f->inputs > 1 &&
+           tracker->kind == SAC_TRACKER_BOTSORT && tracker->camera_motion;
+}
+
 static bool may_skip(const struct optimize_facts *f)
 {
     return f->settings->optimize.interval_max > 1 && f->settings->run.job.skip_still <= 0;
@@ -135,6 +150,24 @@ static const struct row {
      false,
      {"0", "1", "2", "4", "6", "8", "12", "16", "20"},
      "frames decoded ahead, each a surface of the decoder"},
+    {"preprocess.streams",
+     {0},
+     COMPUTES,
+     has_input_streams,
+     LIMIT_NONE,
+     true,
+     false,
+     {"1", "2"},
+     "streams of the GPU for the network's inputs, beside its own"},
+    {"postprocess.threads",
+     {0},
+     TRACKS,
+     follows_cameras,
+     LIMIT_CPUS,
+     false,
+     false,
+     {"1", "2", "3", "4", "6", "8", "12", "16", "24", "32", "48", "64"},
+     "threads that follow the cameras of several inputs side by side"},
     {"queue.length",
      {0},
      READS | COMPUTES | EMBEDS | TRACKS | WRITES,
@@ -224,6 +257,10 @@ static int meaning_of_auto(const struct row *row, const struct optimize_facts *f
 {
     if (strcmp(row->key, "inference.max_batch") == 0)
         return f->batch >= 1 ? (int)f->batch : 1;
+    if (strcmp(row->key, "preprocess.streams") == 0)
+        return f->settings->profile_segments ? 2 : 1;
+    if (strcmp(row->key, "postprocess.threads") == 0)
+        return 1;
     return row->limit == LIMIT_CPUS ? (f->cpus > 1 ? f->cpus / 2 : 1) : 0;
 }
 

@@ -238,7 +238,8 @@ static void read_memory(yaml_document_t *doc, yaml_node_t *root, struct optimize
     yaml_node_t *gpu = yaml_member(doc, root, "gpu");
     f->memory_bytes = yaml_number(doc, root, "rss_peak_bytes");
     f->memory_share = f->memory_bytes / machine_bytes();
-    if (!gpu || gpu->type != YAML_MAPPING_NODE)
+    f->on_gpu = gpu && gpu->type == YAML_MAPPING_NODE;
+    if (!f->on_gpu)
         return;
     f->memory_bytes = yaml_number(doc, yaml_member(doc, root, "pool"), "bytes_peak") +
                       surfaces_of(doc, yaml_member(doc, root, "streams"));

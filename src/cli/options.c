@@ -358,11 +358,12 @@ const struct option options[] = {
     {"confirm", 0, VERB_TRACK | VERB_TUNE, SECTION_TRACKER, OPTION_REAL,
      AT(run.job.tracker.confirm_s), "tracker.confirm_s", "SECONDS",
      "report a track once it has been seen for this long", 0, 60},
-    {"reid-distance", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL,
+    {"reid-distance", 0, VERB_TRACK | VERB_TUNE, SECTION_TRACKER, OPTION_REAL,
      AT(run.job.tracker.reid_distance_max), "tracker.reid_distance", "DISTANCE",
      "largest cosine distance between appearances that match", 0, 2},
-    {"gallery", 0, VERB_TRACK, SECTION_TRACKER, OPTION_INT, AT(run.job.tracker.gallery_max),
-     "tracker.gallery_max", "N", "appearances kept for each track", 1, 1024},
+    {"gallery", 0, VERB_TRACK | VERB_TUNE, SECTION_TRACKER, OPTION_INT,
+     AT(run.job.tracker.gallery_max), "tracker.gallery_max", "N", "appearances kept for each track",
+     1, 1024},
     {"track-max", 0, VERB_TRACK | VERB_TUNE, SECTION_TRACKER, OPTION_INT,
      AT(run.job.tracker.track_max), "tracker.track_max", "N",
      "most live and lost tracks together; the oldest lost one is removed first", 1, 1000000},
@@ -629,6 +630,10 @@ const struct option options[] = {
      "MOTChallenge detections: a file for each ground truth, or a folder with SEQUENCE.txt in it; "
      "default: det.txt, det/det.txt or the one det*.txt in the sequence's folder, else the "
      "detector's boxes of img1 or of the one video there"},
+    {"reid", 0, VERB_TUNE, SECTION_IN, OPTION_TEXT, AT(tune_reid), "tune.reid", "MODEL",
+     "track by appearance too, and search its parameters: person_reid or an ONNX file, which runs "
+     "once over the boxes, in img1 or the one video in each sequence's folder; default: motion "
+     "alone"},
     {"output", 'o', VERB_TUNE, SECTION_OUT, OPTION_TEXT, AT(tune_output), "tune.output", "FILE",
      "write the parameters as YAML, for --config; default: standard output"},
     {"trials", 'n', VERB_TUNE, SECTION_RUN, OPTION_INT, AT(tune_trials), "tune.trials", "N",

@@ -82,7 +82,7 @@ struct settings {
 
     /* tune: its ground truth is eval's */
     struct text_list tune_detections;
-    const char      *tune_output;
+    const char      *tune_output, *tune_reid;
     int              tune_trials, seed;
     double           budget_s;
 

@@ -62,16 +62,18 @@ static int find_sequences(struct tuning *t)
 static int check_output(struct tuning *t)
 {
     struct settings *s = t->settings;
-    const char      *in[3 * TUNE_SEQUENCES_MAX + 2];
+    const char      *in[4 * TUNE_SEQUENCES_MAX + 3];
     size_t           count = 0;
     if (!s->tune_output)
         return STATUS_OK;
     in[count++] = s->config;
     in[count++] = s->run.job.detector;
+    in[count++] = s->tune_reid;
     for (size_t i = 0; i < t->truths.count; i++) {
         in[count++] = t->truths.items[i].gt;
         in[count++] = t->truths.items[i].seqinfo;
         in[count++] = t->sequences[i].boxes_from;
+        in[count++] = t->sequences[i].pictures[0] ? t->sequences[i].pictures : NULL;
     }
     const sac_result res = sac_files_check(t->ctx, &s->tune_output, 1, in, count);
     return res == SAC_OK ? STATUS_OK : fault_library(t->fault, t->ctx, res);
@@ -85,7 +87,10 @@ static int choose_knobs(struct tuning *t)
     t->baseline = t->settings->run.job.tracker;
     t->baseline.camera_motion = 0;
     t->baseline.embedding_dim = 0;
-    t->knob_count = tune_knobs(&t->baseline, false, t->knobs);
+    if (t->settings->tune_reid && !sac_tracker_kind_uses_appearance(t->baseline.kind))
+        return fault_usage(t->fault, "--reid: tracker %s matches by motion only",
+                           sac_tracker_kind_name(t->baseline.kind));
+    t->knob_count = tune_knobs(&t->baseline, t->settings->tune_reid != NULL, t->knobs);
     const sac_result res = sac_tracker_create(t->ctx, &t->baseline, &trk);
     sac_tracker_destroy(&trk);
     return res == SAC_OK ? STATUS_OK : fault_library(t->fault, t->ctx, res);
@@ -163,6 +168,7 @@ static int report(struct tuning *t)
     t->result.baseline = &t->baseline;
     t->result.seconds = now_s() - t->begun_s;
     t->result.seed = (uint64_t)s->seed;
+    t->result.reid = s->tune_reid;
     t->result.real = gain_is_real(&t->result.gain);
     t->result.ended_by = interrupt_came() ? "Ctrl-C" : t->out_of_time ? "--budget" : NULL;
     if (table == stdout || strcmp(s->log_level, "error") != 0)
@@ -196,6 +202,7 @@ static int tune(struct tuning *t)
     }
     if (status != STATUS_OK)
         return status;
+    t->baseline.embedding_dim = t->sequences[0].dim; /* 0: by motion alone */
     status = search(t);
     if (status == STATUS_OK)
         status = report(t);
@@ -208,6 +215,8 @@ int verb_tune(struct settings *s, struct fault *fault)
     if (!t)
         return fault_failure(fault, "out of memory");
     t->settings = s;
+    if (s->tune_reid && strcmp(s->tune_reid, "none") == 0)
+        s->tune_reid = NULL;
     t->fault = fault;
     interrupt_stops();
     const int status = tune(t);

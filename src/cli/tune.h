@@ -14,7 +14,7 @@
 
 enum {
     TUNE_SEQUENCES_MAX = 64,
-    TUNE_KNOBS = 7,
+    TUNE_KNOBS = 8,
     TUNE_VALUES_MAX = 16,
     TUNE_PATH_SIZE = TRUTH_PATH_SIZE + 512
 };
@@ -24,10 +24,12 @@ enum {
 struct tune_sequence {
     const struct truth   *truth;
     char                  boxes_from[TUNE_PATH_SIZE]; /* the file, or the video */
+    char                  pictures[TUNE_PATH_SIZE];   /* of which embeddings are made; or empty */
     struct sac_mot_file   gt;
-    struct sac_detection *boxes; /* of all frames, one after the other; owned */
-    size_t               *first; /* [frames + 1] where each frame's boxes begin; owned */
-    int                   frames;
+    struct sac_detection *boxes;      /* of all frames, one after the other; owned */
+    size_t               *first;      /* [frames + 1] where each frame's boxes begin; owned */
+    float                *embeddings; /* [boxes,dim]; owned. NULL: boxes are tracked by motion */
+    int                   frames, dim;
     double                fps;
     bool                  networks;   /* the boxes are a detector's of this run */
     bool                  preprocess; /* what MOTChallenge leaves out is left out */
@@ -52,6 +54,7 @@ struct tune_knob {
     const char *name; /* in YAML's section tracker */
     const char *option;
     size_t      offset; /* in struct sac_tracker_params, a float */
+    bool        whole;  /* or an int */
     float       values[TUNE_VALUES_MAX];
     int         count, start;
 };
@@ -103,6 +106,7 @@ struct tune_result {
     struct tune_fold                 folds[TUNE_SEQUENCES_MAX];
     struct gain                      gain; /* of the folds, in HOTA */
     bool                             real; /* more than noise */
+    const char                      *reid; /* whose embeddings were used; NULL: none */
     double                           seconds;
     uint64_t                         seed;
     const char                      *ended_by; /* "--budget", "Ctrl-C"; NULL: it is complete */

@@ -93,6 +93,17 @@ static int choose_boxes(const struct settings *s, size_t number, size_t count,
     return STATUS_OK;
 }
 
+/* What embeddings are made of. */
+static int choose_pictures(const struct settings *s, struct tune_sequence *seq, struct fault *fault)
+{
+    if (!s->tune_reid || find_video(seq->truth, seq->pictures, sizeof seq->pictures))
+        return STATUS_OK;
+    return fault_failure(fault,
+                         "%s: --reid needs the pictures: neither img1 nor one video is in its "
+                         "folder",
+                         seq->truth->gt);
+}
+
 /* ---- boxes of a file ---- */
 
 static int by_place(struct tune_sequence *seq, int frames, struct fault *fault)
@@ -232,6 +243,75 @@ static int detect_boxes(struct settings *s, sac_context *ctx, struct tune_sequen
     return status;
 }
 
+/* ---- their appearance ---- */
+
+struct embedding {
+    sac_device   *dev;
+    sac_embedder *embedder;
+    sac_source   *src;
+};
+
+static sac_result open_embedder(struct settings *s, sac_context *ctx, const char *pictures,
+                                struct embedding *e)
+{
+    sac_result res = sac_device_open(ctx, s->run.job.device, &s->run.job.device_params, &e->dev);
+    if (res == SAC_OK)
+        res = sac_embedder_create(e->dev, s->tune_reid, NULL, &e->embedder);
+    if (res == SAC_OK)
+        res = sac_source_open(e->dev, pictures, &s->run.source, &e->src);
+    return res;
+}
+
+/* SAC_EOS: there are boxes in a frame that is not there, *frames. */
+static sac_result embed_all(struct tune_sequence *seq, struct embedding *e, int *frames)
+{
+    sac_result res = SAC_OK;
+    for (*frames = 0; *frames < seq->frames && !interrupt_came(); ++*frames) {
+        const size_t first = seq->first[*frames], count = seq->first[*frames + 1] - first;
+        sac_frame   *frame = NULL;
+        if (first == seq->first[seq->frames])
+            return SAC_OK; /* of the rest there are none */
+        res = sac_source_read_wait(e->src, &frame);
+        if (res == SAC_OK && count > 0)
+            res = sac_embedder_run(e->embedder, frame, seq->boxes + first, count,
+                                   seq->embeddings + first * (size_t)seq->dim);
+        sac_frame_unref(&frame);
+        if (res != SAC_OK)
+            return res;
+    }
+    return SAC_OK;
+}
+
+static int embed_boxes(struct settings *s, sac_context *ctx, struct tune_sequence *seq,
+                       struct fault *fault)
+{
+    struct embedding e = {0};
+    char             line[TUNE_PATH_SIZE + TRUTH_NAME_SIZE + 64];
+    int              frames = 0;
+    sac_result       res = open_embedder(s, ctx, seq->pictures, &e);
+    if (res == SAC_OK) {
+        snprintf(line, sizeof line, "%s: embedding the boxes once, in %s", seq->truth->name,
+                 seq->pictures);
+        term_line(line);
+        seq->dim = sac_embedder_dim(e.embedder);
+        seq->embeddings = calloc(seq->first[seq->frames] * (size_t)seq->dim + 1, sizeof(float));
+    }
+    if (res == SAC_OK && seq->embeddings)
+        res = embed_all(seq, &e, &frames);
+    int status = STATUS_OK;
+    if (res == SAC_EOS)
+        status = fault_failure(fault, "%s: %d frames, and there are boxes in later ones",
+                               seq->pictures, frames);
+    else if (res != SAC_OK)
+        status = fault_library(fault, ctx, res);
+    else if (!seq->embeddings)
+        status = fault_failure(fault, "out of memory");
+    sac_source_close(&e.src);
+    sac_embedder_destroy(&e.embedder);
+    sac_device_unref(&e.dev);
+    return status;
+}
+
 /* ---- a sequence ---- */
 
 /* MOT15's has none; what is left out of others goes by their classes. */
@@ -264,6 +344,8 @@ static int read_sequence(struct settings *s, sac_context *ctx, struct tune_seque
             ? detect_boxes(s, ctx, seq, fault)
             : read_boxes(ctx, seq,
                          info.length > seq->gt.frame_max ? info.length : seq->gt.frame_max, fault);
+    if (status == STATUS_OK && s->tune_reid && !interrupt_came())
+        status = embed_boxes(s, ctx, seq, fault);
     if (status == STATUS_OK && !(seq->fps > 0) && !interrupt_came())
         status = fault_failure(fault, "%s: no frame rate; give --fps, or seqinfo.ini in its folder",
                                seq->truth->gt);
@@ -291,6 +373,8 @@ int tune_find(const struct settings *s, const struct truths *truths,
         status = refuse_twice(truths, i, fault);
         if (status == STATUS_OK)
             status = choose_boxes(s, i, truths->count, &sequences[i], fault);
+        if (status == STATUS_OK)
+            status = choose_pictures(s, &sequences[i], fault);
     }
     return status;
 }
@@ -309,6 +393,7 @@ void tune_sequence_finish(struct tune_sequence *seq)
     sac_mot_finish(&seq->gt);
     free(seq->boxes);
     free(seq->first);
+    free(seq->embeddings);
     *seq = (struct tune_sequence){0};
 }
 
@@ -354,7 +439,9 @@ static sac_result track_all(const struct tune_sequence *seq, sac_tracker *trk,
     for (int i = 0; i < seq->frames && res == SAC_OK && *memory; i++) {
         struct sac_track_view view;
         const size_t          first = seq->first[i], end = seq->first[i + 1];
-        res = sac_tracker_update(trk, seq->boxes + first, end - first, NULL, NULL,
+        const float          *embeddings =
+            seq->embeddings ? seq->embeddings + first * (size_t)seq->dim : NULL;
+        res = sac_tracker_update(trk, seq->boxes + first, end - first, embeddings, NULL,
                                  (int64_t)(i * 1e6 / seq->fps), &view);
         if (res == SAC_OK)
             *memory = append_tracks(tracks, i + 1, &view);

@@ -90,14 +90,33 @@ void tune_print(const struct tune_result *r, FILE *out)
 
 /* ---- YAML ---- */
 
+/* No line ends in a comment. */
+static void print_name(const char *name, FILE *out)
+{
+    for (; *name; name++)
+        fputc((unsigned char)*name < ' ' ? '?' : *name, out);
+}
+
 static void print_boxes(const struct tune_result *r, FILE *out)
 {
     for (int i = 0; i < r->search->sequences; i++) {
         fputs("#   ", out);
-        for (const char *at = r->sequences[i].boxes_from; *at; at++)
-            fputc((unsigned char)*at < ' ' ? '?' : *at, out); /* no line ends in a comment */
+        print_name(r->sequences[i].boxes_from, out);
         fputc('\n', out);
     }
+}
+
+static void print_appearance(const struct tune_result *r, FILE *out)
+{
+    if (!r->reid) {
+        fputs("# tracked by motion alone: a ReID network and camera motion were not part of it.\n"
+              "#\n",
+              out);
+        return;
+    }
+    fputs("# tracked with the embeddings of ", out);
+    print_name(r->reid, out);
+    fputs(" too (--reid); camera motion was not part of it.\n#\n", out);
 }
 
 static void print_values(const struct tune_result *r, FILE *out)
@@ -125,8 +144,7 @@ void tune_write_yaml(const struct tune_result *r, FILE *out)
             r->search->count, r->seconds, (unsigned long long)r->seed,
             r->ended_by ? ", ended early by " : "", r->ended_by ? r->ended_by : "");
     print_boxes(r, out);
-    fputs("# tracked by motion alone: a ReID network and camera motion were not part of it.\n#\n",
-          out);
+    print_appearance(r, out);
     print_table(r, "#   ", out);
     print_gain(r, "# ", out);
     print_verdict(r, "# ", out);

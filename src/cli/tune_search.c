@@ -13,6 +13,7 @@ static const struct row {
     const char *name, *option;
     size_t      offset;
     bool        appearance; /* of embeddings only */
+    bool        whole;
     float       values[TUNE_VALUES_MAX - 1];
     int         count;
 } rows[TUNE_KNOBS] = {
@@ -20,11 +21,13 @@ static const struct row {
      "--score-high",
      AT(score_high),
      false,
+     false,
      {0.2f, 0.25f, 0.3f, 0.35f, 0.4f, 0.45f, 0.5f, 0.55f, 0.6f, 0.65f, 0.7f, 0.75f, 0.8f},
      13},
     {"score_new",
      "--score-new",
      AT(score_new),
+     false,
      false,
      {0.2f, 0.3f, 0.35f, 0.4f, 0.45f, 0.5f, 0.55f, 0.6f, 0.65f, 0.7f, 0.75f, 0.8f, 0.9f},
      13},
@@ -32,11 +35,13 @@ static const struct row {
      "--match-iou",
      AT(match_iou),
      false,
+     false,
      {0.05f, 0.1f, 0.15f, 0.2f, 0.25f, 0.3f, 0.35f, 0.4f, 0.5f, 0.6f},
      10},
     {"lost_max_s",
      "--lost-max",
      AT(lost_max_s),
+     false,
      false,
      {0.25f, 0.5f, 0.75f, 1, 1.5f, 2, 2.5f, 3, 4, 6, 8, 12},
      12},
@@ -44,11 +49,13 @@ static const struct row {
      "--score-low",
      AT(score_low),
      false,
+     false,
      {0.1f, 0.15f, 0.2f, 0.25f, 0.3f, 0.4f, 0.5f},
      7},
     {"confirm_s",
      "--confirm",
      AT(confirm_s),
+     false,
      false,
      {0, 0.03f, 0.06f, 0.1f, 0.15f, 0.2f, 0.3f, 0.5f},
      8},
@@ -56,14 +63,26 @@ static const struct row {
      "--reid-distance",
      AT(reid_distance_max),
      true,
+     false,
      {0.05f, 0.1f, 0.15f, 0.2f, 0.25f, 0.3f, 0.4f, 0.5f},
      8},
+    {"gallery_max", "--gallery", AT(gallery_max), true, true, {1, 2, 4, 8, 16, 32, 64}, 7},
 };
 #undef AT
 
-static float *value_at(struct sac_tracker_params *params, size_t offset)
+static float get_value(const struct sac_tracker_params *params, const struct tune_knob *knob)
 {
-    return (float *)((char *)params + offset);
+    const char *at = (const char *)params + knob->offset;
+    return knob->whole ? (float)*(const int *)(const void *)at : *(const float *)(const void *)at;
+}
+
+static void set_value(struct sac_tracker_params *params, const struct tune_knob *knob, float value)
+{
+    void *at = (char *)params + knob->offset;
+    if (knob->whole)
+        *(int *)at = (int)value;
+    else
+        *(float *)at = value;
 }
 
 /* In its order among the others, unless it is one of them. */
@@ -85,16 +104,19 @@ static void add_start(struct tune_knob *knob, float start)
 
 int tune_knobs(const struct sac_tracker_params *baseline, bool appearance, struct tune_knob *knobs)
 {
-    struct sac_tracker_params params = *baseline;
-    int                       count = 0;
+    int count = 0;
     for (int i = 0; i < TUNE_KNOBS; i++) {
         const struct row *row = &rows[i];
         if (row->appearance && !appearance)
             continue;
         struct tune_knob *knob = &knobs[count++];
-        *knob = (struct tune_knob){row->name, row->option, row->offset, {0}, row->count, 0};
+        *knob = (struct tune_knob){.name = row->name,
+                                   .option = row->option,
+                                   .offset = row->offset,
+                                   .whole = row->whole,
+                                   .count = row->count};
         memcpy(knob->values, row->values, sizeof row->values);
-        add_start(knob, *value_at(&params, row->offset));
+        add_start(knob, get_value(baseline, knob));
     }
     return count;
 }
@@ -104,7 +126,7 @@ struct sac_tracker_params tune_params(const struct sac_tracker_params *baseline,
 {
     struct sac_tracker_params params = *baseline;
     for (int i = 0; i < count; i++)
-        *value_at(&params, knobs[i].offset) = knobs[i].values[point[i]];
+        set_value(&params, &knobs[i], knobs[i].values[point[i]]);
     return params;
 }
 

@@ -243,9 +243,10 @@ enum sac_memory_use {
 /* What a device can do without, to measure what it is worth (without.c). */
 enum sac_device_without {
     SAC_WITHOUT_POOL = 1, /* no buffer is kept: what came back is freed before one is taken */
-    SAC_WITHOUT_PAGE_LOCKED = 2, /* what crosses to the device and back lies in any host memory */
-    SAC_WITHOUT_GATHERING = 4,   /* what could be one launch is queued one by one */
-    SAC_WITHOUT_EARLY_LAUNCH = 8 /* a kernel is launched when the one before it is done */
+    SAC_WITHOUT_PAGE_LOCKED = 2,  /* what crosses to the device and back lies in any host memory */
+    SAC_WITHOUT_GATHERING = 4,    /* what could be one launch is queued one by one */
+    SAC_WITHOUT_EARLY_LAUNCH = 8, /* a kernel is launched when the one before it is done */
+    SAC_WITHOUT_MMAP = 16         /* arrays of frames are read into memory, not mapped */
 };
 
 struct sac_device {

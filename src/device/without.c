@@ -12,6 +12,7 @@ static const struct {
     {"page-locked", SAC_WITHOUT_PAGE_LOCKED},
     {"one-launch", SAC_WITHOUT_GATHERING},
     {"early-launch", SAC_WITHOUT_EARLY_LAUNCH},
+    {"mmap", SAC_WITHOUT_MMAP},
 };
 
 const char *sac_device_without_name(int i)

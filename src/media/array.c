@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packets from an array of frames in a .npy file, [frames,height,width,3] R, G and B or
  * [frames,height,width] grey, uint8. The file is mapped: a packet is a piece of the mapping, and so
- * is the frame of colours that libavcodec's rawvideo makes of it: on a CPU no pixel is copied. */
+ * is the frame of colours that libavcodec's rawvideo makes of it: on a CPU no pixel is copied. Left
+ * out (SACCADE_WITHOUT=mmap), the whole file is read into memory first, as NumPy's load does. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ struct mapping {
     uint8_t *bytes;
     size_t   size; /* with that page */
     size_t   page, frame_bytes;
+    bool     copied; /* the file was read: what is given back is lost */
 };
 
 struct state {
@@ -38,6 +40,14 @@ static bool claims(const char *url)
 }
 
 /* ---- the mapping ---- */
+
+static sac_result read_whole(struct sac_input *in, FILE *file, uint8_t *out, size_t size)
+{
+    if (fseek(file, 0, SEEK_SET) != 0 || fread(out, 1, size, file) != size)
+        return SAC_FAIL(in->ctx, SAC_ERR_IO, "cannot read '%s': %s", in->name,
+                        ferror(file) ? strerror(errno) : "it became shorter");
+    return SAC_OK;
+}
 
 static void unmap(void *user, uint8_t *data)
 {
@@ -61,8 +71,12 @@ static sac_result map(struct sac_input *in, FILE *file)
         return SAC_FAIL(in->ctx, SAC_ERR_IO, "%s: %s", in->name, strerror(errno));
     m->page = (size_t)sysconf(_SC_PAGESIZE);
     m->size = ((size_t)about.st_size + m->page - 1) / m->page * m->page + m->page;
-    void *room = mmap(NULL, m->size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    m->copied = in->unmapped;
+    void *room = mmap(NULL, m->size, m->copied ? PROT_READ | PROT_WRITE : PROT_READ,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     m->bytes = room != MAP_FAILED ? room : NULL;
+    if (m->bytes && m->copied)
+        return read_whole(in, file, m->bytes, (size_t)about.st_size);
     if (!m->bytes || mmap(room, (size_t)about.st_size, PROT_READ, MAP_PRIVATE | MAP_FIXED,
                           fileno(file), 0) == MAP_FAILED)
         return SAC_FAIL(in->ctx, SAC_ERR_IO, "cannot map '%s': %s", in->name, strerror(errno));
@@ -76,7 +90,8 @@ static void release_frame(void *user, uint8_t *data)
     AVBufferRef          *mapping = user;
     const struct mapping *m = (void *)mapping->data;
     uint8_t              *page = data - (size_t)(data - m->bytes) % m->page;
-    (void)madvise(page, (size_t)(data + m->frame_bytes - page), MADV_DONTNEED);
+    if (!m->copied)
+        (void)madvise(page, (size_t)(data + m->frame_bytes - page), MADV_DONTNEED);
     av_buffer_unref(&mapping);
 }
 

@@ -17,6 +17,7 @@ sac_result sac_feed_open_input(struct sac_source *src)
     src->input.name = src->name;
     src->input.params = &src->params;
     src->input.cancelled = &src->cancelled;
+    src->input.unmapped = src->dev->without & SAC_WITHOUT_MMAP;
     sac_result res = sac_input_open(&src->input);
     if (res != SAC_OK)
         return res;

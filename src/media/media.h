@@ -125,6 +125,7 @@ struct sac_input {
     const char                     *name;      /* the url without its secrets, for sentences */
     const struct sac_source_params *params;    /* borrowed from the source */
     atomic_int                     *cancelled; /* the source's; checked by inputs that wait */
+    bool                            unmapped;  /* read into memory what would be mapped */
     void                           *state;     /* the input's own */
 
     /* Filled by open, constant afterwards. */
@@ -169,7 +170,7 @@ struct sac_input_ops {
 };
 extern const struct sac_input_ops sac_input_array, sac_input_container, sac_input_images;
 
-sac_result sac_input_open(struct sac_input *in); /* set the fields ctx to cancelled first */
+sac_result sac_input_open(struct sac_input *in); /* set the fields ctx to unmapped first */
 void       sac_input_close(struct sac_input *in);
 
 /* ---- decoders: frames ---- */

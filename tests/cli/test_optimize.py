@@ -125,6 +125,21 @@ def test_a_dry_run_runs_nothing(saccade, video, tmp_path, runs_folder):
     assert not (tmp_path / 'a.yaml').exists()
 
 
+def test_threads_of_stages_are_turned_where_there_are_any(saccade, video, runs_folder):
+    def turned(*args):
+        run = saccade('optimize', *args, '--dry-run', env=runs_folder)
+        assert run.returncode == 0, run.stderr
+        return run.stdout
+    several = len(os.sched_getaffinity(0)) > 1
+    assert bool(re.search(r'^ +postprocess.threads +\[1\] 2', turned(video, video), re.M)) == several
+    assert 'postprocess.threads' not in turned(video)  # of several inputs,
+    assert 'postprocess.threads' not in turned(video, video, '--tracker', 'bytetrack')  # whose camera is followed
+    assert 'postprocess.threads' not in turned(video, video, '--device', 'cuda')
+    assert 'preprocess.streams' not in turned(video, video)
+    assert re.search(r'^ +preprocess.streams +\[1\] 2', turned(video, '--device', 'cuda'), re.M)
+    assert re.search(r'^ +preprocess.streams +1 \[2\]', turned(video, '--device', 'cuda', '--task', 'segment'), re.M)
+
+
 def test_what_does_not_fit_is_named(saccade, video, tmp_path, runs_folder):
     mine = tmp_path / 'mine.yaml'
     mine.write_text('threads: 1\n')

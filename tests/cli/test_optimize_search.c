@@ -437,6 +437,7 @@ static void knobs_fit_the_machine_and_what_is_allowed(void **state)
     assert_null(find_knob(knobs, count, "skip.max"));
     assert_null(find_knob(knobs, count, "encode.threads"));
     assert_null(find_knob(knobs, count, "reid.batch_max"));
+    assert_null(find_knob(knobs, count, "postprocess.threads")); /* of several inputs */
     const struct optimize_knob *batch = find_knob(knobs, count, "inference.max_batch"),
                                *threads = find_knob(knobs, count, "threads");
     assert_string_equal(batch->values[batch->start], "32");    /* the device's choice */
@@ -454,6 +455,29 @@ static void knobs_fit_the_machine_and_what_is_allowed(void **state)
     assert_int_equal(find_knob(knobs, count, "precision")->count, 3);
     assert_null(find_knob(knobs, count, "decode.prefetch"));
     assert_non_null(find_knob(knobs, count, "reid.batch_max"));
+    assert_null(find_knob(knobs, count, "preprocess.streams")); /* of a GPU */
+    const struct optimize_knob *trackers = find_knob(knobs, count, "postprocess.threads");
+    assert_string_equal(trackers->values[trackers->start], "1");
+    assert_string_equal(trackers->values[trackers->count - 1], "6");
+    assert_true(trackers->stages & optimize_stage_bit("tracking"));
+    s.run.job.tracker.camera_motion = 0; /* what these threads are for */
+    count = optimize_knobs(&facts, knobs, &fault);
+    assert_null(find_knob(knobs, count, "postprocess.threads"));
+    s.run.job.tracker.camera_motion = 1;
+    facts.on_gpu = true;
+    count = optimize_knobs(&facts, knobs, &fault);
+    assert_null(find_knob(knobs, count, "postprocess.threads"));
+    const struct optimize_knob *streams = find_knob(knobs, count, "preprocess.streams");
+    assert_int_equal(streams->count, 2);
+    assert_int_equal(streams->start, 0);
+    assert_true(streams->fills && !streams->changes);
+    s.profile_segments = 1;
+    count = optimize_knobs(&facts, knobs, &fault);
+    streams = find_knob(knobs, count, "preprocess.streams");
+    assert_int_equal(streams->start, 1); /* mattes have two */
+    s.segment.mode = SAC_SEGMENT_VR;     /* batches are one launch */
+    count = optimize_knobs(&facts, knobs, &fault);
+    assert_null(find_knob(knobs, count, "preprocess.streams"));
     s.optimize.precisions = "fp32,fp17";
     assert_true(optimize_knobs(&facts, knobs, &fault) < 0);
     assert_non_null(strstr(fault.sentence, "fp32,fp17"));

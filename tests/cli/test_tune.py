@@ -174,3 +174,46 @@ def test_the_detector_runs_where_there_are_no_boxes(saccade, video, tmp_path):
     assert run.returncode == 0, run.stderr
     assert run.stderr.count('detecting once') == 2
     assert 'a.mp4' in run.stdout and yaml.safe_load(run.stdout)['tracker']['kind'] == 'botsort'
+
+
+def cut(shared, folder, frames):
+    """The first frames of a real sequence, boxes and all, beside its video."""
+    whole = shared / 'mot/TUD-Stadtmitte'
+    folder.mkdir(parents=True)
+    for name, own in (('gt.txt', 'gt.txt'), ('det_yolox_nano.txt', 'det.txt')):
+        rows = (whole / name).read_text().splitlines(keepends=True)
+        (folder / own).write_text(''.join(row for row in rows if int(row.split(',')[0]) <= frames))
+    (folder / 'seqinfo.ini').write_text(f'[Sequence]\nname={folder.name}\nframeRate=25\nseqLength={frames}\n')
+    (folder / 'a.mp4').symlink_to(whole / 'TUD-Stadtmitte.mp4')
+
+
+def test_appearance_is_searched_where_it_is_asked_for(saccade, shared, tmp_path):
+    folder, tracks = tmp_path / 'gt', tmp_path / 'tracks'
+    tracks.mkdir()
+    for name, frames in (('A', 30), ('B', 20)):
+        cut(shared, folder / name, frames)
+        assert saccade('track', folder / name / 'a.mp4', '--detections', folder / name / 'det.txt', '--reid', 'person_reid',
+                       '--no-camera-motion', '--duration', frames / 25, '--mot', tracks / f'{name}.txt').returncode == 0
+    run = saccade('tune', '--gt', folder, '--no-preprocess', '--reid', 'person_reid', '--trials', 8)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr.count('embedding the boxes once') == 2
+    tracker = yaml.safe_load(run.stdout)['tracker']
+    assert tracker['reid_distance'] == 0.15 and tracker['gallery_max'] == 1
+    assert 'with the embeddings of person_reid' in run.stdout
+    table = saccade('eval', '--gt', folder, '--tracks', tracks, '--no-preprocess').stdout.splitlines()
+    rows = [line.split() for line in run.stderr.splitlines() if re.match(r'[AB] +\d', line)]
+    assert [float(row[2]) for row in rows] == pytest.approx([float(line.split()[1]) for line in table[1:3]], abs=0.2)
+    alone = saccade('tune', '--gt', folder, '--no-preprocess', '--reid', 'none', '--trials', 3)
+    assert 'by motion alone' in alone.stdout and 'reid_distance' not in alone.stdout
+
+
+def test_appearance_needs_pictures_and_a_tracker_that_looks(saccade, shared, timid, video, tmp_path):
+    fails(saccade('tune', '--gt', timid, '--reid', 'person_reid'), 1, '--reid needs the pictures', 'S0')
+    for name in 'AB':
+        cut(shared, tmp_path / 'cut' / name, 100)
+    fails(saccade('tune', '--gt', tmp_path / 'cut', '--reid', 'person_reid', '--tracker', 'sort'), 2, 'sort', 'motion only')
+    fails(saccade('tune', '--gt', tmp_path / 'cut', '--reid', tmp_path / 'none.onnx'), 1, 'none.onnx')
+    (tmp_path / 'cut/A/a.mp4').unlink()
+    (tmp_path / 'cut/A/a.mp4').write_bytes(video.read_bytes())
+    run = saccade('tune', '--gt', tmp_path / 'cut', '--reid', 'person_reid')
+    assert run.returncode == 1 and 'boxes in later ones' in run.stderr

@@ -32,7 +32,7 @@ static void run(struct tune_search *search, struct tune_knob *knobs, struct worl
 {
     const struct sac_tracker_params baseline = sac_tracker_params_default(SAC_TRACKER_BYTETRACK);
     const int                       count = tune_knobs(&baseline, false, knobs);
-    assert_int_equal(count, TUNE_KNOBS - 1);
+    assert_int_equal(count, TUNE_KNOBS - 2);
     assert_string_equal(knobs[2].name, "match_iou");
     tune_search_init(search, knobs, count, SEQUENCES, 100, 5);
     search->measure = measure;
@@ -94,6 +94,7 @@ static void the_baseline_is_among_the_values(void **state)
     baseline.score_high = 0.07f; /* below all of the row's */
     baseline.score_new = 0.615f; /* between two */
     baseline.lost_max_s = 900;   /* above all */
+    baseline.gallery_max = 5;
     const int count = tune_knobs(&baseline, true, knobs);
     assert_int_equal(count, TUNE_KNOBS);
     for (int k = 0; k < count; k++) {
@@ -103,6 +104,9 @@ static void the_baseline_is_among_the_values(void **state)
     }
     const struct sac_tracker_params same = tune_params(&baseline, knobs, count, start);
     assert_memory_equal(&same, &baseline, sizeof same);
+    assert_string_equal(knobs[count - 1].name, "gallery_max");
+    start[count - 1]++;
+    assert_int_equal(tune_params(&baseline, knobs, count, start).gallery_max, 8);
 }
 
 int main(void)

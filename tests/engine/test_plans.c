@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans kept in files, on the device of the tests (far.h): measured once, told afterwards; damaged,
  * foreign and cut files are made anew and that is said; `build` checks before it writes. */
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/disk_cache.h"
 #include "engine/model/model.h"
 #include "tests/engine/far.h"
 #include "tests/engine/open_size.h"
@@ -265,6 +268,164 @@ static void constants_are_told_apart_to_the_last_bit(void **state)
     assert_true(measured_with(path, nextafter(1.0 / 3, 1)) > 0);
     assert_int_equal(measured_with(path, 1.0 / 3), 0);
 }
+
+/* ---- its bound ---- */
+
+/* Every plan was used ten seconds earlier: what a file system notes of two files in a row may be
+ * one and the same time. */
+static void age(const char *path)
+{
+    struct stat st;
+    if (strstr(path, ".onnx") || stat(path, &st) != 0)
+        return;
+    const struct timespec times[2] = {{0, UTIME_OMIT},
+                                      {st.st_mtim.tv_sec - 10, st.st_mtim.tv_nsec}};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static size_t   plans;
+static uint64_t plan_bytes;
+
+static void note_plan(const char *path)
+{
+    struct stat st;
+    if (strstr(path, ".onnx"))
+        return;
+    assert_int_equal(stat(path, &st), 0);
+    assert_non_null(strstr(path, ".plan")); /* nothing half written */
+    plan_bytes += (uint64_t)st.st_size;
+    plans++;
+}
+
+static size_t count_plans(void)
+{
+    plans = 0;
+    plan_bytes = 0;
+    each_file(note_plan);
+    return plans;
+}
+
+static void bound_plans(uint64_t bytes_max)
+{
+    struct sac_device_params params = sac_device_params_default();
+    params.plan_cache_bytes = bytes_max;
+    sac_device_unref(&far);
+    ok(far_open(ctx, &params, &far));
+}
+
+/* Run network i, made when it is first needed. Returns how many kernels were measured. */
+static int measured_of(int i)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%d.onnx", folder, i);
+    if (access(path, R_OK) != 0)
+        write_product(path); /* each has other weights */
+    return measured_with(path, 1);
+}
+
+/* Room for three plans of such networks, and not for four. */
+static void bound_to_three(void)
+{
+    assert_true(measured_of(0) > 0);
+    assert_int_equal(count_plans(), 1);
+    bound_plans(3 * plan_bytes + plan_bytes / 2);
+}
+
+static void the_oldest_plan_goes(void **state)
+{
+    enum { LAST = 8 };
+    (void)state;
+    bound_to_three();
+    for (int i = 1; i < LAST; i++) {
+        each_file(age);
+        assert_true(measured_of(i) > 0);
+        assert_int_equal(count_plans(), SAC_MIN(i + 1, 3));
+    }
+    each_file(age);
+    assert_int_equal(measured_of(LAST - 3), 0); /* the oldest that is left is the latest now */
+    each_file(age);
+    assert_true(measured_of(LAST) > 0);
+    assert_int_equal(measured_of(LAST - 3), 0);
+    assert_int_equal(measured_of(LAST - 1), 0);
+    assert_int_equal(measured_of(LAST), 0);
+    assert_true(measured_of(LAST - 2) > 0);
+    assert_true(measured_of(1) > 0);
+}
+
+/* Its file goes, as another process has a smaller bound and used another plan later; the network
+ * that is loaded keeps what it chose, and with the next shape all of it is in a file again. */
+static void a_plan_in_use_is_not_lost(void **state)
+{
+    sac_model *used = NULL, *later = NULL;
+    (void)state;
+    ok(sac_model_load(far, model_path, NULL, &used));
+    assert_true(measured_by(used, 1) > 10);
+    assert_int_equal(count_plans(), 1);
+    const uint64_t bytes = plan_bytes;
+    each_file(age);
+    assert_true(measured_of(1) > 0);
+    assert_int_equal(count_plans(), 2);
+    assert_in_range(plan_bytes - bytes, 1, bytes);
+    sac_cache_bound_plans(bytes);
+    assert_int_equal(count_plans(), 1);
+    assert_int_equal(measured_of(1), 0);
+    assert_int_equal(measured_by(used, 1), 0);
+    assert_true(measured_by(used, 2) > 10);
+    ok(sac_model_load(far, model_path, NULL, &later));
+    assert_int_equal(measured_by(later, 1), 0);
+    assert_int_equal(measured_by(later, 2), 0);
+    sac_model_unref(&later);
+    sac_model_unref(&used);
+}
+
+enum { SHARED = 5, OWN = 20 }; /* networks: of both processes, and of each */
+
+/* It has a plan in use, and makes others. */
+static void make_plans(uint64_t bytes_max, int first)
+{
+    sac_model *used = NULL;
+    bound_plans(bytes_max);
+    ok(sac_model_load(far, model_path, NULL, &used));
+    measured_by(used, 1);
+    for (int i = 0; i < OWN; i++) {
+        measured_of(first + i);
+        assert_int_equal(measured_by(used, 1), 0);
+        measured_of(i % SHARED);
+    }
+    sac_model_unref(&used);
+}
+
+/* They remove each other's plans and write the same ones: what is there at the end is within the
+ * bound, and whole. */
+static void two_processes_keep_one_bound(void **state)
+{
+    int status, whole = 0;
+    (void)state;
+    for (int i = 1; i < SHARED + 2 * OWN; i++)
+        measured_of(i); /* its file is there before there are two who would make it */
+    sac_cache_bound_plans(1);
+    assert_int_equal(count_plans(), 0);
+    bound_to_three();
+    const uint64_t bytes_max = far->params.plan_cache_bytes;
+    sac_device_unref(&far); /* its threads are not the child's */
+    said[0] = '\0';
+    const pid_t child = fork();
+    make_plans(bytes_max, child == 0 ? SHARED : SHARED + OWN);
+    if (child == 0)
+        _exit(strstr(said, "damaged") != NULL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_null(strstr(said, "damaged"));
+    const size_t kept = count_plans();
+    assert_in_range(kept, 1, 3);
+    assert_in_range(plan_bytes, 1, bytes_max);
+    bound_plans(0);
+    for (int i = 0; i < SHARED + 2 * OWN; i++)
+        whole += measured_of(i) == 0;
+    assert_int_equal(whole, kept);
+}
+
+/* ---- what is found out once ---- */
 
 /* In which layout a network takes its input is known before any kernel is prepared, and a stack
  * that comes later is not checked with such inputs. */
@@ -581,6 +742,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(ranges_are_watched_once, begin, end),
         cmocka_unit_test_setup_teardown(a_batch_is_checked_once, begin, end),
         cmocka_unit_test_setup_teardown(constants_are_told_apart_to_the_last_bit, begin, end),
+        cmocka_unit_test_setup_teardown(the_oldest_plan_goes, begin, end),
+        cmocka_unit_test_setup_teardown(a_plan_in_use_is_not_lost, begin, end),
+        cmocka_unit_test_setup_teardown(two_processes_keep_one_bound, begin, end),
         cmocka_unit_test_setup_teardown(layouts_need_no_kernels, begin, end),
         cmocka_unit_test_setup_teardown(those_that_write_beside_each_other_lose_nothing, begin,
                                         end),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames of a .npy file, which is written here byte by byte. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/media/reading.h"
@@ -164,6 +165,26 @@ static void long_arrays_take_no_memory(void **state)
     sac_source_close(&src);
 }
 
+/* The same frames of a device that maps no arrays, also those that are read again. */
+static void is_read_where_mapping_is_left_out(void **state)
+{
+    (void)state;
+    struct sac_source_params p = at_ten();
+    sac_device              *usual = dev;
+    const char              *path = colours((size_t)FRAMES * HEIGHT * WIDTH * 3 + 100);
+    setenv("SACCADE_WITHOUT", "mmap", 1);
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &dev));
+    unsetenv("SACCADE_WITHOUT");
+    expect(path, &p, 3, 0, FRAMES);
+    expect(greys(), &p, 1, 0, FRAMES);
+    p.start_us = 200000;
+    p.every = 2;
+    expect(path, &p, 3, 2, FRAMES);
+    frames_outlive_the_source(NULL);
+    sac_device_unref(&dev);
+    dev = usual;
+}
+
 static void faults_are_one_sentence(void **state)
 {
     (void)state;
@@ -215,8 +236,11 @@ static void faults_are_one_sentence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gives_every_frame),         cmocka_unit_test(gives_the_wanted_part),
-        cmocka_unit_test(frames_outlive_the_source), cmocka_unit_test(long_arrays_take_no_memory),
+        cmocka_unit_test(gives_every_frame),
+        cmocka_unit_test(gives_the_wanted_part),
+        cmocka_unit_test(frames_outlive_the_source),
+        cmocka_unit_test(long_arrays_take_no_memory),
+        cmocka_unit_test(is_read_where_mapping_is_left_out),
         cmocka_unit_test(faults_are_one_sentence),
     };
     return cmocka_run_group_tests_name("media/array", tests, open_device, close_device);
