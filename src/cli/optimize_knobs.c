@@ -53,14 +53,14 @@ static bool has_encoder(const struct optimize_facts *f)
 static bool has_input_streams(const struct optimize_facts *f)
 {
     const struct settings *s = f->settings;
-    return f->on_gpu && !(s->profile_segments && s->segment.mode == SAC_SEGMENT_VR);
+    return f->on_gpu && !(s->task == TASK_SEGMENT && s->segment.mode == SAC_SEGMENT_VR);
 }
 
 /* On the CPU trackers follow the camera, each a thread of these; on a GPU it does. */
 static bool follows_cameras(const struct optimize_facts *f)
 {
     const struct sac_tracker_params *tracker = &f->settings->run.job.tracker;
-    return !f->on_gpu && !f->settings->profile_segments && f->inputs > 1 &&
+    return !f->on_gpu && f->settings->task != TASK_SEGMENT && f->inputs > 1 &&
            tracker->kind == SAC_TRACKER_BOTSORT && tracker->camera_motion;
 }
 
@@ -258,7 +258,7 @@ static int meaning_of_auto(const struct row *row, const struct optimize_facts *f
     if (strcmp(row->key, "inference.max_batch") == 0)
         return f->batch >= 1 ? (int)f->batch : 1;
     if (strcmp(row->key, "preprocess.streams") == 0)
-        return f->settings->profile_segments ? 2 : 1;
+        return f->setting(s->task == TASK_SEGMENT) ? 2 : 1;
     if (strcmp(row->key, "postprocess.threads") == 0)
         return 1;
     return row->limit == LIMIT_CPUS ? (f->cpus > 1 ? f->cpus / 2 : 1) : 0;
