@@ -258,7 +258,7 @@ static int meaning_of_auto(const struct row *row, const struct optimize_facts *f
     if (strcmp(row->key, "inference.max_batch") == 0)
         return f->batch >= 1 ? (int)f->batch : 1;
     if (strcmp(row->key, "preprocess.streams") == 0)
-        return f->setting(s->task == TASK_SEGMENT) ? 2 : 1;
+        return f->settings->task == TASK_SEGMENT ? 2 : 1;
     if (strcmp(row->key, "postprocess.threads") == 0)
         return 1;
     return row->limit == LIMIT_CPUS ? (f->cpus > 1 ? f->cpus / 2 : 1) : 0;
