@@ -471,7 +471,7 @@ static void knobs_fit_the_machine_and_what_is_allowed(void **state)
     assert_int_equal(streams->count, 2);
     assert_int_equal(streams->start, 0);
     assert_true(streams->fills && !streams->changes);
-    s.profile_segments = 1;
+    s.task = TASK_SEGMENT;
     count = optimize_knobs(&facts, knobs, &fault);
     streams = find_knob(knobs, count, "preprocess.streams");
     assert_int_equal(streams->start, 1); /* mattes have two */
