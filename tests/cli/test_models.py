@@ -416,3 +416,14 @@ def test_build_calibrates_with_pictures_or_a_video(saccade, program, clip, video
     fails(saccade('build', model, '-o', plan, '--device', 'cuda', '--calibrate', model, env=env), 1, 'net.onnx: not a video')
     fails(saccade('build', model, '-o', plan, '--device', 'cuda', '--calibrate', tmp_path / 'none', env=env), 1, 'none: No such')
     assert not plan.exists()
+
+
+@pytest.mark.parametrize('model', sorted((ROOT / 'tests/models').glob('*.onnx')), ids=lambda path: path.stem)
+def test_no_operator_of_a_common_export_is_in_plain_c(saccade, model):
+    run = saccade('inspect', model)
+    table = run.stdout[run.stdout.index('operator  '):].splitlines()
+    plain = {line.split()[0] for line in table if 'plain C' in line}
+    if any('cpu avx' in line for line in table):
+        assert plain <= {'TopK', 'GatherElements'}  # of some hundred numbers
+    else:
+        pytest.skip('a CPU without AVX2')
