@@ -58,6 +58,48 @@ static const struct spelling spellings[] = {
       JOINED},
      1,
      1},
+    {"a scale for each head",
+     "? 5 24",
+     "? 5 8",
+     {PACKED_SHAPES, {"joined", "-1 5 8"}},
+     {PACKED,
+      {"Transpose", "k", "kt", "perm", "0 1 3 2"},
+      {"MatMul", "q kt", "s"},
+      {"Mul", "s each", "sm"},
+      {"Add", "sm bias", "sb"},
+      {"Softmax", "sb", "p", "axis", "-1"},
+      {"MatMul", "p v", "o"},
+      JOINED},
+     1},
+    {"a large number in a masked score's place",
+     "? 5 24",
+     "? 5 8",
+     {PACKED_SHAPES, {"joined", "-1 5 8"}},
+     {PACKED,
+      {"Mul", "q half", "qs"},
+      {"Transpose", "k", "kt", "perm", "0 1 3 2"},
+      {"MatMul", "qs kt", "s"},
+      {"Where", "hidden low s", "sm"},
+      {"Softmax", "sm", "p", "axis", "-1"},
+      {"MatMul", "p v", "o"},
+      JOINED},
+     1,
+     1},
+    {"scores where they are seen, behind a bias",
+     "? 5 24",
+     "? 5 8",
+     {PACKED_SHAPES, {"joined", "-1 5 8"}},
+     {PACKED,
+      {"Transpose", "k", "kt", "perm", "0 1 3 2"},
+      {"MatMul", "q kt", "s"},
+      {"Mul", "s half", "sh"},
+      {"Add", "sh bias", "sb"},
+      {"Where", "seen sb low", "sm"},
+      {"Softmax", "sm", "p", "axis", "-1"},
+      {"MatMul", "p v", "o"},
+      JOINED},
+     1,
+     1},
     {"gathered, the scale after the bias",
      "? 5 24",
      "? 5 8",
@@ -406,6 +448,12 @@ static void add_constants(struct proto *graph)
         proto_initializer(graph, (const char *[]){"i0", "i1", "i2", "i3"}[i], 7, "", &i, sizeof i);
     const int64_t last = 2;
     proto_initializer(graph, "last", 7, "1", &last, sizeof last);
+    const float   each[] = {0.7f, 1.9f}, low = -1e9f;
+    const uint8_t hidden[] = {0, 0, 1, 0, 1}, seen[] = {1, 1, 0, 0, 0};
+    proto_initializer(graph, "each", 1, "2 1 1", each, sizeof each);
+    proto_initializer(graph, "low", 1, "", &low, sizeof low);
+    proto_initializer(graph, "hidden", 9, "5", hidden, sizeof hidden);
+    proto_initializer(graph, "seen", 9, "1 1 1 5", seen, sizeof seen);
     add_floats(graph, "bias", "1 2 5 5", 50, 0);
     add_floats(graph, "row", "5", 5, -INFINITY);
     for (int i = 0; i < 3; i++)
