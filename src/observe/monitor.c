@@ -121,16 +121,23 @@ void sac_monitor_begin(sac_monitor *m)
         m->watched[i]->value = NAN;
 }
 
+static void put_value(sac_monitor *m, enum sac_alarm_rule rule, const char *unit, double value,
+                      double matters, int span, const char *name)
+{
+    struct sac_watched *w = watched_of(m, name, unit, rule);
+    if (!w)
+        return;
+    w->value = value;
+    w->alarm.matters = matters;
+    w->alarm.span = span;
+}
+
 static void put(sac_monitor *m, enum sac_alarm_rule rule, const char *unit, double value,
                 double matters, const char *name, va_list args)
 {
     char full[48];
     vsnprintf(full, sizeof full, name, args);
-    struct sac_watched *w = watched_of(m, full, unit, rule);
-    if (!w)
-        return;
-    w->value = value;
-    w->alarm.matters = matters;
+    put_value(m, rule, unit, value, matters, 1, full);
 }
 
 void sac_monitor_put(sac_monitor *m, enum sac_alarm_rule rule, const char *unit, double value,
@@ -149,6 +156,12 @@ void sac_monitor_put_time(sac_monitor *m, enum sac_alarm_rule rule, double ms, d
     va_start(args, name);
     put(m, rule, "ms", ms, matters, name, args);
     va_end(args);
+}
+
+void sac_monitor_put_tail(sac_monitor *m, enum sac_alarm_rule rule, double ms, double matters,
+                          int span, const char *name)
+{
+    put_value(m, rule, "ms", ms, matters, span, name);
 }
 
 void sac_monitor_restart(sac_monitor *m)

@@ -66,6 +66,9 @@ void sac_monitor_put(sac_monitor *monitor, enum sac_alarm_rule rule, const char 
 /* A time in milliseconds, of which changes smaller than `matters` do not matter. */
 void sac_monitor_put_time(sac_monitor *monitor, enum sac_alarm_rule rule, double ms, double matters,
                           const char *name, ...) SAC_PRINTF(5, 6);
+/* One that is made of the latest `span` samples. */
+void sac_monitor_put_tail(sac_monitor *monitor, enum sac_alarm_rule rule, double ms, double matters,
+                          int span, const char *name);
 void sac_monitor_end(sac_monitor *monitor);
 /* The situation is another one: nothing is compared with what was before. Between begin and end. */
 void sac_monitor_restart(sac_monitor *monitor);

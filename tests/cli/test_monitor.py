@@ -58,6 +58,7 @@ def test_a_run_is_seen_while_it_runs(saccade, program, long_clip, runtime, tmp_p
         assert run['pid'] == process.pid and 'img' in run['title'] and run['elapsed_s'] > 0
         figures = {figure['name']: figure for figure in run['figures']}
         assert figures['frames']['most'] > 0 and figures['rss']['now'] > 1e6
+        assert figures['latency p99']['most'] > 0
         assert (folder.stat().st_mode & 0o777, (folder / f'{process.pid}.json').stat().st_mode & 0o777) == (0o700, 0o600)
         assert f'run {process.pid}: ' in saccade('monitor', '--once', env=runtime).stdout
     finally:
@@ -68,6 +69,8 @@ def test_a_run_is_seen_while_it_runs(saccade, program, long_clip, runtime, tmp_p
     jsonschema.Draft202012Validator(json.loads((ROOT / 'docs/stats.schema.json').read_text())).validate(stats)
     figures = {figure['name']: figure for figure in stats['monitor']['figures']}
     assert len(figures['rss']['history']) > 2 and figures['rss']['step_s'] > 0
+    p99 = figures['latency p99']
+    assert p99['unit'] == 'ms' and 0 < p99['least'] <= p99['most'] and len(p99['history']) > 2
     assert stats['monitor']['interval_s'] == 0.1 and stats['monitor']['cost'] >= 0
 
 

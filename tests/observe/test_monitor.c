@@ -369,7 +369,7 @@ static void a_run_is_measured_between_samples(void **state)
     (void)state;
     static struct fake_run    run;
     const struct sac_run_feed feed = {get, streams, &run};
-    struct sac_run_sampler   *sampler = sac_run_sampler_create();
+    struct sac_run_sampler   *sampler = sac_run_sampler_create(1000);
     sac_monitor              *m = empty();
     assert_non_null(sampler);
     run.stats.stage_count = 1;
@@ -385,7 +385,62 @@ static void a_run_is_measured_between_samples(void **state)
     assert_true(now_of(m, "pool") == 5e6 && now_of(m, "descriptors") > 0);
     assert_true(isnan(now_of(m, "latency"))); /* none was timed */
     sac_monitor_destroy(&m);
-    free(sampler);
+    sac_run_sampler_destroy(&sampler);
+    sac_run_sampler_destroy(&sampler);
+}
+
+/* Frames of which most take 10 ms, and every twentieth `slow_ms`. */
+static void pass_frames(sac_timers *timers, struct sac_pipeline_stats *stats, int n, double slow_ms)
+{
+    for (int i = 0; i < n; i++) {
+        const double ms = i % 20 ? 10 + 0.01 * (i % 7) : slow_ms;
+        sac_timer_add(timers, 0, (int64_t)(ms * 1e6));
+        stats->latency.total_ms += ms;
+        stats->latency.count++;
+    }
+}
+
+static double rate(void *user)
+{
+    (void)user;
+    return 100;
+}
+
+/* Five of a hundred frames are late: the mean hardly moves, the p99 is told within ten seconds. */
+static void a_tail_of_the_latency_is_told(void **state)
+{
+    (void)state;
+    static struct fake_run run;
+    sac_timers            *timers = NULL;
+    assert_sac_ok(sac_timers_create(test_context(), &timers));
+    const struct sac_run_feed feed = {
+        get, streams, &run, rate, timers, sac_timers_id(timers, "latency"), -1};
+    struct sac_run_sampler *sampler = sac_run_sampler_create(1000);
+    sac_monitor            *m = empty();
+    assert_non_null(sampler);
+    sac_run_sampler_take(sampler, m, &feed);
+    for (int i = 0; i < 90; i++) {
+        pass_frames(timers, &run.stats, 100, 12);
+        sac_run_sampler_take(sampler, m, &feed);
+    }
+    assert_true(fabs(now_of(m, "latency p99") - 12) < 0.3);
+    for (int i = 0; i < 10; i++) {
+        pass_frames(timers, &run.stats, 100, 60);
+        sac_run_sampler_take(sampler, m, &feed);
+    }
+    assert_true(now_of(m, "latency") < 13 && fabs(now_of(m, "latency p99") - 60) < 1.2);
+    assert_says(event_of(m, "latency p99").text, "latency p99: 6");
+    assert_int_equal(event_of(m, "latency p99").kind, SAC_MONITOR_ANOMALY);
+    for (int i = 0; i < 10; i++) {
+        pass_frames(timers, &run.stats, 100, 12);
+        sac_run_sampler_take(sampler, m, &feed);
+    }
+    assert_true(event_of(m, "latency p99").ended_s >= 0);
+    sac_run_sampler_take(sampler, m, &feed); /* in which no frame was done */
+    assert_true(isnan(now_of(m, "latency p99")));
+    sac_monitor_destroy(&m);
+    sac_run_sampler_destroy(&sampler);
+    sac_timers_destroy(&timers);
 }
 
 /* The thread: it begins, publishes nothing unasked, and ends. */
@@ -442,6 +497,7 @@ int main(void)
         cmocka_unit_test(less_than_is_due_is_told),
         cmocka_unit_test(a_growing_pool_is_told_with_its_owner),
         cmocka_unit_test(a_run_is_measured_between_samples),
+        cmocka_unit_test(a_tail_of_the_latency_is_told),
         cmocka_unit_test(a_watch_begins_and_ends),
         cmocka_unit_test(values_are_for_people),
     };
