@@ -100,6 +100,23 @@ SAC_API void sac_monitor_sample(sac_monitor *monitor);
 /* The name of GPU `index`, or NULL: there is none. */
 SAC_API const char *sac_monitor_gpu_name(const sac_monitor *monitor, int index);
 
+/* A process that computes on a GPU, other users' too. NVML numbers them as the machine does: inside
+ * a container the number may be none of the container's, and then there is no name. */
+struct sac_monitor_process {
+    int      pid;
+    char     name[32];     /* of its program, as the kernel has it (/proc/PID/comm); or empty */
+    uint64_t memory_bytes; /* of the GPU; 0: the card does not tell */
+    uint64_t reserved[4];  /* 0 */
+};
+enum { SAC_MONITOR_PROCESSES_MAX = 16 };
+/* Those of GPU `index` in the latest sample that hold the most of its memory, the largest first, at
+ * most SAC_MONITOR_PROCESSES_MAX; the figure "gpuN processes" counts all. Any thread, of a
+ * monitor of a run too.
+ * max      room in out.
+ * Returns  how many were written. */
+SAC_API int sac_monitor_get_processes(sac_monitor *monitor, int index,
+                                      struct sac_monitor_process *out, int max);
+
 /* Any thread, for these four and for a monitor of a run too. New figures come at the end; of
  * events, the latest 64 are kept, the oldest first.
  * Errors   SAC_ERR_ARG: there is none of this index. */

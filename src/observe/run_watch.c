@@ -167,26 +167,31 @@ static void put_flow(sac_monitor *m, const struct sac_pipeline_stats *now,
 }
 
 /* The loads are means over the run; those of the time since the sample before are wanted. */
-static void put_run_gpu(sac_monitor *m, int i, const struct sac_gpu_stats *now,
-                        const struct sac_gpu_stats *before)
+static void put_run_gpu(sac_monitor *m, const struct sac_run_feed *feed, int i,
+                        const struct sac_gpu_stats *now, const struct sac_gpu_stats *before)
 {
     const int n = now->samples - before->samples;
     if (!now->known)
         return;
 #define SINCE(field) \
     (n > 0 ? (now->field * now->samples - before->field * before->samples) / n : NAN)
+    if (feed->processes) {
+        struct sac_nvml_process list[SAC_NVML_PROCESSES];
+        sac_monitor_put_processes(m, i, list,
+                                  feed->processes(feed->user, i, list, SAC_NVML_PROCESSES));
+    }
     sac_monitor_put_gpu(m, i, SINCE(utilisation), SINCE(decoder_load), SINCE(encoder_load), now);
 #undef SINCE
 }
 
-static void put_gpus(sac_monitor *m, const struct sac_pipeline_stats *now,
-                     const struct sac_pipeline_stats *before)
+static void put_gpus(sac_monitor *m, const struct sac_run_feed *feed,
+                     const struct sac_pipeline_stats *now, const struct sac_pipeline_stats *before)
 {
     for (int i = 0; i < now->shard_count; i++)
-        put_run_gpu(m, i, &now->shard[i].gpu, &before->shard[i].gpu);
+        put_run_gpu(m, feed, i, &now->shard[i].gpu, &before->shard[i].gpu);
     if (now->shard_count)
         return;
-    put_run_gpu(m, 0, &now->gpu, &before->gpu);
+    put_run_gpu(m, feed, 0, &now->gpu, &before->gpu);
     if (now->gpu.known && now->gpu.memory_bytes > now->pool.bytes_live + now->pool.bytes_idle)
         sac_monitor_put(
             m, SAC_ALARM_NOTHING, "bytes",
@@ -245,7 +250,7 @@ void sac_run_sampler_take(struct sac_run_sampler *s, sac_monitor *m,
         put_latencies(m, now, before, frame_ms);
         put_tails(s, m, feed, now, frame_ms);
         put_process(m, now);
-        put_gpus(m, now, before);
+        put_gpus(m, feed, now, before);
         if (streams != s->streams)
             sac_monitor_restart(m);
         sac_monitor_end(m);

@@ -17,6 +17,8 @@ struct sac_run_feed {
     /* How many frames a second the inputs are to bring; NULL, 0: unknown, or as many as they can.
      */
     double (*due)(void *user);
+    /* Who computes on the GPU of that shard; returns how many. NULL: not known. */
+    int (*processes)(void *user, int shard, struct sac_nvml_process *out, int max);
     /* Where a frame's latency and its composite's are counted, for their p99; NULL: there is none.
      */
     const sac_timers *timers;

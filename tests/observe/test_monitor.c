@@ -70,6 +70,14 @@ static void a_card_is_watched(void **state)
     assert_true(fabs(now_of(m, "gpu0 power of its limit") - 0.25) < 1e-6);
     assert_true(now_of(m, "gpu0 clock") == 1500 && now_of(m, "gpu0 memory clock") == 2600);
     assert_true(now_of(m, "gpu0 bus to it") == 7 && now_of(m, "gpu0 bus from it") == 3);
+    struct sac_monitor_process process[SAC_MONITOR_PROCESSES_MAX];
+    assert_int_equal(sac_monitor_get_processes(m, 0, process, SAC_MONITOR_PROCESSES_MAX), 1);
+    assert_int_equal(process[0].pid, getpid());
+    assert_string_equal(process[0].name, "test_observe_mo"); /* what the kernel keeps of it */
+    assert_int_equal(process[0].memory_bytes, 600000000);
+    assert_int_equal(sac_monitor_get_processes(m, 1, process, 1), 0);
+    assert_int_equal(sac_monitor_get_processes(m, -1, process, 1), 0);
+    assert_int_equal(sac_monitor_get_processes(m, 0, NULL, 1), 0);
     assert_true(now_of(m, "gpu0 processes") == 1 && now_of(m, "gpu0 throttled by heat") == 0);
     assert_true(fabs(now_of(m, "gpu0 decoder") - 0.4) < 1e-6);
     set_card(91, 398000, 0x20 | 1, 900);
@@ -78,11 +86,17 @@ static void a_card_is_watched(void **state)
     assert_says(event_of(m, "gpu0 temperature").text, "91 C, and the limit is 87 C");
     assert_says(event_of(m, "gpu0 power of its limit").text, "100 %, and the limit is 98 %");
     assert_says(event_of(m, "gpu0 throttled by heat").text, "slows itself down");
-    assert_true(now_of(m, "gpu0 processes") == 900);
+    assert_true(now_of(m, "gpu0 processes") == 900); /* too many to list */
+    assert_int_equal(sac_monitor_get_processes(m, 0, process, 1), 0);
     assert_int_equal(sac_monitor_event_count(m), 3);
-    set_card(40, 100000, 1, 1);
+    set_card(40, 100000, 1, 30);
     for (int i = 0; i < 8; i++)
         sac_monitor_sample(m);
+    assert_int_equal(sac_monitor_get_processes(m, 0, process, SAC_MONITOR_PROCESSES_MAX), 16);
+    assert_int_equal(process[0].pid, getppid()); /* it holds the most */
+    assert_int_equal(process[1].pid, getpid());
+    assert_true(process[2].memory_bytes == 0 && process[2].name[0] == '\0');
+    set_card(40, 100000, 1, 1);
     assert_true(event_of(m, "gpu0 temperature").ended_s >= 0);
     assert_true(event_of(m, "gpu0 throttled by heat").ended_s >= 0);
     assert_int_equal(sac_monitor_event_count(m), 3);
@@ -271,6 +285,36 @@ static void faults_are_told_with_their_cause(void **state)
     }
 }
 
+/* Who came onto the card is named, with what it holds of it; who was there before is not. */
+static void who_came_onto_the_card_is_named(void **state)
+{
+    (void)state;
+    struct sac_nvml_process list[] = {{1, 12300000000}, {getpid(), 600000000}, {0x7ffffff0, 0}};
+    struct run              run = ordinary;
+    sac_monitor            *m = empty();
+    char                    words[64], name[32];
+    for (int i = 0; i < 90; i++) {
+        sac_monitor_put_processes(m, 0, list + 1, 2);
+        sample(m, &run, i);
+    }
+    run.inference_ms = 13;
+    run.processes = 2;
+    for (int i = 0; i < 10; i++) {
+        sac_monitor_put_processes(m, 0, list, 3);
+        sample(m, &run, i);
+    }
+    FILE *file = fopen("/proc/1/comm", "r");
+    assert_non_null(file);
+    assert_non_null(fgets(name, sizeof name, file));
+    fclose(file);
+    snprintf(words, sizeof words, "and 1 did; new: 1 %.*s (12.30 GB)", (int)strcspn(name, "\n"),
+             name);
+    const struct sac_monitor_event e = event_of(m, "stage inference");
+    assert_says(e.text, words);
+    assert_null(strstr(e.text, "2147483632"));
+    sac_monitor_destroy(&m);
+}
+
 /* What others' load explains is not told of the stages, which others then only wait for. */
 static void a_stage_is_not_blamed_for_others(void **state)
 {
@@ -413,10 +457,14 @@ static void a_tail_of_the_latency_is_told(void **state)
     static struct fake_run run;
     sac_timers            *timers = NULL;
     assert_sac_ok(sac_timers_create(test_context(), &timers));
-    const struct sac_run_feed feed = {
-        get, streams, &run, rate, timers, sac_timers_id(timers, "latency"), -1};
-    struct sac_run_sampler *sampler = sac_run_sampler_create(1000);
-    sac_monitor            *m = empty();
+    const struct sac_run_feed feed = {.get = get,
+                                      .streams = streams,
+                                      .user = &run,
+                                      .due = rate,
+                                      .timers = timers,
+                                      .latency = sac_timers_id(timers, "latency")};
+    struct sac_run_sampler   *sampler = sac_run_sampler_create(1000);
+    sac_monitor              *m = empty();
     assert_non_null(sampler);
     sac_run_sampler_take(sampler, m, &feed);
     for (int i = 0; i < 90; i++) {
@@ -493,6 +541,7 @@ int main(void)
         cmocka_unit_test(without_a_card_the_machine_is_watched),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(faults_are_told_with_their_cause),
+        cmocka_unit_test(who_came_onto_the_card_is_named),
         cmocka_unit_test(a_stage_is_not_blamed_for_others),
         cmocka_unit_test(less_than_is_due_is_told),
         cmocka_unit_test(a_growing_pool_is_told_with_its_owner),
