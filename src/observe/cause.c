@@ -136,6 +136,23 @@ static bool tell(const sac_monitor *m, const struct cause *cause, const struct s
     return most > 0;
 }
 
+/* Where most of what was added is none of the pool's: libraries', or the program's own. */
+static void tell_outside(const sac_monitor *m, const struct sac_watched *of, double grown,
+                         char *buf, size_t size)
+{
+    double before, now;
+    char   text[32];
+    for (int i = 0; i < m->count; i++) {
+        const struct sac_watched *w = m->watched[i];
+        if (w == of || strcmp(w->name, "pool") != 0 ||
+            !sac_alarm_compare(&w->alarm, &w->series, &m->setup, &before, &now) ||
+            now - before > grown / 2)
+            continue;
+        sac_monitor_format(now, w->unit, text, sizeof text);
+        snprintf(buf, size, "; it is held outside of the pool, which lends out %s", text);
+    }
+}
+
 /* The stage whose memory grew most, where that is most of it. */
 static void tell_owner(const sac_monitor *m, const struct sac_watched *of, char *buf, size_t size)
 {
@@ -154,6 +171,8 @@ static void tell_owner(const sac_monitor *m, const struct sac_watched *of, char 
         sac_monitor_format(most, w->unit, text, sizeof text);
         snprintf(buf, size, "; %s of it more are held by %s", text, rest);
     }
+    if (most == 0)
+        tell_outside(m, of, grown, buf, size);
 }
 
 /* Less than is due: whether it is not there, or not done. */
