@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run of which somebody keeps what it makes, in earnest: memory grows, and the run's own monitor
  * tells it within ten seconds, with what holds it. The argument says what is kept: "mattes" are the
- * pool's, "frames" of a CPU are the decoder's own, outside of it; of "nothing" nothing is told. */
+ * pool's, whose watcher tells it too, "frames" of a CPU are the decoder's own, outside of it; of
+ * "nothing" nothing is told. */
 #include <saccade/pipeline.h>
 
 #include "base/base.h"
@@ -25,7 +26,15 @@ struct run {
     int           seen, kept_count;
     sac_frame    *kept[FRAMES];
     char          text[320]; /* what was told of it */
+    uint64_t      leaks;
 };
+
+static uint64_t leaks_of(sac_pipeline *pipe)
+{
+    struct sac_pipeline_stats stats;
+    sac_pipeline_get_stats(pipe, &stats);
+    return stats.pool.leaks;
+}
 
 static bool keep(struct run *r, const sac_frame *picture)
 {
@@ -35,7 +44,7 @@ static bool keep(struct run *r, const sac_frame *picture)
     for (int i = 0; i < sac_monitor_event_count(m); i++)
         if (sac_monitor_get_event(m, i, &event) == SAC_OK && strcmp(event.figure, r->figure) == 0) {
             snprintf(r->text, sizeof r->text, "%s", event.text);
-            return true;
+            return !r->mattes || leaks_of(r->pipe) > 0;
         }
     return false;
 }
@@ -86,6 +95,7 @@ static void run(struct run *r)
     params.realtime = 1;
     params.job.device = "cpu";
     params.job.monitor = &watch;
+    params.job.device_params.leak_age_s = 1;
     params.job.segment = &segment;
     assert_sac_ok(sac_pipeline_create(test_context(), &params, &r->pipe));
     const sac_result res = sac_pipeline_run(r->pipe);
@@ -110,6 +120,7 @@ static void check(struct run *r, const char *words)
     print_message("%d pictures kept: %s\n", r->kept_count, r->text);
     if (!strstr(r->text, words))
         fail_msg("'%s' does not say '%s'", r->text, words);
+    r->leaks = leaks_of(r->pipe);
     for (int i = 0; i < r->kept_count; i++)
         sac_frame_unref(&r->kept[i]);
     sac_pipeline_destroy(&r->pipe);
@@ -120,6 +131,7 @@ static void a_pool_that_grows_is_told_in_time(void **state)
     (void)state;
     static struct run r = {.mattes = true, .figure = "pool"};
     check(&r, "of it more are held by matte");
+    assert_true(r.leaks > 0);
 }
 
 static void memory_outside_the_pool_is_told_in_time(void **state)
@@ -137,6 +149,7 @@ static void nothing_is_told_of_an_ordinary_run(void **state)
     assert_int_equal(r.seen, FRAMES);
     if (sac_monitor_event_count(sac_pipeline_monitor(r.pipe)))
         fail_with_events(sac_pipeline_monitor(r.pipe), "an ordinary run was reported");
+    assert_int_equal(leaks_of(r.pipe), 0);
     assert_true(sac_monitor_figure_count(sac_pipeline_monitor(r.pipe)) > 10);
     sac_pipeline_destroy(&r.pipe);
 }
