@@ -408,13 +408,22 @@ static int streams(void *user)
     return ((struct fake_run *)user)->streams;
 }
 
+static int processes(void *user, int shard, struct sac_nvml_process *out, int max)
+{
+    (void)user;
+    assert_true(shard == 0 && max >= 1);
+    out[0] = (struct sac_nvml_process){getpid(), 700000000};
+    return 1;
+}
+
 static void a_run_is_measured_between_samples(void **state)
 {
     (void)state;
-    static struct fake_run    run;
-    const struct sac_run_feed feed = {get, streams, &run};
-    struct sac_run_sampler   *sampler = sac_run_sampler_create(1000);
-    sac_monitor              *m = empty();
+    static struct fake_run     run;
+    const struct sac_run_feed  feed = {get, streams, &run, .processes = processes};
+    struct sac_monitor_process who[2];
+    struct sac_run_sampler    *sampler = sac_run_sampler_create(1000);
+    sac_monitor               *m = empty();
     assert_non_null(sampler);
     run.stats.stage_count = 1;
     run.stats.gpu.known = 1;
@@ -428,6 +437,8 @@ static void a_run_is_measured_between_samples(void **state)
     assert_true(now_of(m, "frames") > 0 && now_of(m, "frames") <= 500);
     assert_true(now_of(m, "pool") == 5e6 && now_of(m, "descriptors") > 0);
     assert_true(isnan(now_of(m, "latency"))); /* none was timed */
+    assert_int_equal(sac_monitor_get_processes(m, 0, who, 2), 1);
+    assert_true(who[0].pid == getpid() && who[0].memory_bytes == 700000000);
     sac_monitor_destroy(&m);
     sac_run_sampler_destroy(&sampler);
     sac_run_sampler_destroy(&sampler);
