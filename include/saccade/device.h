@@ -32,7 +32,9 @@ struct sac_device_params {
                                     memory_limit_bytes */
     uint64_t host_limit_bytes;   /* budget of page-locked host memory for a GPU's transfers; 0: 512
                                     MiB */
-    int leak_age_s;       /* buffers held longer than this are named in the log; 0 (default): off */
+    /* Where ever more buffers of one owner and size are held for longer than this, they are named
+     * in the log, after five such times at the earliest; 0 (default): off. */
+    int leak_age_s;
     int zero_copy_strict; /* 1: a copy of frame or tensor data fails: SAC_ERR_COPY. Default 0 */
     /* The pool checks for idle buffers every trim_frames frames of a run. It frees those that were
      * idle for 16 such intervals, or for 1024 when they had been reused before. Default 300; 0:
@@ -84,7 +86,8 @@ struct sac_pool_stats {
     uint64_t allocations;   /* buffers taken from the system */
     uint64_t reuses;        /* buffers served from the pool */
     uint64_t returns;       /* buffers given back to the pool */
-    uint64_t leaks;         /* buffers still held when the device closed, or over leak_age_s */
+    uint64_t leaks;         /* buffers still held when the device closed, or that piled up past
+                               leak_age_s */
     uint64_t fragmentation; /* requests that failed although enough bytes were free in pieces */
     uint64_t bytes_live;    /* in use */
     uint64_t bytes_idle;    /* waiting in the pool */

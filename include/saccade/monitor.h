@@ -21,9 +21,9 @@
  *
  * A warning is a figure that stays above a limit, or memory or descriptors that grow for minutes;
  * it ends when the figure has stayed clearly below. An anomaly is a figure that leaves its own
- * recent values: frames a second, latency, a stage's time, memory. Both are reported once, with the
- * figure before and after and with the cause, where one is seen in the other figures, and once more
- * when they end. */
+ * recent values: frames a second, latency and its p99, a stage's time, memory. Both are reported
+ * once, with the figure before and after and with the cause, where one is seen in the other
+ * figures, and once more when they end. */
 #ifndef SACCADE_MONITOR_H
 #define SACCADE_MONITOR_H
 
@@ -60,7 +60,11 @@ SAC_API struct sac_monitor_params sac_monitor_params_default(void);
 enum { SAC_MONITOR_HISTORY_MAX = 120 };
 /* A figure over time. Not a number (NAN): not measured, or the stage did not run. */
 struct sac_monitor_figure {
-    char     name[48];              /* "cpu", "gpu0 temperature", "stage inference" */
+    /* "cpu", "gpu0 temperature", "stage inference". Of a run, "latency" is a frame's mean time to
+     * its result in milliseconds, "latency p99" what 99 of 100 frames do not exceed, in
+     * milliseconds too: of the interval's frames, or, where it has fewer than 100, of those of the
+     * latest intervals that have 100 together, at most a minute's. All: docs/monitor.md. */
+    char     name[48];
     char     unit[16];              /* "share", "bytes", "ms", "C"; empty: a count */
     double   now, mean_1m, mean_5m; /* means of what there is of the time */
     double   least, most;           /* of all samples */
@@ -95,6 +99,23 @@ SAC_API void       sac_monitor_destroy(sac_monitor **monitor);
 SAC_API void sac_monitor_sample(sac_monitor *monitor);
 /* The name of GPU `index`, or NULL: there is none. */
 SAC_API const char *sac_monitor_gpu_name(const sac_monitor *monitor, int index);
+
+/* A process that computes on a GPU, other users' too. NVML numbers them as the machine does: inside
+ * a container the number may be none of the container's, and then there is no name. */
+struct sac_monitor_process {
+    int      pid;
+    char     name[32];     /* of its program, as the kernel has it (/proc/PID/comm); or empty */
+    uint64_t memory_bytes; /* of the GPU; 0: the card does not tell */
+    uint64_t reserved[4];  /* 0 */
+};
+enum { SAC_MONITOR_PROCESSES_MAX = 16 };
+/* Those of GPU `index` in the latest sample that hold the most of its memory, the largest first, at
+ * most SAC_MONITOR_PROCESSES_MAX; the figure "gpuN processes" counts all. Any thread, of a
+ * monitor of a run too.
+ * max      room in out.
+ * Returns  how many were written. */
+SAC_API int sac_monitor_get_processes(sac_monitor *monitor, int index,
+                                      struct sac_monitor_process *out, int max);
 
 /* Any thread, for these four and for a monitor of a run too. New figures come at the end; of
  * events, the latest 64 are kept, the oldest first.

@@ -2,6 +2,7 @@
 /* saccade monitor: the machine, its GPUs and the runs of saccade on it, drawn again after each
  * interval. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -72,6 +73,33 @@ static void json_event(struct sac_json *json, const struct sac_monitor_event *e)
     sac_json_close(json, '}');
 }
 
+static void json_process(struct sac_json *json, const struct sac_monitor_process *p)
+{
+    sac_json_open(json, NULL, '{');
+    sac_json_int(json, "pid", p->pid);
+    sac_json_string(json, "name", p->name[0] ? p->name : NULL);
+    if (p->memory_bytes)
+        sac_json_int(json, "memory_bytes", (int64_t)p->memory_bytes);
+    else
+        sac_json_null(json, "memory_bytes");
+    sac_json_close(json, '}');
+}
+
+/* Of each GPU a list. */
+static void json_processes(struct board *b)
+{
+    struct sac_monitor_process list[SAC_MONITOR_PROCESSES_MAX];
+    sac_json_open(&b->json, "processes", '[');
+    for (int gpu = 0; sac_monitor_gpu_name(b->monitor, gpu); gpu++) {
+        const int n = sac_monitor_get_processes(b->monitor, gpu, list, SAC_MONITOR_PROCESSES_MAX);
+        sac_json_open(&b->json, NULL, '[');
+        for (int i = 0; i < n; i++)
+            json_process(&b->json, &list[i]);
+        sac_json_close(&b->json, ']');
+    }
+    sac_json_close(&b->json, ']');
+}
+
 static void json_machine(struct board *b)
 {
     struct sac_monitor_figure figure;
@@ -81,6 +109,7 @@ static void json_machine(struct board *b)
     for (int i = 0; sac_monitor_gpu_name(b->monitor, i); i++)
         sac_json_string(&b->json, NULL, sac_monitor_gpu_name(b->monitor, i));
     sac_json_close(&b->json, ']');
+    json_processes(b);
     sac_json_open(&b->json, "figures", '[');
     for (int i = 0; sac_monitor_get_figure(b->monitor, i, &figure) == SAC_OK; i++)
         json_figure(&b->json, &figure);
@@ -163,6 +192,21 @@ static void print_event(const struct sac_monitor_event *e, double now_s)
     putchar('\n');
 }
 
+/* "gpu0 is a NVIDIA H100", and below it the processes that hold the most of its memory. */
+static void print_card(struct board *b, int gpu)
+{
+    enum { SHOWN_MAX = 5 };
+    struct sac_monitor_process list[SHOWN_MAX];
+    const int                  n = sac_monitor_get_processes(b->monitor, gpu, list, SHOWN_MAX);
+    char                       memory[32];
+    printf("  gpu%d is a %s\n", gpu, sac_monitor_gpu_name(b->monitor, gpu));
+    for (int i = 0; i < n; i++) {
+        sac_monitor_format(list[i].memory_bytes ? (double)list[i].memory_bytes : NAN, "bytes",
+                           memory, sizeof memory);
+        printf("    process %-10d %-24s %14s\n", list[i].pid, list[i].name, memory);
+    }
+}
+
 static void print_machine(struct board *b)
 {
     struct sac_monitor_figure figure;
@@ -172,7 +216,7 @@ static void print_machine(struct board *b)
     for (int i = 0; sac_monitor_get_figure(b->monitor, i, &figure) == SAC_OK; i++)
         print_figure(&figure);
     for (int i = 0; sac_monitor_gpu_name(b->monitor, i); i++)
-        printf("  gpu%d is a %s\n", i, sac_monitor_gpu_name(b->monitor, i));
+        print_card(b, i);
     if (!sac_monitor_gpu_name(b->monitor, 0))
         puts("  no GPU: NVML, or a card, was not found");
     for (int i = sac_monitor_event_count(b->monitor) - 1; i >= 0; i--)

@@ -196,7 +196,8 @@ const struct option options[] = {
      0, 1e9},
     {"leak-age", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.device_params.leak_age_s),
      "pool.leak_age_s", "SECONDS",
-     "name buffers that are held for longer than this in the log, with their owners; 0: don't look",
+     "name in the log, with their owner, buffers of one size of which ever more are held for "
+     "longer than this; 0: don't look",
      0, 1e9},
     {"trim-frames", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.device_params.trim_frames),
      "pool.trim_frames", "N",

@@ -366,7 +366,8 @@ void sac_tensor_used(sac_tensor *t, struct sac_device_stream *stream);
 void sac_frame_used(const sac_frame *frame, struct sac_device_stream *stream);
 /* Describe the contents, for the live list. */
 void sac_buffer_describe(struct sac_buffer *buf, const struct sac_tensor_desc *desc);
-/* Held for long on purpose (weights, activations): the watcher does not report it as a leak. */
+/* Held for long on purpose (weights, activations), as many as there may be: the watcher does not
+ * count it. */
 void sac_buffer_keep(struct sac_buffer *buf);
 /* pool.c, for open.c: created with the device; destroyed when no buffer is left. */
 sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out);

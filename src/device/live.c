@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pool's list of live buffers, with owner and age, from which leaks are reported. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -109,27 +110,82 @@ void sac_device_host_pool_stats(const sac_device *dev, struct sac_pool_stats *ou
         stats_of(dev->host_pool, out);
 }
 
-/* Name the buffers that have been live for age_ns, each once. Under the lock. */
-static void report_older(struct sac_buffer_pool *pool, int64_t age_ns, bool kept_too,
-                         const char *remark)
+/* Those that piled up are counted already. Under the lock. */
+static void count_leak(struct sac_buffer_pool *pool, const struct sac_buffer *buf)
 {
-    char    line[320];
-    int64_t now_ns = sac_time_ns();
-    for (struct sac_buffer *buf = pool->live; buf; buf = buf->next) {
-        if (buf->own || buf->reported || (buf->keep && !kept_too) || now_ns - buf->born_ns < age_ns)
-            continue;
-        buf->reported = true;
+    if (buf->kind >= 0 && pool->kind[buf->kind].leaks > 0)
+        pool->kind[buf->kind].leaks--;
+    else
         pool->stats.leaks++;
+}
+
+/* Under the lock. */
+static void report_all(struct sac_buffer_pool *pool)
+{
+    char          line[320];
+    const int64_t now_ns = sac_time_ns();
+    for (struct sac_buffer *buf = pool->live; buf; buf = buf->next) {
+        if (buf->own)
+            continue;
+        count_leak(pool, buf);
         print_buffer(buf, now_ns, line, sizeof line);
-        sac_log(pool->dev->ctx, SAC_LOG_WARN, "%s: %s", remark, line);
+        sac_log(pool->dev->ctx, SAC_LOG_WARN, "buffer still held when its device closed: %s", line);
     }
 }
 
 void sac_buffer_pool_report_held(struct sac_buffer_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
-    report_older(pool, 0, true, "buffer still held when its device closed");
+    report_all(pool);
     pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- what piles up ---- */
+
+/* A buffer that is old is no leak: an object may hold its scratch for as long as it lives, and the
+ * pool does not see who still works with it. What is forgotten becomes ever more. So the number of
+ * old ones of a kind must have risen at so many looks since it last fell: once when the scratch
+ * of the first frames has its age, and a few times for what is taken when it is first needed. */
+enum { RISES_MIN = 5 };
+
+/* How many of each kind were born before; kept ones do not count. Under the lock. */
+static void count_old(struct sac_buffer_pool *pool, int64_t before_ns)
+{
+    for (int i = 0; i < pool->kind_count; i++) {
+        pool->kind[i].old_last = pool->kind[i].old;
+        pool->kind[i].old = 0;
+    }
+    for (const struct sac_buffer *buf = pool->live; buf; buf = buf->next)
+        if (buf->kind >= 0 && !buf->own && !buf->keep && buf->born_ns <= before_ns)
+            pool->kind[buf->kind].old++;
+}
+
+static void tell_pile(const struct sac_buffer_pool *pool, const struct sac_pool_kind *kind)
+{
+    char shape[160] = "";
+    if (kind->desc.dtype != SAC_DTYPE_NONE)
+        sac_tensor_desc_print(&kind->desc, shape, sizeof shape);
+    sac_log(pool->dev->ctx, SAC_LOG_WARN,
+            "buffers pile up: %s: %" PRIu64 " of '%s', %zu bytes%s%s each, are held for longer "
+            "than %d s, and ever more",
+            pool->where, kind->old, kind->owner, kind->bytes, shape[0] ? ", " : "", shape,
+            pool->dev->params.leak_age_s);
+}
+
+/* Under the lock. */
+static void judge_pile(struct sac_buffer_pool *pool, struct sac_pool_kind *kind)
+{
+    if (kind->old < kind->old_last)
+        kind->rises = 0;
+    kind->rises += kind->old > kind->old_last;
+    if (kind->rises < RISES_MIN || kind->old <= kind->leaks)
+        return;
+    pool->stats.leaks += kind->old - kind->leaks;
+    kind->leaks = kind->old;
+    if (kind->old < 2 * kind->told)
+        return; /* told again when there are twice as many */
+    kind->told = kind->old;
+    tell_pile(pool, kind);
 }
 
 /* ---- the watcher ---- */
@@ -148,10 +204,13 @@ static bool wait_for_look(struct sac_buffer_pool *pool, int64_t interval_ns)
 static void *watch(void *arg)
 {
     struct sac_buffer_pool *pool = arg;
-    int64_t                 age_ns = (int64_t)pool->dev->params.leak_age_s * 1000000000;
+    const int64_t           age_ns = (int64_t)pool->dev->params.leak_age_s * 1000000000;
     pthread_mutex_lock(&pool->lock);
-    while (wait_for_look(pool, age_ns / 4))
-        report_older(pool, age_ns, false, "buffer held for long");
+    while (wait_for_look(pool, age_ns)) {
+        count_old(pool, sac_time_ns() - age_ns);
+        for (int i = 0; i < pool->kind_count; i++)
+            judge_pile(pool, &pool->kind[i]);
+    }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
 }

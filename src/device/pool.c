@@ -374,7 +374,6 @@ static void enter_books(struct sac_buffer *buf, size_t bytes, const char *owner,
     buf->bytes = bytes;
     buf->born_ns = sac_time_ns();
     buf->own = buf->keep = own;
-    buf->reported = false;
     buf->desc = (struct sac_tensor_desc){0};
     buf->use = buf->pool->dev->memory_use();
     name_owner(buf, owner);

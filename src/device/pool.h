@@ -25,6 +25,9 @@ struct sac_pool_kind {
     uint64_t               requests;    /* so far */
     int64_t                first_ns, last_ns;
     struct sac_tensor_desc desc; /* of the last that was described */
+    /* The watcher's: how many were old at its last look, and at the one before; at how many looks
+     * there were more since there were fewer; how many count as leaks; how many it last told of. */
+    uint64_t old, old_last, rises, leaks, told;
 };
 
 struct sac_buffer {
@@ -43,7 +46,7 @@ struct sac_buffer {
     int                     kind; /* its row in the pool's; -1: none */
     /* The live list's remarks. */
     int64_t                born_ns;
-    bool                   keep, reported;
+    bool                   keep;
     char                   owner[SAC_POOL_OWNER_BYTES];
     struct sac_tensor_desc desc; /* dtype SAC_DTYPE_NONE: not described */
 };
@@ -75,7 +78,8 @@ void sac_pool_kind_enter(struct sac_buffer_pool *pool, struct sac_buffer *buf);
 void sac_pool_kind_leave(struct sac_buffer_pool *pool, const struct sac_buffer *buf);
 void sac_pool_kind_describe(struct sac_buffer_pool *pool, const struct sac_buffer *buf);
 
-/* The thread that names buffers held for params.leak_age_s; begun when that is more than 0. */
+/* The thread that names kinds of which ever more are held for longer than params.leak_age_s; begun
+ * when that is more than 0. */
 sac_result sac_pool_watch(struct sac_buffer_pool *pool);
 void       sac_pool_unwatch(struct sac_buffer_pool *pool);
 

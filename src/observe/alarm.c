@@ -218,7 +218,8 @@ static bool look_for_anomaly(struct sac_alarm *alarm, const struct sac_series *s
         deviation = fmax(deviation, long_deviation(alarm, series, setup));
         odd = is_odd(alarm, setup, now, median * slowed, deviation * slowed);
     }
-    if (!holds(alarm, SAC_ALARM_ANOMALY, odd, setup->hold))
+    /* A moment's fault is in all values that it is part of. */
+    if (!holds(alarm, SAC_ALARM_ANOMALY, odd, setup->hold + SAC_MAX(alarm->span, 1) - 1))
         return false;
     begin_anomaly(alarm, series, setup, median, deviation, news);
     return true;

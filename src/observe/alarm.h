@@ -44,6 +44,7 @@ struct sac_alarm {
     int                 skipped;                 /* samples that belong to another situation */
     double              before, deviation;       /* of an anomaly: of what was usual */
     double              matters;                 /* smaller changes do not, in the figure's unit */
+    int                 span;                    /* samples that its value is made of; 0: one */
 };
 
 struct sac_alarm_news {

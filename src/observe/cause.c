@@ -10,6 +10,8 @@
 
 static const double WORK_MIN = 0.3, STRETCH_MIN = 1.2;
 
+enum named { NAMED_NONE, NAMED_NEW, NAMED_ALL };
+
 struct cause {
     const char *name;  /* of the figure; or what it begins with, and then a star */
     double      rise;  /* it must have risen by this much, in its own unit; below 0: fallen */
@@ -17,15 +19,17 @@ struct cause {
     const char *text;  /* with its name's rest, its value now, and before */
     bool        work;  /* for fewer frames it must fill a good part of the time */
     bool        held;  /* the run's threads must have been kept waiting for CPUs as well */
+    enum named  named; /* processes on the GPU that are added to the text */
 };
 static const struct cause causes[] = {
     {"gpu*throttled by heat", 0.5, 0, "the GPU slows itself down for its heat%.0s%.0s%.0s"},
     {"gpu*throttled by power", 0.5, 0, "the GPU slows itself down at its power limit%.0s%.0s%.0s"},
     {"gpu*throttled by hardware", 0.5, 0,
      "the GPU slows itself down to protect itself%.0s%.0s%.0s"},
-    {"gpu*processes", 0.5, 0, "%.0s%s processes compute on the GPU, and %s did"},
+    {"gpu*processes", 0.5, 0, "%.0s%s processes compute on the GPU, and %s did",
+     .named = NAMED_NEW},
     {"gpu*memory beside the pool", 512e6, 1.25,
-     "%.0sothers hold %s of the GPU's memory, and held %s"},
+     "%.0sothers hold %s of the GPU's memory, and held %s", .named = NAMED_ALL},
     {"cpu held back", 0.1, 0,
      "%.0sthe control group holds the CPUs back for %s of the time, was %s"},
     {"cpu stolen", 0.1, 0,
@@ -96,6 +100,15 @@ static bool is_time(const struct sac_watched *of)
     return of->alarm.rule == SAC_ALARM_TIME || of->alarm.rule == SAC_ALARM_WORK;
 }
 
+static void tell_processes(const sac_monitor *m, enum named named, char *buf, size_t size)
+{
+    const size_t length = strlen(buf);
+    char         names[150];
+    sac_monitor_name_processes(m, named == NAMED_NEW, names, sizeof names);
+    if (names[0] && length < size)
+        snprintf(buf + length, size - length, named == NAMED_NEW ? "; new: %s" : ": %s", names);
+}
+
 /* Of several figures of one kind the one that changed the most. */
 static bool tell(const sac_monitor *m, const struct cause *cause, const struct sac_watched *of,
                  char *buf, size_t size)
@@ -118,7 +131,26 @@ static bool tell(const sac_monitor *m, const struct cause *cause, const struct s
         snprintf(buf, size, "; ");
         snprintf(buf + 2, size - 2, cause->text, rest, now_text, before_text);
     }
+    if (most > 0 && cause->named)
+        tell_processes(m, cause->named, buf, size);
     return most > 0;
+}
+
+/* Where most of what was added is none of the pool's: libraries', or the program's own. */
+static void tell_outside(const sac_monitor *m, const struct sac_watched *of, double grown,
+                         char *buf, size_t size)
+{
+    double before, now;
+    char   text[32];
+    for (int i = 0; i < m->count; i++) {
+        const struct sac_watched *w = m->watched[i];
+        if (w == of || strcmp(w->name, "pool") != 0 ||
+            !sac_alarm_compare(&w->alarm, &w->series, &m->setup, &before, &now) ||
+            now - before > grown / 2)
+            continue;
+        sac_monitor_format(now, w->unit, text, sizeof text);
+        snprintf(buf, size, "; it is held outside of the pool, which lends out %s", text);
+    }
 }
 
 /* The stage whose memory grew most, where that is most of it. */
@@ -139,6 +171,8 @@ static void tell_owner(const sac_monitor *m, const struct sac_watched *of, char 
         sac_monitor_format(most, w->unit, text, sizeof text);
         snprintf(buf, size, "; %s of it more are held by %s", text, rest);
     }
+    if (most == 0)
+        tell_outside(m, of, grown, buf, size);
 }
 
 /* Less than is due: whether it is not there, or not done. */

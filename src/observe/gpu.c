@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/thread.h"
 #include "observe/gpu.h"
-#include "observe/nvml.h"
 
 enum {
     MINUTE_MS = 60 * 1000,
@@ -22,11 +22,13 @@ struct sac_gpu_watch {
     int64_t                whole_ns; /* when it last asked for all; the thread's, as sample is */
     struct sac_nvml_sample sample;
 
-    pthread_mutex_t      lock; /* guards all below */
-    pthread_cond_t       wake;
-    bool                 ended;
-    struct sac_gpu_stats stats;                             /* utilisation and the loads are sums */
-    uint8_t              busy[KEPT_MAX], decoder[KEPT_MAX]; /* per cent; a ring of the latest */
+    pthread_mutex_t         lock; /* guards all below */
+    pthread_cond_t          wake;
+    bool                    ended;
+    struct sac_gpu_stats    stats; /* utilisation and the loads are sums */
+    struct sac_nvml_process process[SAC_NVML_PROCESSES];
+    int                     listed;
+    uint8_t                 busy[KEPT_MAX], decoder[KEPT_MAX]; /* per cent; a ring of the latest */
 };
 
 /* Under the lock. */
@@ -73,6 +75,8 @@ static void take_sample(struct sac_gpu_watch *w)
     if (w->sample.busy_known)
         add_loads(w, &w->sample);
     add_state(&w->stats, &w->sample);
+    memcpy(w->process, w->sample.process, sizeof w->process);
+    w->listed = w->sample.listed;
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -184,4 +188,15 @@ void sac_gpu_watch_get(struct sac_gpu_watch *w, struct sac_gpu_stats *out)
         out->decoder_load /= out->samples;
         out->encoder_load /= out->samples;
     }
+}
+
+int sac_gpu_watch_processes(struct sac_gpu_watch *w, struct sac_nvml_process *out, int max)
+{
+    if (!w)
+        return 0;
+    pthread_mutex_lock(&w->lock);
+    const int n = SAC_MIN(w->listed, max);
+    memcpy(out, w->process, (size_t)n * sizeof *out);
+    pthread_mutex_unlock(&w->lock);
+    return n;
 }

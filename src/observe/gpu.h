@@ -7,6 +7,7 @@
 #include <saccade/stats.h>
 
 #include "base/base.h"
+#include "observe/nvml.h"
 
 /* NVML measures utilisation over windows of 1/6 to 1 s, so sampling faster gains nothing. */
 enum { SAC_GPU_SAMPLE_MS = 250, SAC_GPU_SAMPLE_MS_MIN = 100 };
@@ -23,5 +24,7 @@ void                  sac_gpu_watch_stop(struct sac_gpu_watch **watch);
 void sac_gpu_watch_restart(struct sac_gpu_watch *watch);
 /* Over the time since start, or the last restart; a NULL watch gives zeros. Any thread. */
 void sac_gpu_watch_get(struct sac_gpu_watch *watch, struct sac_gpu_stats *out);
+/* Who computed on it when all was last asked for, the largest first; returns how many. */
+int sac_gpu_watch_processes(struct sac_gpu_watch *watch, struct sac_nvml_process *out, int max);
 
 #endif

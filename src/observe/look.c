@@ -97,6 +97,7 @@ static void put_card(sac_monitor *m, int i)
         .processes = s.processes,
         .throttle = s.throttle,
     };
+    sac_monitor_put_processes(m, i, s.process, s.listed);
     sac_monitor_put_gpu(m, i, s.busy_known ? s.busy * 0.01 : NAN, s.decoder * 0.01,
                         s.encoder * 0.01, &state);
 }

@@ -75,6 +75,7 @@ void sac_monitor_destroy(sac_monitor **monitor)
         sac_series_finish(&m->watched[i]->series);
         sac_free(m->watched[i]);
     }
+    sac_free(m->users);
     sac_nvml_close(&m->nvml);
     pthread_mutex_destroy(&m->lock);
     sac_free(m);
@@ -117,8 +118,20 @@ void sac_monitor_begin(sac_monitor *m)
 {
     pthread_mutex_lock(&m->lock);
     m->next = 0;
+    m->samples++;
     for (int i = 0; i < m->count; i++)
         m->watched[i]->value = NAN;
+}
+
+static void put_value(sac_monitor *m, enum sac_alarm_rule rule, const char *unit, double value,
+                      double matters, int span, const char *name)
+{
+    struct sac_watched *w = watched_of(m, name, unit, rule);
+    if (!w)
+        return;
+    w->value = value;
+    w->alarm.matters = matters;
+    w->alarm.span = span;
 }
 
 static void put(sac_monitor *m, enum sac_alarm_rule rule, const char *unit, double value,
@@ -126,11 +139,7 @@ static void put(sac_monitor *m, enum sac_alarm_rule rule, const char *unit, doub
 {
     char full[48];
     vsnprintf(full, sizeof full, name, args);
-    struct sac_watched *w = watched_of(m, full, unit, rule);
-    if (!w)
-        return;
-    w->value = value;
-    w->alarm.matters = matters;
+    put_value(m, rule, unit, value, matters, 1, full);
 }
 
 void sac_monitor_put(sac_monitor *m, enum sac_alarm_rule rule, const char *unit, double value,
@@ -151,6 +160,12 @@ void sac_monitor_put_time(sac_monitor *m, enum sac_alarm_rule rule, double ms, d
     va_end(args);
 }
 
+void sac_monitor_put_tail(sac_monitor *m, enum sac_alarm_rule rule, double ms, double matters,
+                          int span, const char *name)
+{
+    put_value(m, rule, "ms", ms, matters, span, name);
+}
+
 void sac_monitor_restart(sac_monitor *m)
 {
     for (int i = 0; i < m->count; i++)
@@ -158,38 +173,6 @@ void sac_monitor_restart(sac_monitor *m)
 }
 
 /* ---- events ---- */
-
-void sac_monitor_format(double value, const char *unit, char *buf, size_t size)
-{
-    static const struct {
-        const char *unit;
-        double      scale;
-        const char *format;
-    } forms[] = {
-        {"share", 100, "%.0f %%"},    {"ms", 1, "%.2f ms"},
-        {"C", 1, "%.0f C"},           {"W", 1, "%.0f W"},
-        {"MHz", 1, "%.0f MHz"},       {"MB/s", 1, "%.1f MB/s"},
-        {"cores", 1, "%.2f cores"},   {"frames/s", 1, "%.1f frames/s"},
-        {"frames", 1, "%.1f frames"},
-    };
-    if (!unit || !buf || !size)
-        return;
-    if (isnan(value)) {
-        snprintf(buf, size, "-");
-        return;
-    }
-    if (strcmp(unit, "bytes") == 0) {
-        snprintf(buf, size, value >= 1e9 ? "%.2f GB" : "%.0f MB",
-                 value >= 1e9 ? value * 1e-9 : value * 1e-6);
-        return;
-    }
-    for (size_t i = 0; i < SAC_COUNT(forms); i++)
-        if (strcmp(unit, forms[i].unit) == 0) {
-            snprintf(buf, size, forms[i].format, value * forms[i].scale);
-            return;
-        }
-    snprintf(buf, size, "%.*f", fabs(value - round(value)) < 0.05 ? 0 : 1, value);
-}
 
 /* "12 s", "3 min" */
 static void format_duration(double s, char *buf, size_t size)
@@ -205,7 +188,7 @@ static void tell_begin(const sac_monitor *m, const struct sac_watched *w,
         [SAC_ALARM_GROWTH] = "%s: %s, and has only grown for three minutes, from %s, as a leak%s",
         [SAC_ALARM_ANOMALY] = "%s: %s, and was %s%s",
     };
-    char before[32], after[32], cause[200] = "";
+    char before[32], after[32], cause[240] = "";
     sac_monitor_format(news->before, w->unit, before, sizeof before);
     sac_monitor_format(news->after, w->unit, after, sizeof after);
     if (news->kind != SAC_ALARM_LIMIT || w->alarm.rule == SAC_ALARM_BEHIND)

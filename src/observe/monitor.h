@@ -30,6 +30,16 @@ struct sac_watched {
     uint64_t          event[SAC_ALARM_KINDS]; /* of what is on: its number */
 };
 
+/* A process on a GPU, and since which sample. */
+struct sac_card_process {
+    struct sac_monitor_process process;
+    int                        since;
+};
+struct sac_card_processes {
+    struct sac_card_process item[SAC_MONITOR_PROCESSES_MAX];
+    int                     count;
+};
+
 struct sac_monitor {
     sac_context           *ctx;
     struct sac_alarm_setup setup;
@@ -44,12 +54,14 @@ struct sac_monitor {
     int                card_count;
     int                next; /* where the figure that is put next was in the last sample */
 
-    pthread_mutex_t          lock; /* guards all below; held from begin to end */
-    struct sac_watched      *watched[SAC_MONITOR_FIGURES];
-    int                      count;
-    struct sac_monitor_event event[SAC_MONITOR_EVENTS]; /* a ring */
-    uint64_t                 events;                    /* so far */
-    int64_t                  cost_ns;
+    pthread_mutex_t            lock; /* guards all below; held from begin to end */
+    struct sac_watched        *watched[SAC_MONITOR_FIGURES];
+    int                        count;
+    int                        samples; /* so far, with the one that is being put in */
+    struct sac_card_processes *users;   /* [SAC_MONITOR_GPUS]; NULL: none was put in so far */
+    struct sac_monitor_event   event[SAC_MONITOR_EVENTS]; /* a ring */
+    uint64_t                   events;                    /* so far */
+    int64_t                    cost_ns;
 };
 
 /* Errors   SAC_ERR_ARG. */
@@ -66,6 +78,9 @@ void sac_monitor_put(sac_monitor *monitor, enum sac_alarm_rule rule, const char 
 /* A time in milliseconds, of which changes smaller than `matters` do not matter. */
 void sac_monitor_put_time(sac_monitor *monitor, enum sac_alarm_rule rule, double ms, double matters,
                           const char *name, ...) SAC_PRINTF(5, 6);
+/* One that is made of the latest `span` samples. */
+void sac_monitor_put_tail(sac_monitor *monitor, enum sac_alarm_rule rule, double ms, double matters,
+                          int span, const char *name);
 void sac_monitor_end(sac_monitor *monitor);
 /* The situation is another one: nothing is compared with what was before. Between begin and end. */
 void sac_monitor_restart(sac_monitor *monitor);
@@ -75,6 +90,13 @@ void sac_monitor_put_machine(sac_monitor *monitor, const struct sac_machine_load
 /* A GPU's, from its latest state and its loads, 0..1. */
 void sac_monitor_put_gpu(sac_monitor *monitor, int index, double busy, double decoder,
                          double encoder, const struct sac_gpu_stats *state);
+
+/* processes.c: who computes on it, the largest first. */
+void sac_monitor_put_processes(sac_monitor *monitor, int index, const struct sac_nvml_process *list,
+                               int count);
+/* Those that came while what is now was still unusual, without this one: "4711 python3 (1.20 GB)",
+ * or any but this one; the largest first, at most three. Empty: none is known. Under the lock. */
+void sac_monitor_name_processes(const sac_monitor *monitor, bool new_ones, char *buf, size_t size);
 
 /* All that it knows, on the heap (sac_free); history 0: without the figures' points. NULL: no
  * memory. Any thread. */

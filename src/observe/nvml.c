@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
+#include <stdlib.h>
 
 #include <saccade/stats.h>
 
@@ -12,6 +13,7 @@ struct nvml_utilisation {
 struct nvml_memory {
     unsigned long long total, free, used;
 };
+static const unsigned long long NVML_NOT_AVAILABLE = ~0ULL;
 struct nvml_process {
     unsigned           pid;
     unsigned long long memory;
@@ -162,12 +164,31 @@ static unsigned throttle_of(const struct sac_nvml *n, sac_nvml_card card)
     return ours;
 }
 
-static int processes_on(const struct sac_nvml *n, sac_nvml_card card)
+/* A card in parts (MIG) does not tell who holds how much. */
+static uint64_t held_by(const struct nvml_process *p)
+{
+    return p->memory == NVML_NOT_AVAILABLE ? 0 : p->memory;
+}
+
+static int compare_held(const void *a, const void *b)
+{
+    const uint64_t x = held_by(a), y = held_by(b);
+    return (x < y) - (x > y);
+}
+
+static void add_processes(const struct sac_nvml *n, sac_nvml_card card, struct sac_nvml_sample *out)
 {
     struct nvml_process list[PROCESSES_MAX];
     unsigned            count = PROCESSES_MAX;
     const int           res = n->processes ? n->processes(card, &count, list) : -1;
-    return res == NVML_SUCCESS || res == NVML_MORE_ROOM ? (int)count : 0;
+    out->processes = res == NVML_SUCCESS || res == NVML_MORE_ROOM ? (int)count : 0;
+    out->listed = 0;
+    if (res != NVML_SUCCESS || count > PROCESSES_MAX)
+        return;
+    qsort(list, count, sizeof *list, compare_held);
+    out->listed = (int)SAC_MIN(count, (unsigned)SAC_NVML_PROCESSES);
+    for (int i = 0; i < out->listed; i++)
+        out->process[i] = (struct sac_nvml_process){(int)list[i].pid, held_by(&list[i])};
 }
 
 void sac_nvml_sample_loads(const struct sac_nvml *n, sac_nvml_card card,
@@ -198,6 +219,6 @@ void sac_nvml_sample(const struct sac_nvml *n, sac_nvml_card card, struct sac_nv
     out->memory_clock_mhz = chosen(n->clock, card, NVML_CLOCK_MEMORY);
     out->pcie_rx_kb_s = chosen(n->pcie, card, NVML_PCIE_RX);
     out->pcie_tx_kb_s = chosen(n->pcie, card, NVML_PCIE_TX);
-    out->processes = processes_on(n, card);
+    add_processes(n, card, out);
     out->throttle = throttle_of(n, card);
 }

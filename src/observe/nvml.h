@@ -15,6 +15,12 @@
 struct sac_nvml;
 typedef void *sac_nvml_card;
 
+struct sac_nvml_process {
+    int      pid; /* of the machine's own numbers: in a container it may be another one's */
+    uint64_t memory_bytes; /* 0: not told */
+};
+enum { SAC_NVML_PROCESSES = 16 };
+
 struct sac_nvml_sample {
     bool     busy_known;             /* the three loads are figures, not 0 for want of one */
     unsigned busy, decoder, encoder; /* per cent */
@@ -24,6 +30,9 @@ struct sac_nvml_sample {
     int      pcie_rx_kb_s, pcie_tx_kb_s; /* to the card, and from it */
     int      processes;                  /* that compute on it, as far as NVML may tell */
     unsigned throttle;                   /* SAC_THROTTLE_... bits */
+    /* Those that hold the most, the largest first. */
+    struct sac_nvml_process process[SAC_NVML_PROCESSES];
+    int                     listed;
 };
 
 /* library: NULL for NVML's usual name. NULL: not found; nothing is logged. */

@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "observe/process.h"
 #include "observe/published.h"
+#include "observe/tail.h"
 
 /* ---- one sample ---- */
 
@@ -18,11 +19,28 @@ struct sac_run_sampler {
     struct sac_pipeline_stats stats[2]; /* this sample's and the one's before, in turns */
     int                       turn, taken, streams;
     int64_t                   looked_ns;
+    struct sac_tail           latency, composite_latency;
 };
 
-struct sac_run_sampler *sac_run_sampler_create(void)
+struct sac_run_sampler *sac_run_sampler_create(int interval_ms)
 {
-    return sac_new(struct sac_run_sampler);
+    struct sac_run_sampler *s = sac_new(struct sac_run_sampler);
+    if (!s)
+        return NULL;
+    sac_tail_init(&s->latency, interval_ms);
+    sac_tail_init(&s->composite_latency, interval_ms);
+    return s;
+}
+
+void sac_run_sampler_destroy(struct sac_run_sampler **sampler)
+{
+    struct sac_run_sampler *s = *sampler;
+    if (!s)
+        return;
+    sac_tail_finish(&s->latency);
+    sac_tail_finish(&s->composite_latency);
+    sac_free(s);
+    *sampler = NULL;
 }
 
 static int count_descriptors(void)
@@ -56,8 +74,9 @@ static const struct sac_timer_summary *timer_of(const struct sac_timer_summary *
 }
 
 /* A stage's change that takes less than this part of a thread's time does not matter, nor does one
- * of the latency by less than this part of the time from a stream's frame to its next. */
-static const double STAGE_MATTERS = 0.1, LATENCY_MATTERS = 0.25;
+ * of the latency by less than this part of the time from a stream's frame to its next. A frame in a
+ * hundred that is late by less than that time keeps none of its stream waiting. */
+static const double STAGE_MATTERS = 0.1, LATENCY_MATTERS = 0.25, TAIL_MATTERS = 1;
 
 static double matters_of(const struct sac_timer_summary *now,
                          const struct sac_timer_summary *before, double past_s)
@@ -77,6 +96,25 @@ static void put_latencies(sac_monitor *m, const struct sac_pipeline_stats *now,
         sac_monitor_put_time(m, SAC_ALARM_WORK,
                              mean_since(&now->composite_latency, &before->composite_latency),
                              matters, "composite latency");
+}
+
+static void put_tail(sac_monitor *m, struct sac_tail *tail, const struct sac_run_feed *feed, int id,
+                     double frame_ms, const char *name)
+{
+    int          span;
+    const double p99_ms = sac_tail_look(tail, feed->timers, id, &span);
+    sac_monitor_put_tail(m, SAC_ALARM_WORK, p99_ms, TAIL_MATTERS * frame_ms, span, name);
+}
+
+static void put_tails(struct sac_run_sampler *s, sac_monitor *m, const struct sac_run_feed *feed,
+                      const struct sac_pipeline_stats *now, double frame_ms)
+{
+    if (!feed->timers)
+        return;
+    put_tail(m, &s->latency, feed, feed->latency, frame_ms, "latency p99");
+    if (now->composite_latency.count)
+        put_tail(m, &s->composite_latency, feed, feed->composite_latency, frame_ms,
+                 "composite latency p99");
 }
 
 static void put_stages(sac_monitor *m, const struct sac_pipeline_stats *now,
@@ -129,26 +167,31 @@ static void put_flow(sac_monitor *m, const struct sac_pipeline_stats *now,
 }
 
 /* The loads are means over the run; those of the time since the sample before are wanted. */
-static void put_run_gpu(sac_monitor *m, int i, const struct sac_gpu_stats *now,
-                        const struct sac_gpu_stats *before)
+static void put_run_gpu(sac_monitor *m, const struct sac_run_feed *feed, int i,
+                        const struct sac_gpu_stats *now, const struct sac_gpu_stats *before)
 {
     const int n = now->samples - before->samples;
     if (!now->known)
         return;
 #define SINCE(field) \
     (n > 0 ? (now->field * now->samples - before->field * before->samples) / n : NAN)
+    if (feed->processes) {
+        struct sac_nvml_process list[SAC_NVML_PROCESSES];
+        sac_monitor_put_processes(m, i, list,
+                                  feed->processes(feed->user, i, list, SAC_NVML_PROCESSES));
+    }
     sac_monitor_put_gpu(m, i, SINCE(utilisation), SINCE(decoder_load), SINCE(encoder_load), now);
 #undef SINCE
 }
 
-static void put_gpus(sac_monitor *m, const struct sac_pipeline_stats *now,
-                     const struct sac_pipeline_stats *before)
+static void put_gpus(sac_monitor *m, const struct sac_run_feed *feed,
+                     const struct sac_pipeline_stats *now, const struct sac_pipeline_stats *before)
 {
     for (int i = 0; i < now->shard_count; i++)
-        put_run_gpu(m, i, &now->shard[i].gpu, &before->shard[i].gpu);
+        put_run_gpu(m, feed, i, &now->shard[i].gpu, &before->shard[i].gpu);
     if (now->shard_count)
         return;
-    put_run_gpu(m, 0, &now->gpu, &before->gpu);
+    put_run_gpu(m, feed, 0, &now->gpu, &before->gpu);
     if (now->gpu.known && now->gpu.memory_bytes > now->pool.bytes_live + now->pool.bytes_idle)
         sac_monitor_put(
             m, SAC_ALARM_NOTHING, "bytes",
@@ -205,8 +248,9 @@ void sac_run_sampler_take(struct sac_run_sampler *s, sac_monitor *m,
         put_flow(m, now, before, past_s, due);
         put_stages(m, now, before, past_s);
         put_latencies(m, now, before, frame_ms);
+        put_tails(s, m, feed, now, frame_ms);
         put_process(m, now);
-        put_gpus(m, now, before);
+        put_gpus(m, feed, now, before);
         if (streams != s->streams)
             sac_monitor_restart(m);
         sac_monitor_end(m);
@@ -289,7 +333,7 @@ sac_result sac_run_watch_start(sac_context *ctx, const struct sac_monitor_params
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     w->feed = *feed;
-    w->sampler = sac_run_sampler_create();
+    w->sampler = sac_run_sampler_create(p.interval_ms);
     sac_result res = w->sampler ? sac_monitor_create_empty(ctx, &p, &w->monitor)
                                 : SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a run's monitor");
     if (res == SAC_OK) {
@@ -327,7 +371,7 @@ void sac_run_watch_destroy(struct sac_run_watch **watch)
     sac_run_watch_end(w);
     sac_published_close(&w->published);
     sac_monitor_destroy(&w->monitor);
-    sac_free(w->sampler);
+    sac_run_sampler_destroy(&w->sampler);
     pthread_mutex_destroy(&w->lock);
     pthread_cond_destroy(&w->wake);
     sac_free(w);

@@ -17,6 +17,12 @@ struct sac_run_feed {
     /* How many frames a second the inputs are to bring; NULL, 0: unknown, or as many as they can.
      */
     double (*due)(void *user);
+    /* Who computes on the GPU of that shard; returns how many. NULL: not known. */
+    int (*processes)(void *user, int shard, struct sac_nvml_process *out, int max);
+    /* Where a frame's latency and its composite's are counted, for their p99; NULL: there is none.
+     */
+    const sac_timers *timers;
+    int               latency, composite_latency; /* ids in them */
 };
 
 /* Begins at once; title is copied. */
@@ -30,7 +36,8 @@ sac_monitor *sac_run_watch_monitor(struct sac_run_watch *watch); /* of NULL: NUL
 
 /* One sample without the thread, of these statistics. */
 struct sac_run_sampler;
-struct sac_run_sampler *sac_run_sampler_create(void);
+struct sac_run_sampler *sac_run_sampler_create(int interval_ms);
+void                    sac_run_sampler_destroy(struct sac_run_sampler **sampler);
 void                    sac_run_sampler_take(struct sac_run_sampler *sampler, sac_monitor *monitor,
                                              const struct sac_run_feed *feed);
 

@@ -2,20 +2,21 @@
 /* Timers over histograms whose buckets grow with the value: 32 to each power of two, so a bucket is
  * at most 1/32 of its value wide and its middle at most 1.6 % off. Everything is an atomic counter:
  * any thread records without a lock. */
+#include "observe/timers.h"
+
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <saccade/timer.h>
 
 #include "base/base.h"
 
 enum {
     TIMERS_MAX = 64,
-    SUB_BITS = 5,
-    SUB = 1 << SUB_BITS,         /* buckets to a power of two */
-    POWERS = 43,                 /* to 2^(5 + 42) ns, 39 hours; longer ones count as that */
-    BUCKETS = SUB * (POWERS + 1) /* values under SUB have a bucket each */
+    SUB_BITS = SAC_TIMER_SUB_BITS,
+    SUB = SAC_TIMER_SUB,
+    POWERS = SAC_TIMER_POWERS,
+    BUCKETS = SAC_TIMER_BUCKETS
 };
 
 struct timer {
@@ -203,4 +204,32 @@ int sac_timers_summary(sac_timers *timers, struct sac_timer_summary *out, int ma
     for (int i = 0; out && i < SAC_MIN(count, max); i++)
         summarise(timers->timer[i], &out[i]);
     return count;
+}
+
+/* ---- between two looks ---- */
+
+void sac_timer_get_counts(const sac_timers *timers, int id, struct sac_timer_counts *out)
+{
+    *out = (struct sac_timer_counts){0};
+    if (!timers || id < 0 || id >= atomic_load_explicit(&timers->count, memory_order_acquire))
+        return;
+    const struct timer *timer = timers->timer[id];
+    for (int i = 0; i < BUCKETS; i++) {
+        out->bucket[i] = (uint32_t)atomic_load_explicit(&timer->bucket[i], memory_order_relaxed);
+        out->count += out->bucket[i];
+    }
+}
+
+double sac_timer_percentile_since(const struct sac_timer_counts *now,
+                                  const struct sac_timer_counts *before, int percent)
+{
+    const uint32_t count = now->count - before->count;
+    uint64_t above = count - (count ? rank_of(count, percent) : 0); /* its rank from the top */
+    for (int i = BUCKETS - 1; i >= 0 && count; i--) {
+        const uint32_t n = now->bucket[i] - before->bucket[i];
+        if (n > above)
+            return bucket_ns(i) * 1e-6;
+        above -= n;
+    }
+    return NAN;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "observe/figures.h"
+#include "observe/gpu.h"
 #include "observe/run_watch.h"
 #include "pipeline/inference.h"
 #include "pipeline/pipeline.h"
@@ -620,10 +621,18 @@ static double feed_due(void *user)
     return due;
 }
 
+static int feed_processes(void *user, int shard, struct sac_nvml_process *out, int max)
+{
+    const sac_pipeline *pipe = user;
+    return shard < pipe->job_count
+               ? sac_gpu_watch_processes(pipe->jobs[shard]->books->gpu, out, max)
+               : 0;
+}
+
 /* A run that can't be watched runs all the same. */
 static void watch(sac_pipeline *pipe)
 {
-    const struct sac_run_feed feed = {feed_stats, feed_streams, pipe, feed_due};
+    const struct sac_run_feed feed = {feed_stats, feed_streams, pipe, feed_due, feed_processes};
     char                      title[256];
     bool                      live = pipe->params.realtime != 0;
     for (int i = 0; i < pipe->stream_count; i++)

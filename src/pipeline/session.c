@@ -2,6 +2,7 @@
 /* The push form: the program submits frames and takes results. */
 
 #include "media/media.h"
+#include "observe/gpu.h"
 #include "observe/run_watch.h"
 #include "pipeline/books.h"
 #include "pipeline/inference.h"
@@ -102,10 +103,16 @@ static void feed_stats(void *session, struct sac_pipeline_stats *out)
     sac_session_get_stats(session, out);
 }
 
+static int feed_processes(void *session, int shard, struct sac_nvml_process *out, int max)
+{
+    const sac_session *s = session;
+    return shard == 0 ? sac_gpu_watch_processes(s->job->books->gpu, out, max) : 0;
+}
+
 /* Frames come when the program has them: as from a camera. */
 static sac_result watch(sac_session *s)
 {
-    const struct sac_run_feed feed = {.get = feed_stats, .user = s};
+    const struct sac_run_feed feed = {.get = feed_stats, .user = s, .processes = feed_processes};
     return sac_job_watch(s->job, &feed, "frames of a program", true);
 }
 

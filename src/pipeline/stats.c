@@ -176,8 +176,12 @@ sac_result sac_job_watch(struct sac_job *job, const struct sac_run_feed *feed, c
     if (!job->params.monitor)
         return SAC_OK;
     struct sac_monitor_params params = *job->params.monitor;
+    struct sac_run_feed       whole = *feed;
     params.live |= live;
-    return sac_run_watch_start(job->ctx, &params, feed, title, &job->books->watch);
+    whole.timers = job->books->timers;
+    whole.latency = SAC_SPAN_LATENCY;
+    whole.composite_latency = SAC_SPAN_COMPOSITE_LATENCY;
+    return sac_run_watch_start(job->ctx, &params, &whole, title, &job->books->watch);
 }
 
 void sac_job_watch_end(struct sac_job *job)

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import jsonschema
@@ -10,6 +11,7 @@ import pytest
 from support import fails, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get('SACCADE_BUILD', ROOT / 'build'))
 
 
 @pytest.fixture
@@ -31,11 +33,27 @@ def test_the_machine_without_a_run(saccade, runtime):
     figures = {figure['name']: figure for figure in report['machine']['figures']}
     assert 0 < figures['memory']['now'] < 1 and figures['memory']['unit'] == 'share'
     assert figures['memory']['least'] <= figures['memory']['mean_1m'] <= figures['memory']['most']
+    assert len(report['machine']['processes']) == len(report['machine']['gpus'])
     assert report['runs'] == [] and report['cost'] >= 0
     run = saccade('monitor', '--once', '--monitor-interval', 100, env=runtime)
     assert run.returncode == 0 and run.stderr == ''
     assert run.stdout.startswith('machine\n') and '% of one core' in run.stdout
     assert 'no run of saccade' in run.stdout
+
+
+def test_who_computes_on_a_card_is_named(saccade, program, runtime, tmp_path):
+    fake = BUILD / 'tests/observe/nvml/libnvml.so'
+    if not fake.exists():
+        pytest.skip('a build without tests')
+    (tmp_path / 'libnvidia-ml.so.1').symlink_to(fake)
+    runtime = runtime | {'LD_LIBRARY_PATH': str(tmp_path)}
+    machine = watched(saccade, runtime)['machine']
+    assert machine['gpus'] == ['Card 1']
+    (process,), = machine['processes']
+    assert process.pop('pid') > 0
+    assert process == {'name': 'saccade', 'memory_bytes': 600000000}
+    run = saccade('monitor', '--once', '--monitor-interval', 100, env=runtime)
+    assert re.search(r'gpu0 is a Card 1\n    process \d+ +saccade +600 MB\n', run.stdout)
 
 
 def start(program, long_clip, runtime, tmp_path, *options):
@@ -58,6 +76,7 @@ def test_a_run_is_seen_while_it_runs(saccade, program, long_clip, runtime, tmp_p
         assert run['pid'] == process.pid and 'img' in run['title'] and run['elapsed_s'] > 0
         figures = {figure['name']: figure for figure in run['figures']}
         assert figures['frames']['most'] > 0 and figures['rss']['now'] > 1e6
+        assert figures['latency p99']['most'] > 0
         assert (folder.stat().st_mode & 0o777, (folder / f'{process.pid}.json').stat().st_mode & 0o777) == (0o700, 0o600)
         assert f'run {process.pid}: ' in saccade('monitor', '--once', env=runtime).stdout
     finally:
@@ -68,6 +87,8 @@ def test_a_run_is_seen_while_it_runs(saccade, program, long_clip, runtime, tmp_p
     jsonschema.Draft202012Validator(json.loads((ROOT / 'docs/stats.schema.json').read_text())).validate(stats)
     figures = {figure['name']: figure for figure in stats['monitor']['figures']}
     assert len(figures['rss']['history']) > 2 and figures['rss']['step_s'] > 0
+    p99 = figures['latency p99']
+    assert p99['unit'] == 'ms' and 0 < p99['least'] <= p99['most'] and len(p99['history']) > 2
     assert stats['monitor']['interval_s'] == 0.1 and stats['monitor']['cost'] >= 0
 
 

@@ -390,6 +390,17 @@ def test_still_frames_are_predicted(saccade, clip, tmp_path):
     assert run.returncode == 0 and 'boxes come from a file' in run.stderr and 'skipped' not in run.stderr
 
 
+def test_what_is_held_for_long_is_no_leak_yet(saccade, shared, tmp_path):
+    """Networks' inputs, lists of boxes and the like are as old as the run, but never more."""
+    clip = shared / 'mot/TUD-Stadtmitte/TUD-Stadtmitte.mp4'
+    run = saccade('track', clip, '--device', 'cpu', '--realtime', '--reid', 'person_reid', '--tracker', 'botsort', '--leak-age', 1,
+                  '-o', tmp_path / 'o.mp4', '--stats', tmp_path / 's.json', '--no-progress')
+    assert run.returncode == 0, run.stderr
+    stats = json.loads((tmp_path / 's.json').read_text())
+    assert 'pile up' not in run.stderr and 'held for' not in run.stderr and stats['pool']['leaks'] == 0
+    assert stats['elapsed_s'] > 6  # as long as a leak takes to be named
+
+
 def test_a_walk_goes_on_over_still_frames(saccade, shared, tmp_path):
     clip = shared / 'mot/TUD-Stadtmitte/TUD-Stadtmitte.mp4'
     rows = {}

@@ -639,32 +639,40 @@ static void names_what_outlives_its_device(void **state)
     sac_context_destroy(&ctx);
 }
 
-static void watcher_names_old_buffers_once(void **state)
+/* One more in each second; old ones that stay as many as they are, and such as are kept, are none.
+ */
+static void watcher_names_what_piles_up(void **state)
 {
     (void)state;
     struct log               log = {0};
     sac_context             *ctx = context_with(&log);
     sac_device              *dev = NULL;
     struct sac_device_params params = sac_device_params_default();
-    struct sac_buffer       *old = NULL, *weights = NULL;
+    struct sac_buffer       *scratch[3] = {NULL}, *weights[16] = {NULL}, *forgotten[512] = {NULL};
+    int                      n = 0;
     params.leak_age_s = 1;
     assert_int_equal(sac_device_open(ctx, "cpu", &params, &dev), SAC_OK);
     const int64_t begun = sac_time_ns();
-    assert_int_equal(sac_buffer_create(dev, 1000, "slow consumer", &old), SAC_OK);
-    assert_int_equal(sac_buffer_create(dev, 1000, "weights", &weights), SAC_OK);
-    sac_buffer_keep(weights);
-    usleep(200000);
-    const uint64_t early = stats_of(dev).leaks;
-    if (sac_time_ns() - begun < 1000000000) /* else this thread was held up */
-        assert_int_equal(early, 0);         /* too young yet */
-    for (int i = 0; i < 1200 && stats_of(dev).leaks == 0; i++)
-        usleep(50000);
-    usleep(600000); /* two more looks */
-    assert_int_equal(stats_of(dev).leaks, 1);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(sac_buffer_create(dev, 1000, "scratch", &scratch[i]), SAC_OK);
+    while (n < 512 && stats_of(dev).leaks == 0) {
+        assert_int_equal(sac_buffer_create(dev, 1000, "forgotten", &forgotten[n++]), SAC_OK);
+        if (n <= 16) {
+            assert_int_equal(sac_buffer_create(dev, 1000, "weights", &weights[n - 1]), SAC_OK);
+            sac_buffer_keep(weights[n - 1]);
+        }
+        usleep(300000);
+    }
+    assert_true(sac_time_ns() - begun > INT64_C(5000000000)); /* it takes five looks */
+    assert_in_range(stats_of(dev).leaks, 5, n);
     assert_int_equal(log.lines, 1);
-    assert_non_null(strstr(log.text, "slow consumer"));
-    sac_buffer_unref(&old);
-    sac_buffer_unref(&weights);
+    assert_non_null(strstr(log.text, "of 'forgotten', 1000 bytes each, are held for longer than"));
+    for (int i = 0; i < 3; i++)
+        sac_buffer_unref(&scratch[i]);
+    for (int i = 0; i < 16; i++)
+        sac_buffer_unref(&weights[i]);
+    for (int i = 0; i < n; i++)
+        sac_buffer_unref(&forgotten[i]);
     sac_device_unref(&dev);
     sac_context_destroy(&ctx);
 }
@@ -844,7 +852,7 @@ int main(void)
         cmocka_unit_test(keeps_a_buffer_until_its_last_reference),
         cmocka_unit_test(keeps_to_its_budget),
         cmocka_unit_test(names_what_outlives_its_device),
-        cmocka_unit_test(watcher_names_old_buffers_once),
+        cmocka_unit_test(watcher_names_what_piles_up),
         cmocka_unit_test(lists_the_live),
         cmocka_unit_test(knows_the_largest_by_owner),
         cmocka_unit_test(forgets_the_smallest_of_too_many),

@@ -237,6 +237,23 @@ static void moments_are_no_anomalies(void **state)
     sac_series_finish(&w.series);
 }
 
+/* A value made of four samples has each of them in four values: three odd ones are six. */
+static void moments_of_a_longer_span_are_none(void **state)
+{
+    (void)state;
+    struct watched w;
+    watch(&w, SAC_ALARM_TIME, 1000);
+    w.alarm.span = 4;
+    for (int i = 0; i < 600; i++)
+        feed(&w, i % 100 < 6 ? 400 : 4);
+    assert_int_equal(w.begun[SAC_ALARM_ANOMALY], 0);
+    for (int i = 0; i < 10; i++)
+        feed(&w, 400);
+    assert_int_equal(w.begun[SAC_ALARM_ANOMALY], 1);
+    assert_int_equal(w.begun_at[SAC_ALARM_ANOMALY], 607);
+    sac_series_finish(&w.series);
+}
+
 static void another_situation_is_not_compared(void **state)
 {
     (void)state;
@@ -296,11 +313,24 @@ static void small_changes_do_not_matter(void **state)
     sac_series_finish(&w.series);
 }
 
+/* The p99 of a hundred frames, of which one in a thousand is far out: the last but one. */
+static double p99_of_hundred(double usual)
+{
+    double most = 0, next = 0;
+    for (int i = 0; i < 100; i++) {
+        const double ms = usual * exp(0.15 * normal()) * (uniform() < 0.001 ? 4 : 1);
+        next = fmax(next, fmin(ms, most));
+        most = fmax(ms, most);
+    }
+    return next;
+}
+
 /* Nine hours of ordinary work, of each kind of figure: nothing is reported. */
 static void a_long_quiet_run_reports_nothing(void **state)
 {
     (void)state;
-    struct watched time, slow, rate, rss, pool, handles, load;
+    struct watched time, slow, tail, rate, rss, pool, handles, load;
+    watch(&tail, SAC_ALARM_WORK, 1000);
     watch(&time, SAC_ALARM_TIME, 1000);
     watch(&slow, SAC_ALARM_TIME, 1000);
     watch(&rate, SAC_ALARM_RATE, 1000);
@@ -312,13 +342,14 @@ static void a_long_quiet_run_reports_nothing(void **state)
         const double scene = 1 + 0.2 * sin(i / 700.0); /* more people, fewer people */
         feed(&time, stage_ms(4 * scene));
         feed(&slow, stage_ms(60 * scene));
+        feed(&tail, p99_of_hundred(20 * scene));
         feed(&rate, 100 / scene * (1 + 0.05 * normal()));
         feed(&rss, 800e6 * (1 - exp(-i / 20.0)) + 5e6 * uniform());
         feed(&pool, 200e6 + 40e6 * uniform());
         feed(&handles, 40 + (i % 7));
         feed(&load, 0.5 + 0.2 * uniform() + (uniform() < 0.05 ? 0.3 : 0));
     }
-    struct watched *all[] = {&time, &slow, &rate, &rss, &pool, &handles, &load};
+    struct watched *all[] = {&time, &slow, &tail, &rate, &rss, &pool, &handles, &load};
     for (size_t i = 0; i < SAC_COUNT(all); i++) {
         for (int kind = 0; kind < SAC_ALARM_KINDS; kind++)
             if (all[i]->begun[kind])
@@ -377,6 +408,7 @@ int main(void)
         cmocka_unit_test(a_rate_that_falls_is_one),
         cmocka_unit_test(what_lasts_becomes_usual),
         cmocka_unit_test(moments_are_no_anomalies),
+        cmocka_unit_test(moments_of_a_longer_span_are_none),
         cmocka_unit_test(another_situation_is_not_compared),
         cmocka_unit_test(what_others_explain_is_not_odd),
         cmocka_unit_test(small_changes_do_not_matter),

@@ -33,6 +33,10 @@ static void figures_are_means_over_the_run(void **state)
     assert_int_equal(stats.memory_bytes, 400);
     assert_int_equal(stats.memory_peak_bytes, 600);
     assert_int_equal(stats.memory_total_bytes, 1000);
+    struct sac_nvml_process process[2];
+    assert_int_equal(sac_gpu_watch_processes(watch, process, 2), 1);
+    assert_true(process[0].pid == getpid() && process[0].memory_bytes == 600000000);
+    assert_int_equal(sac_gpu_watch_processes(NULL, process, 2), 0);
     for (int i = 0; i < 100 && (i == 0 || stats.samples > 1); i++) { /* held up in between? */
         sac_gpu_watch_restart(watch);
         sac_gpu_watch_get(watch, &stats);

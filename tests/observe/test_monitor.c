@@ -70,6 +70,14 @@ static void a_card_is_watched(void **state)
     assert_true(fabs(now_of(m, "gpu0 power of its limit") - 0.25) < 1e-6);
     assert_true(now_of(m, "gpu0 clock") == 1500 && now_of(m, "gpu0 memory clock") == 2600);
     assert_true(now_of(m, "gpu0 bus to it") == 7 && now_of(m, "gpu0 bus from it") == 3);
+    struct sac_monitor_process process[SAC_MONITOR_PROCESSES_MAX];
+    assert_int_equal(sac_monitor_get_processes(m, 0, process, SAC_MONITOR_PROCESSES_MAX), 1);
+    assert_int_equal(process[0].pid, getpid());
+    assert_string_equal(process[0].name, "test_observe_mo"); /* what the kernel keeps of it */
+    assert_int_equal(process[0].memory_bytes, 600000000);
+    assert_int_equal(sac_monitor_get_processes(m, 1, process, 1), 0);
+    assert_int_equal(sac_monitor_get_processes(m, -1, process, 1), 0);
+    assert_int_equal(sac_monitor_get_processes(m, 0, NULL, 1), 0);
     assert_true(now_of(m, "gpu0 processes") == 1 && now_of(m, "gpu0 throttled by heat") == 0);
     assert_true(fabs(now_of(m, "gpu0 decoder") - 0.4) < 1e-6);
     set_card(91, 398000, 0x20 | 1, 900);
@@ -78,11 +86,17 @@ static void a_card_is_watched(void **state)
     assert_says(event_of(m, "gpu0 temperature").text, "91 C, and the limit is 87 C");
     assert_says(event_of(m, "gpu0 power of its limit").text, "100 %, and the limit is 98 %");
     assert_says(event_of(m, "gpu0 throttled by heat").text, "slows itself down");
-    assert_true(now_of(m, "gpu0 processes") == 900);
+    assert_true(now_of(m, "gpu0 processes") == 900); /* too many to list */
+    assert_int_equal(sac_monitor_get_processes(m, 0, process, 1), 0);
     assert_int_equal(sac_monitor_event_count(m), 3);
-    set_card(40, 100000, 1, 1);
+    set_card(40, 100000, 1, 30);
     for (int i = 0; i < 8; i++)
         sac_monitor_sample(m);
+    assert_int_equal(sac_monitor_get_processes(m, 0, process, SAC_MONITOR_PROCESSES_MAX), 16);
+    assert_int_equal(process[0].pid, getppid()); /* it holds the most */
+    assert_int_equal(process[1].pid, getpid());
+    assert_true(process[2].memory_bytes == 0 && process[2].name[0] == '\0');
+    set_card(40, 100000, 1, 1);
     assert_true(event_of(m, "gpu0 temperature").ended_s >= 0);
     assert_true(event_of(m, "gpu0 throttled by heat").ended_s >= 0);
     assert_int_equal(sac_monitor_event_count(m), 3);
@@ -271,6 +285,36 @@ static void faults_are_told_with_their_cause(void **state)
     }
 }
 
+/* Who came onto the card is named, with what it holds of it; who was there before is not. */
+static void who_came_onto_the_card_is_named(void **state)
+{
+    (void)state;
+    struct sac_nvml_process list[] = {{1, 12300000000}, {getpid(), 600000000}, {0x7ffffff0, 0}};
+    struct run              run = ordinary;
+    sac_monitor            *m = empty();
+    char                    words[64], name[32];
+    for (int i = 0; i < 90; i++) {
+        sac_monitor_put_processes(m, 0, list + 1, 2);
+        sample(m, &run, i);
+    }
+    run.inference_ms = 13;
+    run.processes = 2;
+    for (int i = 0; i < 10; i++) {
+        sac_monitor_put_processes(m, 0, list, 3);
+        sample(m, &run, i);
+    }
+    FILE *file = fopen("/proc/1/comm", "r");
+    assert_non_null(file);
+    assert_non_null(fgets(name, sizeof name, file));
+    fclose(file);
+    snprintf(words, sizeof words, "and 1 did; new: 1 %.*s (12.30 GB)", (int)strcspn(name, "\n"),
+             name);
+    const struct sac_monitor_event e = event_of(m, "stage inference");
+    assert_says(e.text, words);
+    assert_null(strstr(e.text, "2147483632"));
+    sac_monitor_destroy(&m);
+}
+
 /* What others' load explains is not told of the stages, which others then only wait for. */
 static void a_stage_is_not_blamed_for_others(void **state)
 {
@@ -364,13 +408,22 @@ static int streams(void *user)
     return ((struct fake_run *)user)->streams;
 }
 
+static int processes(void *user, int shard, struct sac_nvml_process *out, int max)
+{
+    (void)user;
+    assert_true(shard == 0 && max >= 1);
+    out[0] = (struct sac_nvml_process){getpid(), 700000000};
+    return 1;
+}
+
 static void a_run_is_measured_between_samples(void **state)
 {
     (void)state;
-    static struct fake_run    run;
-    const struct sac_run_feed feed = {get, streams, &run};
-    struct sac_run_sampler   *sampler = sac_run_sampler_create();
-    sac_monitor              *m = empty();
+    static struct fake_run     run;
+    const struct sac_run_feed  feed = {get, streams, &run, .processes = processes};
+    struct sac_monitor_process who[2];
+    struct sac_run_sampler    *sampler = sac_run_sampler_create(1000);
+    sac_monitor               *m = empty();
     assert_non_null(sampler);
     run.stats.stage_count = 1;
     run.stats.gpu.known = 1;
@@ -384,8 +437,69 @@ static void a_run_is_measured_between_samples(void **state)
     assert_true(now_of(m, "frames") > 0 && now_of(m, "frames") <= 500);
     assert_true(now_of(m, "pool") == 5e6 && now_of(m, "descriptors") > 0);
     assert_true(isnan(now_of(m, "latency"))); /* none was timed */
+    assert_int_equal(sac_monitor_get_processes(m, 0, who, 2), 1);
+    assert_true(who[0].pid == getpid() && who[0].memory_bytes == 700000000);
     sac_monitor_destroy(&m);
-    free(sampler);
+    sac_run_sampler_destroy(&sampler);
+    sac_run_sampler_destroy(&sampler);
+}
+
+/* Frames of which most take 10 ms, and every twentieth `slow_ms`. */
+static void pass_frames(sac_timers *timers, struct sac_pipeline_stats *stats, int n, double slow_ms)
+{
+    for (int i = 0; i < n; i++) {
+        const double ms = i % 20 ? 10 + 0.01 * (i % 7) : slow_ms;
+        sac_timer_add(timers, 0, (int64_t)(ms * 1e6));
+        stats->latency.total_ms += ms;
+        stats->latency.count++;
+    }
+}
+
+static double rate(void *user)
+{
+    (void)user;
+    return 100;
+}
+
+/* Five of a hundred frames are late: the mean hardly moves, the p99 is told within ten seconds. */
+static void a_tail_of_the_latency_is_told(void **state)
+{
+    (void)state;
+    static struct fake_run run;
+    sac_timers            *timers = NULL;
+    assert_sac_ok(sac_timers_create(test_context(), &timers));
+    const struct sac_run_feed feed = {.get = get,
+                                      .streams = streams,
+                                      .user = &run,
+                                      .due = rate,
+                                      .timers = timers,
+                                      .latency = sac_timers_id(timers, "latency")};
+    struct sac_run_sampler   *sampler = sac_run_sampler_create(1000);
+    sac_monitor              *m = empty();
+    assert_non_null(sampler);
+    sac_run_sampler_take(sampler, m, &feed);
+    for (int i = 0; i < 90; i++) {
+        pass_frames(timers, &run.stats, 100, 12);
+        sac_run_sampler_take(sampler, m, &feed);
+    }
+    assert_true(fabs(now_of(m, "latency p99") - 12) < 0.3);
+    for (int i = 0; i < 10; i++) {
+        pass_frames(timers, &run.stats, 100, 60);
+        sac_run_sampler_take(sampler, m, &feed);
+    }
+    assert_true(now_of(m, "latency") < 13 && fabs(now_of(m, "latency p99") - 60) < 1.2);
+    assert_says(event_of(m, "latency p99").text, "latency p99: 6");
+    assert_int_equal(event_of(m, "latency p99").kind, SAC_MONITOR_ANOMALY);
+    for (int i = 0; i < 10; i++) {
+        pass_frames(timers, &run.stats, 100, 12);
+        sac_run_sampler_take(sampler, m, &feed);
+    }
+    assert_true(event_of(m, "latency p99").ended_s >= 0);
+    sac_run_sampler_take(sampler, m, &feed); /* in which no frame was done */
+    assert_true(isnan(now_of(m, "latency p99")));
+    sac_monitor_destroy(&m);
+    sac_run_sampler_destroy(&sampler);
+    sac_timers_destroy(&timers);
 }
 
 /* The thread: it begins, publishes nothing unasked, and ends. */
@@ -438,10 +552,12 @@ int main(void)
         cmocka_unit_test(without_a_card_the_machine_is_watched),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(faults_are_told_with_their_cause),
+        cmocka_unit_test(who_came_onto_the_card_is_named),
         cmocka_unit_test(a_stage_is_not_blamed_for_others),
         cmocka_unit_test(less_than_is_due_is_told),
         cmocka_unit_test(a_growing_pool_is_told_with_its_owner),
         cmocka_unit_test(a_run_is_measured_between_samples),
+        cmocka_unit_test(a_tail_of_the_latency_is_told),
         cmocka_unit_test(a_watch_begins_and_ends),
         cmocka_unit_test(values_are_for_people),
     };

@@ -2,6 +2,7 @@
 /* A stand-in for NVML with one card, whose figures change from sample to sample. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int cards, samples, initialised;
 
@@ -169,13 +170,22 @@ int nvmlDeviceGetPcieThroughput(void *device, int which, unsigned *kb_s)
     return 0;
 }
 
-/* More of them than a caller has room for are counted all the same. */
+/* Whoever asks holds 600 MB; another one 12.3 GB, in parts of a card an unknown amount; all others
+ * are none that run. More of them than a caller has room for are counted all the same. */
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct nvml_process *out)
 {
     (void)device;
-    (void)out;
     const int res = processes_now > *count ? 7 : 0;
     *count = processes_now;
+    for (unsigned i = 0; res == 0 && i < processes_now; i++)
+        out[i] = (struct nvml_process){
+            .pid = i == 0   ? (unsigned)getpid()
+                   : i == 1 ? (unsigned)getppid()
+                            : 0x7ffffff0 + i,
+            .memory = i == 0   ? 600000000
+                      : i == 1 ? 12300000000
+                               : ~0ULL,
+        };
     return res;
 }
 
