@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions of float32 over axes that lie side by side: [outer, count, inner] to [outer, inner].
- * Rows where nothing lies within (inner 1), columns else. Sums go on in double behind a
- * stretch. */
+ * Rows where nothing lies within (inner 1), columns else. */
 #include <math.h>
 #include <stdio.h>
 
@@ -9,7 +8,7 @@
 #include "engine/cpu/map.h"
 #include "engine/ops/reads.h"
 
-enum { STRETCH = 4096, ROWS = 32, COLUMNS = 256 };
+enum { COLUMNS = 256 };
 
 struct reduce_state {
     struct sac_units   units;
@@ -99,54 +98,28 @@ static float finish(const struct reduce_state *s, double sum)
     return (float)(s->mean ? sum / (double)s->count : s->root ? sqrt(sum) : sum);
 }
 
-static double join(const struct reduce_state *s, double all, float more)
-{
-    switch (s->op) {
-    case SAC_REDUCTION_MAX: return more > all || isnan(more) ? (double)more : all;
-    case SAC_REDUCTION_MIN: return more < all || isnan(more) ? (double)more : all;
-    default: return all + (double)more;
-    }
-}
-
-static double start_of(const struct reduce_state *s)
-{
-    return s->op == SAC_REDUCTION_MAX ? -INFINITY : s->op == SAC_REDUCTION_MIN ? INFINITY : 0;
-}
-
 static void reduce_rows(const void *state, void *const *in, void *const *out, int64_t first,
                         int64_t end)
 {
     const struct reduce_state *s = state;
-    for (int64_t row = first; row < end; row++) {
-        const float *x = (const float *)in[0] + row * s->count;
-        double       all = start_of(s);
-        for (int64_t i = 0; i < s->count; i += STRETCH)
-            all = join(s, all,
-                       SAC_SIMD_PICK(sac_map_reduce)(s->op, x + i,
-                                                     SAC_MIN(s->count - i, (int64_t)STRETCH)));
-        ((float *)out[0])[row] = finish(s, all);
-    }
+    for (int64_t row = first; row < end; row++)
+        ((float *)out[0])[row] =
+            finish(s, SAC_SIMD_PICK(sac_map_reduce)(s->op, (const float *)in[0] + row * s->count,
+                                                    s->count));
 }
 
 static void reduce_columns(const void *state, void *const *in, void *const *out, int64_t first,
                            int64_t end)
 {
     const struct reduce_state *s = state;
+    double                     all[COLUMNS];
     for (int64_t unit = first; unit < end; unit++) {
         const int64_t column = unit % s->blocks * COLUMNS, outer = unit / s->blocks;
         const int64_t columns = SAC_MIN(s->inner - column, (int64_t)COLUMNS);
-        const float  *x = (const float *)in[0] + outer * s->count * s->inner + column;
-        float        *y = (float *)out[0] + outer * s->inner + column, part[COLUMNS];
-        double        all[COLUMNS];
-        for (int64_t i = 0; i < columns; i++)
-            all[i] = start_of(s);
-        for (int64_t row = 0; row < s->count; row += ROWS) {
-            SAC_SIMD_PICK(sac_map_reduce_columns)
-            (s->op, x + row * s->inner, SAC_MIN(s->count - row, (int64_t)ROWS), s->inner, part,
-             columns);
-            for (int64_t i = 0; i < columns; i++)
-                all[i] = join(s, all[i], part[i]);
-        }
+        float        *y = (float *)out[0] + outer * s->inner + column;
+        SAC_SIMD_PICK(sac_map_reduce_columns)
+        (s->op, (const float *)in[0] + outer * s->count * s->inner + column, s->count, s->inner,
+         all, columns);
         for (int64_t i = 0; i < columns; i++)
             y[i] = finish(s, all[i]);
     }

@@ -120,11 +120,10 @@ struct sac_map_tap {
     /* the same of each channel of so many pixels, channels last */                                \
     void sac_map_channel_moments_##suffix(const float *x, int64_t pixels, int64_t c, float *mean,  \
                                           float *squares);                                         \
-    /* of `count` numbers, a stretch that fits the L1 cache; of each column of `rows` rows that    \
-     * begin `step` apart */                                                                       \
-    float sac_map_reduce_##suffix(enum sac_reduction op, const float *x, int64_t count);           \
-    void  sac_map_reduce_columns_##suffix(enum sac_reduction op, const float *x, int64_t rows,     \
-                                          int64_t step, float *y, int64_t columns);                \
+    /* of `count` numbers, 1 or more; of each column of `rows` rows that begin `step` apart */     \
+    double sac_map_reduce_##suffix(enum sac_reduction op, const float *x, int64_t count);          \
+    void   sac_map_reduce_columns_##suffix(enum sac_reduction op, const float *x, int64_t rows,    \
+                                           int64_t step, double *y, int64_t columns);              \
     /* y = (x - mean) * factor * scale + shift of `count` numbers each; shift may be NULL */       \
     void sac_map_normalise_##suffix(const float *x, float mean, float factor, const float *scale,  \
                                     const float *shift, float *y, int64_t count);                  \

@@ -225,65 +225,84 @@ SIMD_INLINE vec v_min_or_nan(vec a, vec b)
     return v_or(v_min(a, b), v_min(b, a));
 }
 
-SIMD_INLINE vec reduce_two(enum sac_reduction op, vec y, vec x)
+SIMD_INLINE bool is_sum(enum sac_reduction op)
 {
-    switch (op) {
-    case SAC_REDUCTION_SUM: return v_add(y, x);
-    case SAC_REDUCTION_ABS: return v_add(y, v_max(x, v_sub(v_set(0.0f), x)));
-    case SAC_REDUCTION_SQUARE: return v_fma(x, x, y);
-    case SAC_REDUCTION_MAX: return v_max_or_nan(y, x);
-    default: return v_min_or_nan(y, x);
-    }
-}
-SIMD_INLINE float reduce_start(enum sac_reduction op)
-{
-    return op == SAC_REDUCTION_MAX ? -INFINITY : op == SAC_REDUCTION_MIN ? INFINITY : 0;
+    return op != SAC_REDUCTION_MAX && op != SAC_REDUCTION_MIN;
 }
 
-SIMD_INLINE float reduce_row(enum sac_reduction op, const float *x, int64_t count)
+/* Sums are in double, as the differences that networks make of them need it. */
+SIMD_INLINE void sum_two(enum sac_reduction op, vec_double sum[2], vec x)
 {
-    const vec start = v_set(reduce_start(op));
-    vec       y[4] = {start, start, start, start};
-    float     lane[LANES], rest = reduce_start(op);
-    int64_t   i = 0;
+    if (op == SAC_REDUCTION_ABS)
+        x = v_max(x, v_sub(v_set(0.0f), x));
+    for (int k = 0; k < 2; k++) {
+        const vec_double v = v_double(x, k);
+        sum[k] = op == SAC_REDUCTION_SQUARE ? MM(fmadd_pd)(v, v, sum[k]) : MM(add_pd)(sum[k], v);
+    }
+}
+SIMD_INLINE vec first_of_two(enum sac_reduction op, vec a, vec b)
+{
+    return op == SAC_REDUCTION_MAX ? v_max_or_nan(a, b) : v_min_or_nan(a, b);
+}
+SIMD_INLINE float first_number(enum sac_reduction op, float a, float b)
+{
+    return (op == SAC_REDUCTION_MAX ? b > a : b < a) || isnan(b) ? b : a;
+}
+
+SIMD_INLINE double sum_row(enum sac_reduction op, const float *x, int64_t count)
+{
+    vec_double sum[2] = {MM(setzero_pd)(), MM(setzero_pd)()};
+    double     lane[LANES], all = 0;
+    FLAT(count, sum_two(op, sum, LOAD(x + i)););
+    MM(storeu_pd)(lane, sum[0]);
+    MM(storeu_pd)(lane + LANES / 2, sum[1]);
+    for (int k = 0; k < LANES; k++)
+        all += lane[k];
+    return all;
+}
+
+SIMD_INLINE double first_of_row(enum sac_reduction op, const float *x, int64_t count)
+{
+    vec     y[4] = {v_set(x[0]), v_set(x[0]), v_set(x[0]), v_set(x[0])};
+    float   lane[LANES], first = x[0];
+    int64_t i = 0;
     for (; i + 4 * LANES <= count; i += 4 * LANES)
         for (int k = 0; k < 4; k++)
-            y[k] = reduce_two(op, y[k], v_load(x + i + k * LANES));
-    for (; i + LANES <= count; i += LANES)
-        y[0] = reduce_two(op, y[0], v_load(x + i));
-    const bool largest = op == SAC_REDUCTION_MAX, smallest = op == SAC_REDUCTION_MIN;
+            y[k] = first_of_two(op, y[k], v_load(x + i + k * LANES));
     for (int k = 1; k < 4; k++)
-        y[0] = largest    ? v_max_or_nan(y[0], y[k])
-               : smallest ? v_min_or_nan(y[0], y[k])
-                          : v_add(y[0], y[k]);
+        y[0] = first_of_two(op, y[0], y[k]);
     v_store(lane, y[0]);
     for (int k = 0; k < LANES; k++)
-        if (largest || smallest)
-            rest = (largest ? lane[k] > rest : lane[k] < rest) || isnan(lane[k]) ? lane[k] : rest;
-        else
-            rest += lane[k];
+        first = first_number(op, first, lane[k]);
     for (; i < count; i++)
-        if (largest || smallest)
-            rest = (largest ? x[i] > rest : x[i] < rest) || isnan(x[i]) ? x[i] : rest;
-        else
-            rest += op == SAC_REDUCTION_SUM   ? x[i]
-                    : op == SAC_REDUCTION_ABS ? fabsf(x[i])
-                                              : x[i] * x[i];
-    return rest;
+        first = first_number(op, first, x[i]);
+    return first;
+}
+
+SIMD_INLINE double reduce_row(enum sac_reduction op, const float *x, int64_t count)
+{
+    return is_sum(op) ? sum_row(op, x, count) : first_of_row(op, x, count);
 }
 
 SIMD_INLINE void reduce_columns(enum sac_reduction op, const float *x, int64_t rows, int64_t step,
-                                float *y, int64_t columns)
+                                double *y, int64_t columns)
 {
     FLAT(columns, {
-        vec all = v_set(reduce_start(op));
+        vec_double sum[2] = {MM(setzero_pd)(), MM(setzero_pd)()};
+        vec        first = LOAD(x + i);
+        double     lane[LANES];
         for (int64_t r = 0; r < rows; r++)
-            all = reduce_two(op, all, LOAD(x + r * step + i));
-        STORE(y + i, all);
+            if (is_sum(op))
+                sum_two(op, sum, LOAD(x + r * step + i));
+            else
+                first = first_of_two(op, first, LOAD(x + r * step + i));
+        MM(storeu_pd)(lane, is_sum(op) ? sum[0] : v_double(first, 0));
+        MM(storeu_pd)(lane + LANES / 2, is_sum(op) ? sum[1] : v_double(first, 1));
+        memcpy(y + i, lane, (size_t)(REST ? columns - i : LANES) * sizeof *y);
     });
 }
 
-SIMD_FN float SIMD_NAME(sac_map_reduce)(enum sac_reduction op, const float *x, int64_t count)
+SIMD_FN double SIMD_NAME(sac_map_reduce)(enum sac_reduction op, const float *x, int64_t count)
 {
     switch (op) { /* a constant in each arm */
     case SAC_REDUCTION_SUM: return reduce_row(SAC_REDUCTION_SUM, x, count);
@@ -295,7 +314,7 @@ SIMD_FN float SIMD_NAME(sac_map_reduce)(enum sac_reduction op, const float *x, i
 }
 
 SIMD_FN void SIMD_NAME(sac_map_reduce_columns)(enum sac_reduction op, const float *x, int64_t rows,
-                                               int64_t step, float *y, int64_t columns)
+                                               int64_t step, double *y, int64_t columns)
 {
     switch (op) {
     case SAC_REDUCTION_SUM: reduce_columns(SAC_REDUCTION_SUM, x, rows, step, y, columns); break;

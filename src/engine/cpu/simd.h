@@ -133,6 +133,11 @@ SIMD_INLINE vec v_sqrt(vec a)
 {
     return _mm512_sqrt_ps(a);
 }
+typedef __m512d        vec_double;
+SIMD_INLINE vec_double v_double(vec a, int half) /* of its lanes */
+{
+    return _mm512_cvtps_pd(half ? _mm512_extractf32x8_ps(a, 1) : _mm512_castps512_ps256(a));
+}
 /* 1/a to 2^-24 or so: one Newton step on the 14 bit estimate costs a third of a division. */
 SIMD_INLINE vec v_reciprocal(vec a)
 {
@@ -189,6 +194,11 @@ SIMD_INLINE vec v_or(vec a, vec b)
 SIMD_INLINE vec v_where_less(vec a, vec b, vec x, vec y)
 {
     return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
+typedef __m256d        vec_double;
+SIMD_INLINE vec_double v_double(vec a, int half)
+{
+    return _mm256_cvtps_pd(half ? _mm256_extractf128_ps(a, 1) : _mm256_castps256_ps128(a));
 }
 SIMD_INLINE vec v_sqrt(vec a)
 {
