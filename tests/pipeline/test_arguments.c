@@ -688,6 +688,11 @@ static void monitors(void **state)
     sac_monitor_sample(NULL);
     assert_null(sac_monitor_gpu_name(NULL, 0));
     assert_null(sac_monitor_gpu_name(mon, -1));
+    struct sac_monitor_process process;
+    assert_int_equal(sac_monitor_get_processes(NULL, 0, &process, 1), 0);
+    assert_int_equal(sac_monitor_get_processes(mon, -1, &process, 1), 0);
+    assert_int_equal(sac_monitor_get_processes(mon, 0, NULL, 1), 0);
+    assert_int_equal(sac_monitor_get_processes(mon, 0, &process, -1), 0);
     assert_int_equal(sac_monitor_figure_count(NULL), 0);
     assert_int_equal(sac_monitor_event_count(NULL), 0);
     REFUSED_SILENTLY(sac_monitor_get_figure(NULL, 0, &figure));
