@@ -425,5 +425,42 @@ def test_no_operator_of_a_common_export_is_in_plain_c(saccade, model):
     plain = {line.split()[0] for line in table if 'plain C' in line}
     if any('cpu avx' in line for line in table):
         assert plain <= {'TopK', 'GatherElements'}  # of some hundred numbers
+        assert sum('cpu avx' in line or 'folded' in line for line in table) >= 4
     else:
         pytest.skip('a CPU without AVX2')
+
+
+def image(rank):
+    return [helper.make_node('Conv', ['x', 'w'], ['c'], pads=[1] * 2 * (rank - 2)), helper.make_node('Relu', ['c'], ['r'])]
+
+
+AWKWARD = {
+    'means of a map of three dims, channels last': (5, [helper.make_node('Transpose', ['x'], ['t'], perm=[0, 4, 1, 2, 3]),
+                                                        helper.make_node('Relu', ['t'], ['r']),
+                                                        helper.make_node('ReduceMean', ['r'], ['y'], axes=[2, 3, 4], keepdims=0)], {}),
+    'an exponent of more dims, of lines': (3, [*image(3), helper.make_node('Pow', ['r', 'e'], ['y'])], {'e': numpy.full((1, 1, 1, 1), 2, numpy.float32)}),
+    'an exponent of more dims, of maps': (4, [*image(4), helper.make_node('Pow', ['r', 'e'], ['y'])], {'e': numpy.full((1, 1, 1, 1, 1), 3, numpy.float32)}),
+    'the largest of lines of a map': (4, [*image(4), helper.make_node('ReduceMax', ['r'], ['y'], axes=[3], keepdims=0)], {}),
+    'the largest of channels': (4, [*image(4), helper.make_node('ReduceMax', ['r'], ['y'], axes=[1])], {}),
+    'sums of channels and lines': (4, [*image(4), helper.make_node('ReduceL2', ['r'], ['y'], axes=[1, 3], keepdims=0)], {}),
+    'one channel far from zero': (4, [helper.make_node('Conv', ['x', 'one', 'far'], ['c']), helper.make_node('InstanceNormalization', ['c', 's', 'b'], ['y'])],
+                                  {'one': numpy.full((1, 4, 1, 1), 0.05, numpy.float32), 'far': numpy.full(1, 1000, numpy.float32),
+                                   's': numpy.ones(1, numpy.float32), 'b': numpy.zeros(1, numpy.float32)}),
+}
+
+
+@pytest.mark.parametrize('name', AWKWARD)
+def test_kernels_beside_the_reference(saccade, tmp_path, name):
+    rank, nodes, weights = AWKWARD[name]
+    shape = {3: [2, 4, 33], 4: [2, 4, 65, 64], 5: [2, 4, 5, 6, 8]}[rank]
+    weights = dict(weights)
+    if rank < 5:
+        weights['w'] = random.standard_normal((16, 4, *[3] * (rank - 2))).astype(numpy.float32)
+    model = save(tmp_path / 'net.onnx', nodes, [value('x', ['n', *shape[1:]])], [value('y', None)], weights.items())
+    numpy.save(tmp_path / 'x.npy', random.standard_normal(shape).astype(numpy.float32))
+    numbers = []
+    for more in ([], ['--reference']):
+        run = saccade('infer', model, '-i', tmp_path / 'x.npy', '-o', tmp_path / 'out', '-d', 'cpu', *more)
+        assert run.returncode == 0, run.stderr
+        numbers.append(numpy.load(tmp_path / 'out/y.npy'))
+    numpy.testing.assert_allclose(*numbers, rtol=1e-4, atol=5e-3 if 'far' in name else 1e-4)

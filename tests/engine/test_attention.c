@@ -448,7 +448,7 @@ static void add_constants(struct proto *graph)
         proto_initializer(graph, (const char *[]){"i0", "i1", "i2", "i3"}[i], 7, "", &i, sizeof i);
     const int64_t last = 2;
     proto_initializer(graph, "last", 7, "1", &last, sizeof last);
-    const float   each[] = {0.7f, 1.9f}, low = -1e9f;
+    const float   each[] = {0.7f, 1.9f}, low = -3.4e38f;
     const uint8_t hidden[] = {0, 0, 1, 0, 1}, seen[] = {1, 1, 0, 0, 0};
     proto_initializer(graph, "each", 1, "2 1 1", each, sizeof each);
     proto_initializer(graph, "low", 1, "", &low, sizeof low);

@@ -2,6 +2,7 @@
 """ONNX's own Attention (opset 23): the formula's numbers, by the kernel of attention where it is of the usual kind."""
 import os
 import pathlib
+import re
 import subprocess
 
 import numpy as np
@@ -29,7 +30,7 @@ def tokens(x):
 
 
 def check(folder, flat=False, keys=KEYS, wide=WIDE, kv_heads=HEADS, mask=None, given=False, **attributes):
-    """Returns inspect's line. mask: what the file holds, or with given what its fourth input is."""
+    """Returns inspect's line and the number of steps. mask: what the file holds, or with given what its fourth input is."""
     draw = np.random.default_rng(3)
     q = draw.standard_normal((BATCH, HEADS, QUERIES, SIZE)).astype(np.float32)
     k = draw.standard_normal((BATCH, kv_heads, keys, SIZE)).astype(np.float32)
@@ -61,8 +62,13 @@ def check(folder, flat=False, keys=KEYS, wide=WIDE, kv_heads=HEADS, mask=None, g
         feed += ['-i', f'{name}={folder}/{name}.npy']
     subprocess.run([PROGRAM, 'infer', folder / 'net.onnx', *feed, '-o', folder / 'out', '-d', 'cpu', '-t', '1'], check=True, capture_output=True)
     np.testing.assert_allclose(np.load(folder / 'out/y.npy'), wanted, rtol=1e-4, atol=1e-5)
-    said = subprocess.run([PROGRAM, 'inspect', folder / 'net.onnx'], check=True, capture_output=True, text=True).stdout
-    return next(line for line in said.splitlines() if line.startswith('  Attention'))
+    return inspected(folder / 'net.onnx', 'Attention')
+
+
+def inspected(path, operator):
+    """The line of an operator, and the number of steps."""
+    said = subprocess.run([PROGRAM, 'inspect', path], check=True, capture_output=True, text=True).stdout
+    return next(line for line in said.splitlines() if line.startswith(f'  {operator}')), int(re.search(r'(\d+) steps? after', said)[1])
 
 
 BIAS = np.random.default_rng(8).standard_normal((QUERIES, KEYS)).astype(np.float32)
@@ -77,10 +83,71 @@ BLIND[4] = False  # a query that sees nothing
                                   {'mask': BIAS, 'given': True}, {'mask': SEEN, 'given': True}, {'mask': BLIND, 'given': True}],
                          ids=lambda case: ' '.join(case) or 'plain')
 def test_usual(case, flat, tmp_path):
-    assert 'plain C' not in check(tmp_path, flat, **case)
+    line, steps = check(tmp_path, flat, **case)
+    assert 'plain C' not in line
+    assert steps <= (4 if 'given' in case else 1)  # a mask that comes with each run is made one of numbers first
 
 
 @pytest.mark.parametrize('case', [{'kv_heads': 2}, {'kv_heads': 1, 'is_causal': 1}], ids=str)
 def test_unusual(case, tmp_path):
     """It keeps its own row, and its numbers."""
-    assert 'plain C' in check(tmp_path, **case)
+    assert 'plain C' in check(tmp_path, **case)[0]
+
+
+# ---- spelled out, with Where for masks ----
+
+def spelled(folder, steps, masks, given=False, loud=1.0):
+    """softmax(steps of q k^T) v, and what the spelling says itself; returns ours, that, and the number of steps."""
+    draw = np.random.default_rng(6)
+    q, k, v = (draw.standard_normal((BATCH, HEADS, KEYS, SIZE)).astype(np.float32) for _ in range(3))
+    q = q * np.float32(loud)
+    values = {'kt': k.transpose(0, 1, 3, 2), 'v': v} if not given else {}
+    inputs = {'q': q} | ({'kt': k.transpose(0, 1, 3, 2), 'v': v} if given else {})
+    values |= {name: x for name, x in masks.items()}
+    ports = [make.make_tensor_value_info(name, FLOAT, ['batch', *x.shape[1:]]) for name, x in inputs.items()]
+    nodes = [make.make_node('MatMul', ['q', 'kt'], ['s']), *steps, make.make_node('Softmax', ['z'], ['p'], axis=-1),
+             make.make_node('MatMul', ['p', 'v'], ['y'])]
+    graph = make.make_graph(nodes, 'spelled', ports, [make.make_tensor_value_info('y', FLOAT, ['batch', HEADS, KEYS, SIZE])],
+                            [numbers.from_array(np.ascontiguousarray(x), name) for name, x in values.items()])
+    onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid('', 17)], ir_version=8), folder / 'net.onnx')
+    out = []
+    for name, x in inputs.items():
+        np.save(folder / f'{name}.npy', x)
+    feed = [word for name in inputs for word in ('-i', f'{name}={folder}/{name}.npy')]
+    for more in ([], ['--reference']):
+        subprocess.run([PROGRAM, 'infer', folder / 'net.onnx', *feed, '-o', folder / 'out', '-d', 'cpu', '-t', '1', *more], check=True,
+                       capture_output=True)
+        out.append(np.load(folder / 'out/y.npy'))
+    return *out, inspected(folder / 'net.onnx', 'Softmax')[1]
+
+
+def low(value):
+    return np.array(value, np.float32)
+
+
+@pytest.mark.parametrize('hidden', [~SEEN, ~BLIND], ids=['seen', 'blind'])
+@pytest.mark.parametrize('value', [-3.4028235e38, -1e30, -1e9])
+@pytest.mark.parametrize('loud', [1, 40])
+def test_where_masks(hidden, value, loud, tmp_path):
+    """A row of which all is masked is even, however large its scores are."""
+    where = make.make_node('Where', ['hidden', 'low', 's'], ['z'])
+    ours, theirs, steps = spelled(tmp_path, [where], {'hidden': hidden, 'low': low(value)}, True, loud)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    assert value == -1e9 or steps == 1
+
+
+def test_two_masks_do_not_add_up(tmp_path):
+    first, second = np.zeros((KEYS, KEYS), bool), np.zeros((KEYS, KEYS), bool)
+    first[4, :5], second[4, 3:] = True, True  # together they hide all of row 4, and two keys twice
+    steps = [make.make_node('Where', ['first', 'low', 's'], ['w']), make.make_node('Where', ['second', 'low', 'w'], ['z'])]
+    ours, theirs, _ = spelled(tmp_path, steps, {'first': first, 'second': second, 'low': low(-3.4028235e38)}, True)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_a_bias_that_masks_and_a_mask(tmp_path):
+    bias = np.where(np.tri(KEYS, KEYS), 0, -3.4028235e38).astype(np.float32)
+    hidden = np.zeros((KEYS, KEYS), bool)
+    hidden[4, :6] = True
+    steps = [make.make_node('Add', ['s', 'bias'], ['w']), make.make_node('Where', ['hidden', 'low', 'w'], ['z'])]
+    ours, theirs, _ = spelled(tmp_path, steps, {'bias': bias, 'hidden': hidden, 'low': low(-3.4028235e38)}, True)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)

@@ -993,6 +993,9 @@ const struct parity_case parity_cases[] = {
     {"PRelu", "[2,24,9,7] [2,24,9,7]", ""},
     {"PRelu", "[2,24,9,7] [9,7]!", ""},
     {"PRelu", "[2,24,9,7] [24,1,7]!", ""},
+    {"ReduceMean", "[2,4,5,6,8] i64(2,3,4)!", ""},
+    {"ReduceMax", "[2,4,5,6,8] i64(2,3,4)!", "keepdims=0"},
+    {"InstanceNormalization", "[1,1,64,65] [1]+! [1]!", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

@@ -7,7 +7,10 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/map.h"
 
-enum { STRETCH = 4096 }; /* floats whose moments are computed at once: half of the L1 cache */
+enum {
+    STRETCH = 4096,  /* floats whose moments are computed at once: half of the L1 cache */
+    PIXELS_MAX = 128 /* of each channel that are added up in single precision */
+};
 
 struct norm_state {
     int64_t               n, c, count; /* count: numbers of one sample */
@@ -107,19 +110,24 @@ static void moments_piece(void *arg, int piece, int worker)
      &j->moments[2 * k + 1]);
 }
 
-/* Combines the moments of parts as Chan et al. do ("Updating Formulae", 1979): no cancellation. */
+/* Adds the moments of `count` numbers to those of `all`, as Chan et al. do ("Updating Formulae",
+ * 1979): no cancellation. */
+static void add_moments(double *mean, double *squares, double all, double other_mean,
+                        double other_squares, double count)
+{
+    const double apart = other_mean - *mean;
+    *squares += other_squares + apart * apart * all * count / (all + count);
+    *mean += apart * count / (all + count);
+}
+
 static void join(const struct norm_state *s, const double *moments, double *mean, double *variance)
 {
-    double all = 0, squares = 0, middle = 0;
-    for (int64_t k = 0; k < s->stretches; k++) {
-        const double count = (double)SAC_MIN(STRETCH, s->count - k * STRETCH);
-        const double apart = moments[2 * k] - middle;
-        squares += moments[2 * k + 1] + apart * apart * all * count / (all + count);
-        all += count;
-        middle += apart * count / all;
-    }
-    *mean = middle;
-    *variance = squares / all;
+    double squares = 0;
+    *mean = 0;
+    for (int64_t k = 0; k < s->stretches; k++)
+        add_moments(mean, &squares, (double)(k * STRETCH), moments[2 * k], moments[2 * k + 1],
+                    (double)SAC_MIN(STRETCH, s->count - k * STRETCH));
+    *variance = squares / (double)s->count;
 }
 
 static void apply_piece(void *arg, int piece, int worker)
@@ -193,6 +201,17 @@ static void channel_release(void *state)
     norm_release(state); /* it begins with that */
 }
 
+/* An input's numbers for all channels, of which it has one each or one for each group. */
+static float *each_channel(const struct sac_op_call *c, int input, int64_t channels)
+{
+    const int64_t given = sac_operand_elements(&c->in[input]);
+    const float  *from = c->in[input].data;
+    float        *out = sac_alloc((size_t)channels * sizeof *out);
+    for (int64_t k = 0; out && k < channels; k++)
+        out[k] = from[k * given / channels];
+    return out;
+}
+
 static sac_result channel_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
@@ -210,23 +229,10 @@ static sac_result channel_prepare(struct sac_device *dev, struct sac_kernel_plan
                     ? sac_attr_int(c->node, "num_groups", 1)
                     : n->c;
     s->plane = n->count / n->c;
-    s->pixels = SAC_MAX(STRETCH / n->c, (int64_t)1);
+    s->pixels = SAC_CLAMP(STRETCH / n->c, (int64_t)1, (int64_t)PIXELS_MAX);
     n->stretches = n->last ? (s->plane + s->pixels - 1) / s->pixels : n->c;
-    const int64_t given = sac_operand_elements(&c->in[1]), each = n->c / given;
-    n->scale = numbers_of(c, 1, given, 1);
-    n->shift = numbers_of(c, 2, given, 0);
-    if (n->scale && n->shift && each > 1) { /* one for a group */
-        float *scale = sac_alloc((size_t)n->c * sizeof *scale);
-        float *shift = sac_alloc((size_t)n->c * sizeof *shift);
-        for (int64_t k = 0; scale && shift && k < n->c; k++) {
-            scale[k] = n->scale[k / each];
-            shift[k] = n->shift[k / each];
-        }
-        sac_free(n->scale);
-        sac_free(n->shift);
-        n->scale = scale;
-        n->shift = shift;
-    }
+    n->scale = each_channel(c, 1, n->c);
+    n->shift = each_channel(c, 2, n->c);
     if (!n->scale || !n->shift) {
         channel_release(s);
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
@@ -239,15 +245,6 @@ static sac_result channel_prepare(struct sac_device *dev, struct sac_kernel_plan
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
     plan->state = s;
     return SAC_OK;
-}
-
-/* Adds the moments of `count` numbers to those of `all` (Chan et al., as above). */
-static void add_moments(double *mean, double *squares, double all, double other_mean,
-                        double other_squares, double count)
-{
-    const double apart = other_mean - *mean;
-    *squares += other_squares + apart * apart * all * count / (all + count);
-    *mean += apart * count / (all + count);
 }
 
 static void plain_piece(void *arg, int piece, int worker)

@@ -100,10 +100,13 @@ const struct sac_kernel sac_cpu_AveragePool = {SAC_OP_AveragePool, pool_supports
 
 /* ---- means per channel ---- */
 
-/* Of ReduceMeans those over exactly the spatial dims; the result is [N,C(,1,1)]. */
+/* Maps of rank 3 or 4; of ReduceMeans those over exactly the spatial dims. The result is
+ * [N,C(,1,1)]. */
 bool sac_map_means_fit(const struct sac_op_call *c)
 {
     int axes[SAC_RANK_MAX], count = 0;
+    if (!sac_map_fits(&c->in[0]))
+        return false;
     if (c->node->op->id == SAC_OP_GlobalAveragePool)
         return true;
     if ((c->in_count > 1 && c->in[1].present && !c->in[1].data) ||
@@ -121,8 +124,8 @@ struct sac_kernel_offer sac_map_means_supports(struct sac_device                
     struct sac_kernel_offer   offer = sac_kernel_take(q);
     const struct sac_op_call *c = q->call;
     (void)dev;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || c->in[0].dtype != SAC_F32 || !sac_map_fits(&c->in[0]) ||
-        !sac_map_means_fit(c) || sac_operand_elements(&c->in[0]) == 0)
+    if (sac_cpu_level() < SAC_CPU_AVX2 || c->in[0].dtype != SAC_F32 || !sac_map_means_fit(c) ||
+        sac_operand_elements(&c->in[0]) == 0)
         return sac_kernel_refuse("not a float32 mean over each channel's map, or no AVX2");
     if (offer.in_layout[0] != SAC_LAYOUT_CHANNELS_LAST)
         return sac_kernel_refuse("not channels last");

@@ -71,8 +71,8 @@ static struct sac_kernel_offer unary_supports(struct sac_device                *
     if (sac_cpu_level() < SAC_CPU_AVX2 || q->call->in[0].dtype != SAC_F32)
         return sac_kernel_refuse("not float32, or no AVX2");
     if (power && (power_of(q->call) == SAC_COUNT(powers) ||
-                  sac_operand_elements(&q->call->in[0]) != sac_operand_elements(&q->call->out[0])))
-        return sac_kernel_refuse("not a constant power of %s", "2, 3, 0.5, -0.5 or -1");
+                  !sac_operand_same_dims(&q->call->in[0], &q->call->out[0])))
+        return sac_kernel_refuse("not a power of 2, 3, 0.5, -0.5 or -1");
     offer.in_layout[1] = SAC_LAYOUT_PLAIN;
     offer.out_layout[0] = offer.in_layout[0];
     return sac_layout_is_half(q->in_layout[0]) ? sac_kernel_refuse("half precision") : offer;

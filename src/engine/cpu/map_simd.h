@@ -57,7 +57,7 @@ SIMD_INLINE vec elu(vec x, float alpha, float gamma)
 SIMD_INLINE vec unary(enum sac_unary op, const struct sac_unary_numbers *by, vec x)
 {
     switch (op) {
-    case SAC_UNARY_ABS: return v_max(x, v_sub(v_set(0.0f), x)); /* the second of two zeros: +0 */
+    case SAC_UNARY_ABS: return v_abs(x);
     case SAC_UNARY_ERF: return v_erf(x);
     case SAC_UNARY_EXP: return v_exp_whole(x);
     case SAC_UNARY_GELU: return v_gelu(x);
@@ -77,7 +77,7 @@ SIMD_INLINE vec unary(enum sac_unary op, const struct sac_unary_numbers *by, vec
     case SAC_UNARY_ELU: return elu(x, by->alpha, by->gamma);
     case SAC_UNARY_MISH: /* below -87 the softplus stops shrinking, so x must too */
         return v_mul(v_max(v_set(-87.0f), x), v_tanh(v_softplus(x)));
-    case SAC_UNARY_SOFTSIGN: return v_div(x, v_add(v_set(1.0f), v_max(x, v_sub(v_set(0.0f), x))));
+    case SAC_UNARY_SOFTSIGN: return v_div(x, v_add(v_set(1.0f), v_abs(x)));
     case SAC_UNARY_THRESHOLDED: return v_where_less(v_set(by->alpha), x, x, v_set(0.0f));
     default: return v_sqrt(x);
     }
@@ -234,7 +234,7 @@ SIMD_INLINE bool is_sum(enum sac_reduction op)
 SIMD_INLINE void sum_two(enum sac_reduction op, vec_double sum[2], vec x)
 {
     if (op == SAC_REDUCTION_ABS)
-        x = v_max(x, v_sub(v_set(0.0f), x));
+        x = v_abs(x);
     for (int k = 0; k < 2; k++) {
         const vec_double v = v_double(x, k);
         sum[k] = op == SAC_REDUCTION_SQUARE ? MM(fmadd_pd)(v, v, sum[k]) : MM(add_pd)(sum[k], v);

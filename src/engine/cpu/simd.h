@@ -79,6 +79,10 @@ SIMD_INLINE vec v_max(vec a, vec b)
 {
     return MM(max_ps)(a, b);
 }
+SIMD_INLINE vec v_abs(vec a) /* the second of two zeros: +0 */
+{
+    return MM(max_ps)(a, MM(sub_ps)(MM(set1_ps)(0.0f), a));
+}
 SIMD_INLINE vec v_fma(vec a, vec b, vec c)
 {
     return MM(fmadd_ps)(a, b, c);

@@ -24,52 +24,17 @@ struct spelled {
 
 /* ---- nodes ---- */
 
-/* A node of one or two inputs; NULL once memory has run out. */
-static struct sac_value *make(struct spelled *s, const char *type, struct sac_value *a,
+/* A node of one or two inputs, with these dims; NULL once memory has run out. */
+static struct sac_value *make(struct spelled *s, const char *type, int inputs, struct sac_value *a,
                               struct sac_value *b, const int64_t *dims)
 {
-    struct sac_node  *n = sac_op_node(s->g, "", type, b ? 2 : 1, 1, s->n);
-    struct sac_value *y = n && a ? sac_value_like(s->g, a) : NULL;
-    if (!y) {
-        s->res = SAC_ERR_MEMORY;
-        return NULL;
+    struct sac_value *const in[] = {a, b};
+    struct sac_value       *y = sac_made_of(s->g, s->n, type, inputs, in, &s->res);
+    if (y) {
+        y->rank = RANK;
+        memcpy(y->dims, dims, RANK * sizeof *dims);
     }
-    n->inputs[0] = a;
-    if (b)
-        n->inputs[1] = b;
-    n->outputs[0] = y;
-    y->producer = n;
-    y->rank = RANK;
-    memcpy(y->dims, dims, RANK * sizeof *dims);
     return y;
-}
-
-/* condition's type, or float32. */
-static struct sac_value *choose(struct spelled *s, struct sac_value *condition,
-                                struct sac_value *yes, struct sac_value *no)
-{
-    struct sac_node  *n = sac_op_node(s->g, "", "Where", 3, 1, s->n);
-    struct sac_value *y = n && condition && yes && no ? sac_value_like(s->g, condition) : NULL;
-    if (!y) {
-        s->res = SAC_ERR_MEMORY;
-        return NULL;
-    }
-    n->inputs[0] = condition;
-    n->inputs[1] = yes;
-    n->inputs[2] = no;
-    n->outputs[0] = y;
-    y->producer = n;
-    y->dtype = SAC_F32;
-    return y;
-}
-
-static struct sac_value *number(struct spelled *s, float value)
-{
-    float            *data;
-    struct sac_value *v = sac_new_floats(s->g, "", 0, NULL, &data);
-    if (v)
-        *data = value;
-    return v;
 }
 
 /* ---- what it computes ---- */
@@ -126,7 +91,7 @@ static bool read(struct spelled *s)
         return false;
     if (s->q.dim[HEADS] != s->k.dim[HEADS] || s->k.dim[HEADS] != s->v.dim[HEADS])
         return false;
-    if (sac_attr_int(n, "is_causal", 0) && s->q.dim[TOKENS] * s->k.dim[TOKENS] > MASK_MAX)
+    if (sac_attr_int(n, "is_causal", 0) && s->q.dim[TOKENS] > MASK_MAX / s->k.dim[TOKENS])
         return false;
     return !mask || fits(mask, s->k.dim[TOKENS]);
 }
@@ -136,36 +101,111 @@ static bool read(struct spelled *s)
 /* -inf for the keys behind a query. */
 static struct sac_value *causal_mask(struct spelled *s)
 {
-    const int64_t     dims[] = {s->q.dim[TOKENS], s->k.dim[TOKENS]};
+    const int64_t     dims[] = {1, 1, s->q.dim[TOKENS], s->k.dim[TOKENS]};
     float            *data;
-    struct sac_value *mask = sac_new_floats(s->g, "causal", 2, dims, &data);
-    for (int64_t i = 0; mask && i < dims[0]; i++)
-        for (int64_t j = 0; j < dims[1]; j++)
-            data[i * dims[1] + j] = j > i ? -INFINITY : 0;
+    struct sac_value *mask = sac_new_floats(s->g, "causal", RANK, dims, &data);
+    for (int64_t i = 0; mask && i < dims[2]; i++)
+        for (int64_t j = 0; j < dims[3]; j++)
+            data[i * dims[3] + j] = j > i ? -INFINITY : 0;
+    if (!mask)
+        s->res = SAC_ERR_MEMORY;
     return mask;
 }
 
-static struct sac_value *add_masks(struct spelled *s, struct sac_value *scores)
+/* In float32 and with four dims, as attention.c takes it where it is computed; NULL: dims that no
+ * Reshape can have. */
+static struct sac_value *widen_mask(struct spelled *s, struct sac_value *mask)
 {
-    const int64_t    *dims = scores->dims;
+    int64_t dims[RANK] = {1, 1, 1, 1};
+    if (mask->dtype == SAC_BOOL)
+        mask = sac_mask_addend(s->g, s->n, mask, false, -INFINITY, &s->res);
+    if (!mask || mask->rank == RANK)
+        return mask;
+    memcpy(dims + RANK - mask->rank, mask->dims, (size_t)mask->rank * sizeof *dims);
+    if (!mask->data)
+        return sac_reshaped(s->g, s->n, mask, RANK, dims, &s->res);
+    mask->rank = RANK; /* a constant is ours, see mask_of */
+    memcpy(mask->dims, dims, sizeof dims);
+    return mask;
+}
+
+/* A mask of its own, which only the caller has. */
+static struct sac_value *copy_of(struct spelled *s, const struct sac_value *mask)
+{
+    float            *data;
+    struct sac_value *own = sac_new_floats(s->g, mask->name, mask->rank, mask->dims, &data);
+    if (own)
+        memcpy(data, mask->data, (size_t)sac_value_elements(mask) * sizeof *data);
+    else
+        s->res = SAC_ERR_MEMORY;
+    return own;
+}
+
+/* Hides the keys behind each query in a constant mask of ours that has a row for each. */
+static bool hide_behind(const struct sac_value *mask, int64_t queries)
+{
+    const int64_t keys = mask->dims[RANK - 1];
+    float        *x = (float *)mask->data; /* of the arena */
+    if (!x || mask->dims[RANK - 2] != queries)
+        return false;
+    for (int64_t row = 0, rows = sac_value_elements(mask) / keys; row < rows; row++)
+        for (int64_t j = row % queries + 1; j < keys; j++)
+            x[row * keys + j] = -INFINITY;
+    return true;
+}
+
+static bool has_mask(const struct spelled *s)
+{
+    return sac_node_input(s->n, MASK) || sac_attr_int(s->n, "is_causal", 0);
+}
+
+/* All that is added to the scores; NULL: dims that no Reshape can have, or s->res. */
+static struct sac_value *mask_of(struct spelled *s)
+{
     struct sac_value *mask = sac_node_input(s->n, MASK);
-    if (mask && mask->dtype == SAC_BOOL)
-        mask = choose(s, mask, number(s, 0), number(s, -INFINITY));
+    const bool        causal = sac_attr_int(s->n, "is_causal", 0) != 0;
+    if (!mask)
+        return causal_mask(s);
+    if (mask->data && mask->dtype == SAC_F32)
+        mask = copy_of(s, mask);
     if (mask)
-        scores = make(s, "Add", scores, mask, dims);
-    if (scores && sac_attr_int(s->n, "is_causal", 0))
-        scores = make(s, "Add", scores, causal_mask(s), dims);
-    return scores;
+        mask = widen_mask(s, mask);
+    if (!mask || !causal || hide_behind(mask, s->q.dim[TOKENS]))
+        return mask;
+    int64_t           dims[RANK];
+    struct sac_value *behind = causal_mask(s);
+    for (int d = 0; behind && d < RANK; d++)
+        dims[d] = mask->dims[d] == 1 ? behind->dims[d] : mask->dims[d];
+    return behind ? make(s, "Add", 2, mask, behind, dims) : NULL;
+}
+
+/* Does a constant mask hide every key of some query? */
+static bool hides_all(const struct sac_value *mask)
+{
+    const float  *x = sac_constant_floats(mask);
+    const int64_t keys = mask->dims[mask->rank - 1], n = x ? sac_value_elements(mask) : 0;
+    for (int64_t row = 0; row < n; row += keys) {
+        int64_t hidden = 0;
+        while (hidden < keys && x[row + hidden] == -INFINITY)
+            hidden++;
+        if (hidden == keys)
+            return true;
+    }
+    return !x;
 }
 
 /* A query of which every key is masked: zeros. */
 static struct sac_value *guard(struct spelled *s, struct sac_value *shares)
 {
-    struct sac_value *odd = make(s, "IsNaN", shares, NULL, shares->dims);
+    struct sac_value *odd = make(s, "IsNaN", 1, shares, NULL, shares->dims);
     if (!odd)
         return NULL;
     odd->dtype = SAC_BOOL;
-    return choose(s, odd, number(s, 0), shares);
+    struct sac_value *const in[] = {odd, sac_new_number(s->g, 0), shares};
+    struct sac_value       *y = sac_made_of(s->g, s->n, "Where", 3, in, &s->res);
+    if (y)
+        y->dtype = SAC_F32;
+    return y;
 }
 
 /* ---- all ---- */
@@ -195,16 +235,19 @@ static struct sac_value *shares_of(struct spelled *s, struct sac_value *q, struc
     static const int64_t perm[] = {0, 1, 3, 2};
     const float          usual = (float)(1 / sqrt((double)s->q.dim[NUMBERS]));
     const int64_t dims[] = {s->q.dim[BATCH], s->q.dim[HEADS], s->q.dim[TOKENS], s->k.dim[TOKENS]};
+    const float   scale = sac_attr_float(s->n, "scale", usual);
+    struct sac_value *mask = has_mask(s) ? mask_of(s) : NULL;
+    if (has_mask(s) && !mask)
+        return NULL;
     struct sac_value *turned = sac_transposed(s->g, s->n, k, perm, &s->res);
-    struct sac_value *scores = turned ? make(s, "MatMul", q, turned, dims) : NULL;
-    if (scores)
-        scores = make(s, "Mul", scores, number(s, sac_attr_float(s->n, "scale", usual)), dims);
-    if (scores)
-        scores = add_masks(s, scores);
-    struct sac_value *shares = scores ? make(s, "Softmax", scores, NULL, dims) : NULL;
-    if (shares && (sac_node_input(s->n, MASK) || sac_attr_int(s->n, "is_causal", 0)))
-        shares = guard(s, shares);
-    return shares;
+    struct sac_value *shares = s->res == SAC_OK ? make(s, "MatMul", 2, q, turned, dims) : NULL;
+    if (shares)
+        shares = make(s, "Mul", 2, shares, sac_new_number(s->g, scale), dims);
+    if (shares && mask)
+        shares = make(s, "Add", 2, shares, mask, dims);
+    if (shares)
+        shares = make(s, "Softmax", 1, shares, NULL, dims);
+    return shares && mask && hides_all(mask) ? guard(s, shares) : shares;
 }
 
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
@@ -217,7 +260,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     struct sac_value *v = k ? heads_of(&s, n->inputs[V], &s.v) : NULL;
     struct sac_value *shares = v ? shares_of(&s, q, k) : NULL;
     const int64_t     dims[] = {s.q.dim[BATCH], s.q.dim[HEADS], s.q.dim[TOKENS], s.v.dim[NUMBERS]};
-    struct sac_value *y = shares ? make(&s, "MatMul", shares, v, dims) : NULL;
+    struct sac_value *y = shares ? make(&s, "MatMul", 2, shares, v, dims) : NULL;
     if (y)
         y = joined(&s, y);
     if (!y)

@@ -75,7 +75,9 @@ static void choose_sides(const struct sac_node *n, const struct sac_einsum *e, s
     p->out = e->out;
 }
 
-/* False: a letter is summed over one operand alone, or stretched, or nothing is summed. */
+/* False: a letter is summed over one operand alone, or stretched, or nothing is summed, or more
+ * dims would lie beside each other than a value has. Two open dims of one letter count as the same:
+ * a file whose runs stretch one of them is refused then. */
 static bool sort_letters(struct product *p)
 {
     for (int i = 0; i < p->out.count; i++) {
@@ -97,7 +99,8 @@ static bool sort_letters(struct product *p)
             return false;
         add(&p->summed, label, p->left->dims[i]);
     }
-    return p->summed.count > 0 &&
+    const int own = SAC_MAX(SAC_MAX(p->rows.count, p->columns.count), 1);
+    return p->summed.count > 0 && p->both.count + own + p->summed.count <= SAC_RANK_MAX &&
            p->right_term.count == p->both.count + p->summed.count + p->columns.count;
 }
 

@@ -2,7 +2,8 @@
 /* A file that computes in 16 bits (float16 or bfloat16) becomes its float32 twin, as all that is
  * fused, planned and tuned is for values of float32, which a GPU holds in float16 where that is
  * asked for. Inputs and outputs keep their types: a Cast stands between. What the file rounds to 16
- * bits behind each layer is not rounded any more. */
+ * bits behind each layer, or by a Cast, is not rounded any more: a number beyond float16 is not
+ * infinite then. The weights take twice the memory that they have in the file. */
 #include "engine/ops/op.h"
 #include "engine/passes/pass.h"
 

@@ -280,6 +280,57 @@ struct sac_value *sac_new_floats(struct sac_graph *g, const char *name, int rank
     return v;
 }
 
+struct sac_value *sac_new_number(struct sac_graph *g, float value)
+{
+    float            *data;
+    struct sac_value *v = sac_new_floats(g, "", 0, NULL, &data);
+    if (v)
+        *data = value;
+    return v;
+}
+
+struct sac_value *sac_made_of(struct sac_graph *g, const struct sac_node *like, const char *type,
+                              int inputs, struct sac_value *const *in, sac_result *res)
+{
+    struct sac_node  *n = sac_op_node(g, "", type, inputs, 1, like);
+    struct sac_value *y = n && in[0] ? sac_value_like(g, in[0]) : NULL;
+    bool              whole = y != NULL;
+    for (int i = 0; whole && i < inputs; i++) {
+        n->inputs[i] = in[i];
+        whole = in[i] != NULL;
+    }
+    if (!whole) {
+        *res = SAC_ERR_MEMORY;
+        return NULL;
+    }
+    n->outputs[0] = y;
+    y->producer = n;
+    return y;
+}
+
+struct sac_value *sac_mask_addend(struct sac_graph *g, const struct sac_node *like,
+                                  struct sac_value *mask, bool low_where_true, float low,
+                                  sac_result *res)
+{
+    if (!mask->data) {
+        struct sac_value *const number = sac_new_number(g, low), *const zero = sac_new_number(g, 0);
+        struct sac_value *const in[] = {mask, low_where_true ? number : zero,
+                                        low_where_true ? zero : number};
+        struct sac_value       *v = sac_made_of(g, like, "Where", 3, in, res);
+        if (v)
+            v->dtype = SAC_F32;
+        return v;
+    }
+    const uint8_t    *from = mask->data;
+    float            *data;
+    struct sac_value *v = sac_new_floats(g, mask->name, mask->rank, mask->dims, &data);
+    for (int64_t i = 0, n = v ? sac_value_elements(v) : 0; i < n; i++)
+        data[i] = (from[i] != 0) == low_where_true ? low : 0;
+    if (!v)
+        *res = SAC_ERR_MEMORY;
+    return v;
+}
+
 bool sac_activation_of(const struct sac_node *n, struct sac_activation *out)
 {
     *out = (struct sac_activation){0};

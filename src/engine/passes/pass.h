@@ -120,6 +120,17 @@ sac_result sac_take_over(struct sac_graph *g, struct sac_node *n, struct sac_nod
 /* A new float32 constant of these dims, numbers to be filled in through *data. */
 struct sac_value *sac_new_floats(struct sac_graph *g, const char *name, int rank,
                                  const int64_t *dims, float **data);
+/* A new float32 constant of one number. */
+struct sac_value *sac_new_number(struct sac_graph *g, float value);
+/* The output of a new node of ONNX's own domain with these inputs, NULL being one that could not be
+ * made: of dtype and shape of the first. NULL: no memory, which *res says then. */
+struct sac_value *sac_made_of(struct sac_graph *g, const struct sac_node *like, const char *type,
+                              int inputs, struct sac_value *const *in, sac_result *res);
+/* What is added to scores in a mask's place, float32: `low` where the mask is true, or where it is
+ * not, else 0. Computed here where the mask is constant. */
+struct sac_value *sac_mask_addend(struct sac_graph *g, const struct sac_node *like,
+                                  struct sac_value *mask, bool low_where_true, float low,
+                                  sac_result *res);
 /* The activation that a node computes, a fused one or one of ONNX's, with constant bounds; its data
  * is input 0. */
 bool       sac_activation_of(const struct sac_node *n, struct sac_activation *out);

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two things that exporters do to the scores of an attention are spelled as attention.c knows them.
  * A scale for each head (cosine attention, as SwinV2 has it) goes to the queries. A mask that puts
- * a large negative number in a score's place adds it. */
-#include <math.h>
-#include <string.h>
-
+ * a large negative number in a score's place adds it: the same unless the score was infinite. */
 #include "engine/passes/pass.h"
 
-/* From here on no score is seen beside it, in float32 either. */
-#define MASKED -1e9f
+/* No score is seen beside it in float32, so that a row of which all is masked stays even. */
+#define MASKED -1e30f
 
 enum { DEPTH_MAX = 4 };
 
@@ -36,19 +33,16 @@ static bool is_each_head(const struct sac_value *v, const struct sac_value *scor
 static sac_result scale_queries(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     for (int i = 0; i < 2; i++) {
-        struct sac_node *product = product_of(n->inputs[i]);
+        const struct sac_node *product = product_of(n->inputs[i]);
+        sac_result             res = SAC_OK;
         if (!product || !is_each_head(n->inputs[1 - i], n->inputs[i]) ||
             product->inputs[0]->rank != 4)
             continue;
-        struct sac_node  *mul = sac_op_node(g, "", "Mul", 2, 1, n);
-        struct sac_node  *again = sac_op_node(g, "", "MatMul", 2, 1, n);
-        struct sac_value *scaled = mul ? sac_value_like(g, product->inputs[0]) : NULL;
+        struct sac_value *const in[] = {product->inputs[0], n->inputs[1 - i]};
+        struct sac_value       *scaled = sac_made_of(g, n, "Mul", 2, in, &res);
+        struct sac_node        *again = sac_op_node(g, "", "MatMul", 2, 1, n);
         if (!again || !scaled)
             return SAC_ERR_MEMORY;
-        mul->inputs[0] = product->inputs[0];
-        mul->inputs[1] = n->inputs[1 - i];
-        mul->outputs[0] = scaled;
-        scaled->producer = mul;
         again->inputs[0] = scaled;
         again->inputs[1] = product->inputs[1];
         *changed = true;
@@ -59,6 +53,16 @@ static sac_result scale_queries(struct sac_graph *g, struct sac_node *n, bool *c
 
 /* ---- masks ---- */
 
+/* Constants, none of which masks: what was masked before must not be seen again here. */
+static bool is_bias(const struct sac_value *v)
+{
+    const float *x = sac_constant_floats(v);
+    for (int64_t i = 0, n = x ? sac_value_elements(v) : 0; i < n; i++)
+        if (!(x[i] > MASKED))
+            return false;
+    return x != NULL;
+}
+
 static bool are_scores(const struct sac_value *v)
 {
     for (int depth = 0; v && !v->data && depth < DEPTH_MAX; depth++) {
@@ -67,7 +71,10 @@ static bool are_scores(const struct sac_value *v)
             return true;
         if (!n || v->uses != 1 || (!sac_is(n, "Mul") && !sac_is(n, "Div") && !sac_is(n, "Add")))
             return false;
-        v = n->inputs[n->inputs[0]->data != NULL];
+        const int constant = n->inputs[0]->data == NULL;
+        if (!is_bias(n->inputs[constant]))
+            return false;
+        v = n->inputs[1 - constant];
     }
     return false;
 }
@@ -86,51 +93,18 @@ static bool is_softened(const struct sac_graph *g, const struct sac_value *v)
     return false;
 }
 
-/* What is added where the mask is a constant. */
-static struct sac_value *added(struct sac_graph *g, const struct sac_value *mask, bool masked_by,
-                               float masked)
-{
-    float            *data;
-    const uint8_t    *from = mask->data;
-    struct sac_value *v = sac_new_floats(g, mask->name, mask->rank, mask->dims, &data);
-    for (int64_t i = 0, n = v ? sac_value_elements(v) : 0; i < n; i++)
-        data[i] = (from[i] != 0) == masked_by ? masked : 0;
-    return v;
-}
-
-/* The same of one that is computed. */
-static struct sac_value *chosen(struct sac_graph *g, const struct sac_node *n, bool masked_by,
-                                float masked)
-{
-    float            *zero, *low;
-    struct sac_value *none = sac_new_floats(g, "", 0, NULL, &zero),
-                     *all = sac_new_floats(g, "", 0, NULL, &low);
-    struct sac_node  *where = sac_op_node(g, "", "Where", 3, 1, n);
-    struct sac_value *v = where && none && all ? sac_value_like(g, n->inputs[0]) : NULL;
-    if (!v)
-        return NULL;
-    *low = masked;
-    where->inputs[0] = n->inputs[0];
-    where->inputs[1] = masked_by ? all : none;
-    where->inputs[2] = masked_by ? none : all;
-    where->outputs[0] = v;
-    v->dtype = SAC_F32;
-    v->producer = where;
-    return v;
-}
-
 static sac_result add_mask(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    float masked = 0;
+    float low = 0;
     for (int i = 1; i < 3; i++) {
-        struct sac_value *scores = n->inputs[3 - i], *mask = n->inputs[0];
-        if (!sac_constant_scalar(n->inputs[i], &masked) || !(masked <= MASKED) ||
+        struct sac_value *scores = n->inputs[3 - i];
+        sac_result        res = SAC_OK;
+        if (!sac_constant_scalar(n->inputs[i], &low) || !(low <= MASKED) ||
             !sac_same_shape(scores, n->outputs[0]) || !are_scores(scores) ||
             !is_softened(g, n->outputs[0]))
             continue;
-        struct sac_value *what =
-            mask->data ? added(g, mask, i == 1, masked) : chosen(g, n, i == 1, masked);
-        struct sac_node *add = sac_op_node(g, "", "Add", 2, 1, n);
+        struct sac_value *what = sac_mask_addend(g, n, n->inputs[0], i == 1, low, &res);
+        struct sac_node  *add = sac_op_node(g, "", "Add", 2, 1, n);
         if (!what || !add)
             return SAC_ERR_MEMORY;
         add->inputs[0] = scores;
