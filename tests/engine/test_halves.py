@@ -50,6 +50,7 @@ def network(kind, path, opset=17, extra=(), out=()):
 
 
 def run(model, x, folder, **env):
+    folder.mkdir(exist_ok=True)
     np.save(folder / 'x.npy', x)
     out = folder / 'out'
     subprocess.run([PROGRAM, 'infer', model, '-i', folder / 'x.npy', '-o', out, '-d', 'cpu', '-t', '1'], check=True, capture_output=True,
@@ -114,3 +115,39 @@ def test_a_file_with_branches_is_left_as_it_is(twin, tmp_path):
     half = network(FLOAT16, tmp_path / 'if.onnx', extra=more, out=[make.make_tensor_value_info('z', FLOAT16, ['n', 24])])
     found = run(half, np.random.default_rng(5).random((1, 3, 20, 28)).astype(np.float16), tmp_path)
     assert (found['z'] == found['y'] + np.float16(1)).all()
+
+
+# ---- networks that people bring ----
+
+def halved(path, out):
+    """As converters do it: constants, what is cast, and the types of what goes in and out."""
+    model = onnx.load(path)
+
+    def narrow(tensor):
+        if tensor.data_type == FLOAT:
+            tensor.CopyFrom(numbers.from_array(numbers.to_array(tensor).astype(np.float16), tensor.name))
+    for tensor in model.graph.initializer:
+        narrow(tensor)
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.TENSOR:
+                narrow(attribute.t)
+            elif node.op_type == 'Cast' and attribute.i == FLOAT:
+                attribute.i = FLOAT16
+    for port in (*model.graph.input, *model.graph.output, *model.graph.value_info):
+        if port.type.tensor_type.elem_type == FLOAT:
+            port.type.tensor_type.elem_type = FLOAT16
+    onnx.save(model, out)
+    return out
+
+
+@pytest.mark.parametrize('fixture', sorted((ROOT / 'tests/models').glob('*.onnx')), ids=lambda path: path.stem)
+def test_networks_in_float16(fixture, tmp_path):
+    x = np.load(ROOT / 'tests/models/input.npy')
+    half = halved(fixture, tmp_path / fixture.name)
+    found, wanted = run(half, x.astype(np.float16), tmp_path), run(fixture, x, tmp_path / 'whole')
+    assert found and found.keys() == wanted.keys()
+    for name, numbers_found in found.items():
+        assert numbers_found.dtype == np.float16
+        assert abs(numbers_found - wanted[name]).max() < 3e-3 * abs(wanted[name]).max(), name
+    assert {kernel for kernel in kernels(half).values() if kernel == 'plain C'} == {k for k in kernels(fixture).values() if k == 'plain C'}
