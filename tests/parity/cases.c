@@ -996,6 +996,16 @@ const struct parity_case parity_cases[] = {
     {"ReduceMean", "[2,4,5,6,8] i64(2,3,4)!", ""},
     {"ReduceMax", "[2,4,5,6,8] i64(2,3,4)!", "keepdims=0"},
     {"InstanceNormalization", "[1,1,64,65] [1]+! [1]!", ""},
+    {"Pad", "[2,24,9,7] i64(0,0,3,2,0,0,1,4)!", "mode='reflect'"},
+    {"Pad", "[2,24,9,7] i64(0,0,3,2,0,0,1,4)!", "mode='edge'"},
+    {"Pad", "[2,24,9,7] i64(0,0,3,2,0,0,1,4)!", "mode='wrap'"},
+    {"Pad", "[1,3,5,5] i64(0,0,12,0,0,0,0,9)!", "mode='edge'"},
+    {"Pad", "[3,5,16] i64(0,4,0,0,2,15)!", "mode='reflect'"},
+    {"Pad", "[3,5,16] i64(1,4,0,1,2,15)!", "mode='reflect'"},
+    {"Pad", "u8[4,9] i64(0,8,0,0)!", "mode='reflect'"},
+    {"Pad", "[2,5,6] i64(0,-1,2,0,0,1)!", "mode='reflect'"},
+    {"Pad", "[2,3,4] i64(0,0,7,0,0,5)!", "mode='reflect'"},
+    {"Pad", "[2,3,4,5,6] i64(1,1,1,1,1,1,1,1,1,1)!", "mode='reflect'"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that only move data and need not know what the channels are: Transpose, Expand, Tile,
- * Pad with a constant, Gather of one index, DepthToSpace, SpaceToDepth. Each is one move, Pad a
+ * Pad, Gather of one index, DepthToSpace, SpaceToDepth. Each is one move, Pad a
  * few. */
 #include <stdio.h>
 #include <string.h>
@@ -212,14 +212,47 @@ const struct sac_kernel sac_cpu_SpaceToDepth = {SAC_OP_SpaceToDepth, blocks_supp
 
 /* ---- Pad: the input's place in the output, and the border around it in slabs ---- */
 
-static bool read_pads(const struct sac_op_call *c, struct sac_pads *p)
+/* What lies along an axis: the input, and what is repeated of it at either end. */
+struct pad_part {
+    int64_t to, from, step, count; /* step: of the input's, from one output to the next one */
+};
+enum { PAD_PARTS = 3, PAD_MOVES_MAX = 27 };
+
+/* The parts of axis d; 0: it is cut, or more is repeated than there is. */
+static int pad_parts(enum sac_pad_mode mode, int64_t begin, int64_t n, int64_t out,
+                     struct pad_part part[PAD_PARTS])
 {
-    enum sac_pad_mode mode = SAC_PAD_REFLECT;
+    const int64_t end = out - begin - n, most = mode == SAC_PAD_REFLECT ? n - 1 : n;
+    const bool    edge = mode == SAC_PAD_EDGE, reflect = mode == SAC_PAD_REFLECT;
+    const int64_t step = edge ? 0 : reflect ? -1 : 1;
+    int           count = 0;
+    if (begin < 0 || end < 0 || n < 1 || (!edge && (begin > most || end > most)))
+        return 0;
+    if (begin > 0)
+        part[count++] = (struct pad_part){0, edge ? 0 : reflect ? begin : n - begin, step, begin};
+    part[count++] = (struct pad_part){begin, 0, 1, n};
+    if (end > 0)
+        part[count++] = (struct pad_part){begin + n, edge ? n - 1 : reflect ? n - 2 : 0, step, end};
+    return count;
+}
+
+/* How many moves it takes, a constant's aside; 0: it cannot. */
+static int pad_moves(const struct sac_op_call *c, enum sac_pad_mode mode, const struct sac_pads *p)
+{
+    struct pad_part part[PAD_PARTS];
+    int             moves = 1;
+    for (int d = 0; d < c->in[0].rank && moves <= PAD_MOVES_MAX; d++)
+        moves *= pad_parts(mode, p->begin[d], c->in[0].dims[d], c->out[0].dims[d], part);
+    return moves <= PAD_MOVES_MAX ? moves : 0;
+}
+
+static bool read_pads(const struct sac_op_call *c, enum sac_pad_mode *mode, struct sac_pads *p)
+{
     for (int i = 1; i < c->in_count; i++)
         if (c->in[i].present && !c->in[i].data && sac_operand_elements(&c->in[i]) > 0)
             return false;
-    return sac_pad_mode(c, &mode) == SAC_OK && mode == SAC_PAD_CONSTANT &&
-           sac_pad_read(c, p) == SAC_OK;
+    return sac_pad_mode(c, mode) == SAC_OK && sac_pad_read(c, p) == SAC_OK &&
+           (*mode == SAC_PAD_CONSTANT || pad_moves(c, *mode, p) > 0);
 }
 
 static struct sac_kernel_offer pad_supports(struct sac_device                *dev,
@@ -227,9 +260,10 @@ static struct sac_kernel_offer pad_supports(struct sac_device                *de
 {
     struct sac_kernel_offer offer = sac_moves_keep_layout(q);
     struct sac_pads         p;
+    enum sac_pad_mode       mode;
     (void)dev;
-    if (!read_pads(q->call, &p))
-        return sac_kernel_refuse("not with a constant, or its pads are not known");
+    if (!read_pads(q->call, &mode, &p))
+        return sac_kernel_refuse("its pads are not known, or repeat more than there is");
     offer.in_place = sac_operand_same_dims(&q->call->in[0], &q->call->out[0]) ? 0 : -1;
     for (int d = 0; d < q->call->in[0].rank; d++)
         if (p.begin[d] != 0)
@@ -274,13 +308,40 @@ static void add_pads(struct sac_moves *s, const struct sac_kernel_plan *plan,
     sac_moves_add(s, 0, from, in, 0, to, out, sac_dtype_bytes(c->in[0].dtype), c->in[0].rank, dims);
 }
 
+/* Each part of an axis beside each of the others. */
+static void add_repeats(struct sac_moves *s, const struct sac_kernel_plan *plan,
+                        enum sac_pad_mode mode, const struct sac_pads *p)
+{
+    const struct sac_op_call *c = plan->call;
+    const int                 rank = c->in[0].rank, moves = pad_moves(c, mode, p);
+    int64_t                   in[SAC_RANK_MAX], out[SAC_RANK_MAX];
+    sac_input_strides(plan, 0, in);
+    sac_output_strides(plan, 0, out);
+    for (int k = 0; k < moves; k++) {
+        int64_t dims[SAC_RANK_MAX], steps[SAC_RANK_MAX], from = 0, to = 0;
+        for (int d = 0, rest = k; d < rank; d++) {
+            struct pad_part part[PAD_PARTS];
+            const int       parts =
+                pad_parts(mode, p->begin[d], c->in[0].dims[d], c->out[0].dims[d], part);
+            const struct pad_part *one = &part[rest % parts];
+            rest /= parts;
+            dims[d] = one->count;
+            steps[d] = one->step * in[d];
+            from += one->from * in[d];
+            to += one->to * out[d];
+        }
+        sac_moves_add(s, 0, from, steps, 0, to, out, sac_dtype_bytes(c->in[0].dtype), rank, dims);
+    }
+}
+
 static sac_result pad_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
     struct sac_pads           p;
-    struct sac_moves         *s = sac_moves_create(2 * c->in[0].rank + 1);
+    enum sac_pad_mode         mode;
+    struct sac_moves *s = sac_moves_create(SAC_MAX(2 * c->in[0].rank + 1, (int)PAD_MOVES_MAX));
     (void)dev;
-    if (!s || !read_pads(c, &p)) {
+    if (!s || !read_pads(c, &mode, &p)) {
         sac_free(s);
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     }
@@ -289,7 +350,10 @@ static sac_result pad_prepare(struct sac_device *dev, struct sac_kernel_plan *pl
         memcpy(&s->constant, c->in[2].data, sac_dtype_bytes(constant.dtype));
     else
         sac_operand_set(&constant, 0, sac_attr_float(c->node, "value", 0));
-    add_pads(s, plan, &p);
+    if (mode == SAC_PAD_CONSTANT)
+        add_pads(s, plan, &p);
+    else
+        add_repeats(s, plan, mode, &p);
     snprintf(plan->implementation, sizeof plan->implementation, "copy");
     plan->state = s;
     return SAC_OK;
