@@ -5,6 +5,8 @@
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
+#define PAD_MAX (INT64_MAX / 2)
+
 sac_result sac_pad_mode(const struct sac_op_call *c, enum sac_pad_mode *mode)
 {
     static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
@@ -37,8 +39,9 @@ sac_result sac_pad_read(const struct sac_op_call *c, struct sac_pads *p)
     }
     for (int i = 0; i < count; i++) {
         int64_t *out = &p->out[axes[i]];
-        SAC_CHECK(c,
-                  !__builtin_add_overflow(*out, pads[i], out) &&
+        SAC_CHECK(c, /* an index less a pad does not overflow either */
+                  pads[i] >= -PAD_MAX && pads[i] <= PAD_MAX && pads[count + i] >= -PAD_MAX &&
+                      pads[count + i] <= PAD_MAX && !__builtin_add_overflow(*out, pads[i], out) &&
                       !__builtin_add_overflow(*out, pads[count + i], out),
                   "pads of %lld and %lld", (long long)pads[i], (long long)pads[count + i]);
         p->begin[axes[i]] = pads[i];
