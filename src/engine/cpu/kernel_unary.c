@@ -26,16 +26,18 @@ static const struct {
               {-0.5f, SAC_UNARY_RECIPROCAL_SQRT},
               {-1, SAC_UNARY_RECIPROCAL}};
 
-/* Of a Pow by one constant number; SAC_COUNT(powers): none of these. */
-static size_t power_of(const struct sac_op_call *c)
+/* Of a Pow by one constant number; false: none of these. */
+static bool power_of(const struct sac_op_call *c, enum sac_unary *op)
 {
     const struct sac_operand *by = &c->in[1];
-    size_t                    i = 0;
-    if (!by->data || sac_operand_elements(by) != 1)
-        return SAC_COUNT(powers);
-    while (i < SAC_COUNT(powers) && sac_operand_get(by, 0) != (double)powers[i].exponent)
-        i++;
-    return i;
+    if (!by->data || sac_operand_elements(by) != 1 || !sac_operand_same_dims(&c->in[0], &c->out[0]))
+        return false;
+    for (size_t i = 0; i < SAC_COUNT(powers); i++)
+        if (sac_operand_get(by, 0) == (double)powers[i].exponent) {
+            *op = powers[i].op;
+            return true;
+        }
+    return false;
 }
 
 static enum sac_unary op_of(const struct sac_node *n)
@@ -67,11 +69,11 @@ static struct sac_kernel_offer unary_supports(struct sac_device                *
 {
     struct sac_kernel_offer offer = sac_kernel_take(q);
     const bool              power = q->call->node->op->id == SAC_OP_Pow;
+    enum sac_unary          op;
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2 || q->call->in[0].dtype != SAC_F32)
         return sac_kernel_refuse("not float32, or no AVX2");
-    if (power && (power_of(q->call) == SAC_COUNT(powers) ||
-                  !sac_operand_same_dims(&q->call->in[0], &q->call->out[0])))
+    if (power && !power_of(q->call, &op))
         return sac_kernel_refuse("not a power of 2, 3, 0.5, -0.5 or -1");
     offer.in_layout[1] = SAC_LAYOUT_PLAIN;
     offer.out_layout[0] = offer.in_layout[0];
@@ -93,8 +95,8 @@ static sac_result unary_prepare(struct sac_device *dev, struct sac_kernel_plan *
     if (!s)
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     const bool selu = plan->call->node->op->id == SAC_OP_Selu;
-    s->op = plan->call->node->op->id == SAC_OP_Pow ? powers[power_of(plan->call)].op
-                                                   : op_of(plan->call->node);
+    if (plan->call->node->op->id != SAC_OP_Pow || !power_of(plan->call, &s->op))
+        s->op = op_of(plan->call->node);
     s->by.alpha = sac_attr_float(plan->call->node, "alpha", selu ? 1.67326319f : 1);
     s->by.gamma = selu ? sac_attr_float(plan->call->node, "gamma", 1.05070102f) : 1;
     s->count = sac_operand_elements(&plan->call->out[0]);

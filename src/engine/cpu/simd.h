@@ -285,22 +285,22 @@ SIMD_INLINE vec v_sigmoid(vec x)
     return v_reciprocal(v_add(v_exp2(v_clamp(t, -126.0f, 126.0f)), v_set(1.0f)));
 }
 
-/* m / (m + 2) with m = e^2x - 1, which keeps its digits near 0, where 2 sigmoid(2x) - 1 would
- * not. */
-SIMD_INLINE vec v_tanh(vec x)
+/* 2^t - 1, which keeps its digits near 0. */
+SIMD_INLINE vec v_exp2m1(vec t)
 {
-    vec t = v_clamp(v_mul(x, v_set(2.88539008f)), -60.0f, 60.0f);
-    vec n = v_round(t), r = v_sub(t, n), whole = v_pow2(n, v_set(1.0f));
-    vec m = v_fma(whole, v_mul(v_exp2_slope(r), r), v_sub(whole, v_set(1.0f)));
-    return v_div(m, v_add(m, v_set(2.0f)));
-}
-
-/* e^x - 1 with its digits near 0, as above. */
-SIMD_INLINE vec v_expm1(vec x)
-{
-    vec t = v_clamp(v_mul(x, v_set(1.44269504f)), -126.0f, 126.0f);
     vec n = v_round(t), r = v_sub(t, n), whole = v_pow2(n, v_set(1.0f));
     return v_fma(whole, v_mul(v_exp2_slope(r), r), v_sub(whole, v_set(1.0f)));
+}
+SIMD_INLINE vec v_expm1(vec x)
+{
+    return v_exp2m1(v_clamp(v_mul(x, v_set(1.44269504f)), -126.0f, 126.0f));
+}
+
+/* m / (m + 2) with m = e^2x - 1; 2 sigmoid(2x) - 1 would lose its digits near 0. */
+SIMD_INLINE vec v_tanh(vec x)
+{
+    vec m = v_exp2m1(v_clamp(v_mul(x, v_set(2.88539008f)), -60.0f, 60.0f));
+    return v_div(m, v_add(m, v_set(2.0f)));
 }
 
 /* log(1 + e^x) = max(x, 0) + log1p(e), e = e^-|x|; log1p(e) = 2 artanh(s), s = e / (e + 2) <= 1/3,

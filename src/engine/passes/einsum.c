@@ -147,43 +147,26 @@ static struct sac_value *arrange(struct sac_graph *g, const struct sac_node *lik
 
 /* Its output holds batch, rows and columns; rows are merged where there is a batch. */
 static struct sac_value *multiply(struct sac_graph *g, const struct sac_node *like,
-                                  struct sac_value *left, struct sac_value *right)
+                                  struct sac_value *left, struct sac_value *right, sac_result *res)
 {
-    struct sac_node  *n = sac_op_node(g, "", "MatMul", 2, 1, like);
-    struct sac_value *y = n ? sac_value_like(g, left) : NULL;
-    if (!y)
-        return NULL;
-    y->dims[y->rank - 1] = right->dims[right->rank - 1];
-    y->producer = n;
-    n->inputs[0] = left;
-    n->inputs[1] = right;
-    n->outputs[0] = y;
+    struct sac_value *const in[] = {left, right};
+    struct sac_value       *y = sac_made_of(g, like, "MatMul", 2, in, res);
+    if (y)
+        y->dims[y->rank - 1] = right->dims[right->rank - 1];
     return y;
 }
 
-/* NULL, with SAC_OK: more than one dim would be open. */
-static struct sac_value *make(struct sac_graph *g, const struct sac_node *like,
-                              const struct product *p, sac_result *res)
+/* The product's batch, rows and columns, in the order that is asked for; merges: some of
+ * these are several letters as one dim. */
+static struct sac_value *as_asked(struct sac_graph *g, const struct sac_node *like,
+                                  const struct product *p, struct sac_value *y, bool merges,
+                                  sac_result *res)
 {
-    const bool                  batch = p->both.count > 0;
-    const struct letters *const of_left[] = {&p->both, &p->rows, &p->summed}, *const of_right[] = {
-                                                                                  &p->both,
-                                                                                  &p->summed,
-                                                                                  &p->columns};
-    const bool merge_left[] = {false, batch || p->rows.count == 0, true},
-               merge_right[] = {false, true, true};
-    struct sac_value *left = arrange(g, like, p->left, &p->left_term, of_left, merge_left, res);
-    struct sac_value *right =
-        left ? arrange(g, like, p->right, &p->right_term, of_right, merge_right, res) : NULL;
-    struct sac_value *y = right ? multiply(g, like, left, right) : NULL;
-    if (right && !y)
-        *res = SAC_ERR_MEMORY;
-    if (!y)
-        return NULL;
-    /* As it lies now, and as it is asked for. */
     struct sac_term             made = {0};
     struct letters              whole = {0}, asked = {0}, none = {0};
     const struct letters *const parts[] = {&p->both, &p->rows, &p->columns};
+    const struct letters *const order[] = {&asked, &none, &none};
+    const bool                  apart[] = {false, false, false};
     for (int k = 0; k < 3; k++)
         for (int i = 0; i < parts[k]->count; i++) {
             made.labels[made.count++] = parts[k]->label[i];
@@ -191,12 +174,25 @@ static struct sac_value *make(struct sac_graph *g, const struct sac_node *like,
         }
     for (int i = 0; i < p->out.count; i++)
         add(&asked, p->out.labels[i], whole.dim[find(&made, p->out.labels[i])]);
-    const bool as_is = (merge_left[1] ? p->rows.count == 1 : true) && p->columns.count == 1;
-    if (!as_is)
+    if (merges)
         y = sac_reshaped(g, like, y, whole.count, whole.dim, res);
-    const struct letters *const order[] = {&asked, &none, &none};
-    const bool                  apart[] = {false, false, false};
     return y ? arrange(g, like, y, &made, order, apart, res) : NULL;
+}
+
+/* NULL, with SAC_OK: more than one dim would be open. */
+static struct sac_value *make(struct sac_graph *g, const struct sac_node *like,
+                              const struct product *p, sac_result *res)
+{
+    const struct letters *const of_left[] = {&p->both, &p->rows, &p->summed};
+    const struct letters *const of_right[] = {&p->both, &p->summed, &p->columns};
+    const bool                  rows = p->both.count > 0 || p->rows.count == 0; /* as one dim */
+    const bool        merge_left[] = {false, rows, true}, merge_right[] = {false, true, true};
+    struct sac_value *left = arrange(g, like, p->left, &p->left_term, of_left, merge_left, res);
+    struct sac_value *right =
+        left ? arrange(g, like, p->right, &p->right_term, of_right, merge_right, res) : NULL;
+    struct sac_value *y = right ? multiply(g, like, left, right, res) : NULL;
+    const bool        merges = (rows && p->rows.count != 1) || p->columns.count != 1;
+    return y ? as_asked(g, like, p, y, merges, res) : NULL;
 }
 
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)

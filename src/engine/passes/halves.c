@@ -80,49 +80,48 @@ static sac_result widen_attributes(struct sac_graph *g, struct sac_node *n)
 
 /* v in another type. */
 static struct sac_value *cast(struct sac_graph *g, const struct sac_node *like, struct sac_value *v,
-                              enum sac_dtype dtype)
+                              enum sac_dtype dtype, sac_result *res)
 {
-    struct sac_node  *n = sac_op_node(g, "", "Cast", 1, 1, like);
-    struct sac_value *out = n ? sac_value_like(g, v) : NULL;
     const int64_t     to = dtype == SAC_F16    ? ONNX_FLOAT16
                            : dtype == SAC_BF16 ? ONNX_BFLOAT16
                                                : ONNX_FLOAT;
-    if (!out || sac_node_set_int(g, n, "to", to) != SAC_OK)
+    struct sac_value *out = sac_made_of(g, like, "Cast", 1, &v, res);
+    if (!out)
         return NULL;
-    n->inputs[0] = v;
-    n->outputs[0] = out;
     out->dtype = dtype;
-    out->producer = n;
-    return out;
+    *res = sac_node_set_int(g, out->producer, "to", to);
+    return *res == SAC_OK ? out : NULL;
 }
 
 static sac_result widen_inputs(struct sac_graph *g, const struct sac_node *like)
 {
+    sac_result res = SAC_OK;
     for (int i = 0; i < g->input_count; i++) {
         struct sac_value *v = g->inputs[i];
         if (!is_half(v->dtype))
             continue;
-        struct sac_value *wide = cast(g, like, v, SAC_F32);
+        struct sac_value *wide = cast(g, like, v, SAC_F32, &res);
         if (!wide)
-            return SAC_ERR_MEMORY;
+            return res;
         sac_graph_replace(g, v, wide);
         wide->producer->inputs[0] = v;
     }
-    return SAC_OK;
+    return res;
 }
 
 static sac_result narrow_outputs(struct sac_graph *g, const struct sac_node *like,
                                  const enum sac_dtype *types)
 {
+    sac_result res = SAC_OK;
     for (int i = 0; i < g->output_count; i++) {
         if (!is_half(types[i]))
             continue;
-        struct sac_value *out = cast(g, like, g->outputs[i], types[i]);
+        struct sac_value *out = cast(g, like, g->outputs[i], types[i], &res);
         if (!out)
-            return SAC_ERR_MEMORY;
+            return res;
         g->outputs[i] = out;
     }
-    return SAC_OK;
+    return res;
 }
 
 static sac_result widen(struct sac_graph *g)
@@ -146,7 +145,9 @@ static sac_result widen(struct sac_graph *g)
         res = widen_attributes(g, g->nodes[i]);
     if (res == SAC_OK)
         res = widen_inputs(g, like);
-    return res == SAC_OK ? narrow_outputs(g, like, types) : res;
+    if (res == SAC_OK)
+        res = narrow_outputs(g, like, types);
+    return res == SAC_OK ? sac_graph_refresh(g) : res;
 }
 
 const struct sac_pass sac_pass_halves = {.name = "halves", .whole = widen};

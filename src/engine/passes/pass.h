@@ -19,7 +19,8 @@ struct sac_pass {
     const char *name; /* also what SACCADE_WITHOUT calls it (model/without.c) */
     /* Tries to rewrite around one node; sets *changed when it did. NULL: `whole` is there. */
     sac_result (*visit)(struct sac_graph *g, struct sac_node *n, bool *changed);
-    /* Rewrites all of the graph at once, before the others; types are those of the file. */
+    /* Rewrites all of the graph at once, before the others, and refreshes it where it did; types
+     * are those of the file. */
     sac_result (*whole)(struct sac_graph *g);
 };
 extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_identity,

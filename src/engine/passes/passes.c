@@ -90,8 +90,6 @@ sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit, uint64_t w
     for (size_t i = 0; res == SAC_OK && i < SAC_COUNT(passes); i++)
         if (passes[i]->whole && !(without >> i & 1))
             res = passes[i]->whole(g);
-    if (res == SAC_OK)
-        res = sac_graph_refresh(g);
     if (res == SAC_OK) {
         forget_declared(g);
         res = sac_graph_probe(g, memory_limit, true);
