@@ -92,6 +92,32 @@ void launch_motion(const cuda_matte_params &p, cudaStream_t stream)
         CUDA_LAUNCH(take_over<1>, quads(p), block, stream, p);
 }
 
+dim3 strips(const cuda_matte_params &p, int walk)
+{
+    return tiles(p, 0, LANES - 2 * p.guide, WALKS * walk);
+}
+
+/* Few rows of a warp, so that no cell waits for many others, but no more blocks than are at work at
+ * once: each reads the rows around its own too. */
+int rows_of_walk(const cuda_matte_params &p)
+{
+    int walk = WALK_MIN;
+    for (; walk < WALK_MAX; walk *= 2) {
+        const dim3 blocks = strips(p, walk);
+        if (blocks.x * blocks.y * blocks.z <= STRIPS)
+            break;
+    }
+    return walk;
+}
+
+void launch_lines(const cuda_matte_params &p, cudaStream_t stream)
+{
+    const int  walk = rows_of_walk(p);
+    const dim3 blocks = strips(p, walk), block(LANES, WALKS);
+    CUDA_LAUNCH(walk_windows<fit_rule>, blocks, block, stream, p, walk);
+    CUDA_LAUNCH(walk_windows<mean_rule>, blocks, block, stream, p, walk);
+}
+
 template <typename T, reading READING>
 void launch_read(const cuda_matte_params &p, cudaStream_t stream)
 {
@@ -103,9 +129,7 @@ void launch_read(const cuda_matte_params &p, cudaStream_t stream)
         CUDA_LAUNCH(close_holes, tiles(p, 0, CLOSE_X - 2 * p.hole, CLOSE_Y - 2 * p.hole), block,
                     stream, p);
     if (p.guide > 0) {
-        const dim3 strips = tiles(p, 0, LANES - 2 * p.guide, WALKS * WALK), walks(LANES, WALKS);
-        CUDA_LAUNCH(walk_windows<fit_rule>, strips, walks, stream, p);
-        CUDA_LAUNCH(walk_windows<mean_rule>, strips, walks, stream, p);
+        launch_lines(p, stream);
         CUDA_LAUNCH((fill_pixels<guided_cells, READING>), pixels, threads, stream, p);
     } else {
         CUDA_LAUNCH((fill_pixels<level_cells, WORDS>), pixels, threads, stream, p);

@@ -317,6 +317,17 @@ enum { TILE_EDGES = QUAD_TILE + 1 + QUADS + 1 };
 static_assert((int)TILE_EDGES <= (int)THREADS, "a thread for each");
 static_assert(SAC_MATTE_SAMPLES * SAC_MATTE_SAMPLES == (int)THREADS, "the same");
 
+/* sac_matte_edge, to the last bit. */
+__device__ int edge_of(const sac_matte_axis &a, int cell)
+{
+#ifdef __CUDA_ARCH__
+    const int at = __double2int_ru(quotient_of(cell - a.origin, a.step) - 0.5);
+    return clamp_to(at, a.from, a.until);
+#else
+    return sac_matte_edge(&a, cell);
+#endif
+}
+
 /* A division for each edge, not for each cell. */
 __device__ void look_up(tile_cells *cells, const cuda_matte_job &job, const tile &t, int thread)
 {
@@ -325,9 +336,9 @@ __device__ void look_up(tile_cells *cells, const cuda_matte_job &job, const tile
     const int             i = along ? thread : thread - QUAD_TILE - 1;
     const int             at = (along ? t.x : t.y) + i, cell = at < a.cells ? at : a.cells;
     int *const            edge = along ? cells->edge_x : cells->edge_y;
-    cells->inverse[thread] = sac_matte_inverse(thread + 1);
+    cells->inverse[thread] = part_of(1.0f, (float)(thread + 1)); /* sac_matte_inverse */
     if (thread < TILE_EDGES)
-        edge[i] = sac_matte_edge(&a, cell);
+        edge[i] = edge_of(a, cell);
     __syncthreads();
     if (thread >= TILE_EDGES || i == (along ? QUAD_TILE : QUADS))
         return;

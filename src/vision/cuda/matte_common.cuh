@@ -48,6 +48,33 @@ template <typename T> __device__ T read_only(const T *at)
 #endif
 }
 
+/* ---- divisions ---- */
+
+/* 1 / b and a / b of normal numbers, b greater than 0, as they are compiled, without the way for
+ * very small and large ones. That way is also taken where a is 0, as it is for most cells, and
+ * nothing else can be computed beside it. */
+__device__ double inverse_of(double b)
+{
+#ifdef __CUDA_ARCH__
+    double seed;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(seed) : "d"(b));
+    const double near = __hiloint2double(__double2hiint(seed), 1), off = fma(-b, near, 1.0);
+    const double nearer = fma(near, fma(off, off, off), near);
+    return fma(nearer, fma(-b, nearer, 1.0), nearer);
+#else
+    return 1.0 / b;
+#endif
+}
+__device__ double quotient_of(double a, double b)
+{
+#ifdef __CUDA_ARCH__
+    const double inverse = inverse_of(b), near = a * inverse;
+    return fma(inverse, fma(-b, near, a), near);
+#else
+    return a / b;
+#endif
+}
+
 /* ---- four bytes at once ---- */
 
 /* From any address on. Up to seven bytes behind the first are read. */
@@ -125,12 +152,26 @@ template <typename T> __device__ void load_four(const T *from, int count, T to[P
 
 /* ---- where pixels lie among cells ---- */
 
+/* sac_matte_tap, to the last bit: what is whole is kept within its limits as such, which costs less
+ * than doubles do. */
+__device__ sac_tap tap_of(const sac_matte_axis &a, int pixel)
+{
+#ifdef __CUDA_ARCH__
+    const double centre = a.origin + (pixel + 0.5) * a.step - 0.5;
+    const int    low = __double2int_rd(centre);
+    return sac_tap{clamp_to(low, 0, a.cells - 1), clamp_to(low, -1, a.cells - 2) + 1,
+                   __double2int_rn((centre - low) * SAC_MATTE_ONE)};
+#else
+    return sac_matte_tap(&a, pixel);
+#endif
+}
+
 /* The cells beside a pixel and the second one's weight; nearest: the cell that it lies in. */
 __device__ uint32_t pack_tap(const sac_matte_axis &a, int pixel, bool nearest)
 {
     if (nearest)
         return (uint32_t)sac_matte_cell(&a, pixel);
-    const sac_tap  tap = sac_matte_tap(&a, pixel);
+    const sac_tap  tap = tap_of(a, pixel);
     const uint32_t second = tap.b > tap.a ? (uint32_t)tap.second : 0; /* else it weighs nothing */
     return (uint32_t)tap.a | (uint32_t)(tap.b - tap.a) << 12 | second << 13;
 }

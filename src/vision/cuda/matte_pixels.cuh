@@ -25,36 +25,45 @@ __device__ quad quad_of(const sac_matte_axis &a, int x)
     return quad{x, first > 0 ? first : 0, end < PIXELS ? end : PIXELS};
 }
 
-/* Their luma as it is read: nothing waits for it yet. Words have what lies beside the crop too.
- * row: of words the first of the four, else the frame's. */
-struct raw_luma {
-    uint32_t of[2]; /* the second is of 16 bits a pixel alone */
+/* Their luma as it is read. Words have what lies beside the crop too. WIDE: words of 16 bits a
+ * pixel. */
+template <bool WIDE> struct alignas(WIDE ? 8 : 4) raw_luma {
+    uint32_t of[WIDE ? 2 : 1];
 };
 
-template <reading READING>
-__device__ raw_luma read_luma(const sac_surface &s, const uint8_t *row, bool words, const quad &q,
-                              int y)
+/* To shared memory, past the registers: many rows are on their way at once. */
+template <bool WIDE> __device__ void bring(raw_luma<WIDE> *to, const uint8_t *from)
 {
-    raw_luma raw = {};
-    if (READING == WORDS) {
-        const uint32_t *at = (const uint32_t *)(const void *)row;
-        raw.of[0] = read_only(at);
-        if (words)
-            raw.of[1] = read_only(at + 1);
-    } else {
+#ifdef __CUDA_ARCH__
+    asm volatile(
+        "cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+        "l"(from), "n"(sizeof *to));
+#else
+    *to = *(const raw_luma<WIDE> *)(const void *)from;
+#endif
+}
+/* What this thread brought is there. */
+__device__ void arrive()
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+template <reading READING> __device__ uint32_t read_luma(const sac_surface &s, const quad &q, int y)
+{
+    uint32_t four = 0;
 #pragma unroll 1
-        for (int i = q.first; i < q.end; i++)
-            raw.of[0] |=
-                (uint32_t)sac_matte_luma(&s, sac_reading{s.format, READING == TURNED}, q.x + i, y)
+    for (int i = q.first; i < q.end; i++)
+        four |= (uint32_t)sac_matte_luma(&s, sac_reading{s.format, READING == TURNED}, q.x + i, y)
                 << 8 * i;
-    }
-    return raw;
+    return four;
 }
 
 /* A byte each. */
-template <reading READING> __device__ uint32_t luma_of(const raw_luma &raw, bool words)
+template <bool WIDE> __device__ uint32_t luma_of(const raw_luma<WIDE> &raw)
 {
-    return READING == WORDS && words ? __byte_perm(raw.of[0], raw.of[1], 0x7531) : raw.of[0];
+    return WIDE ? __byte_perm(raw.of[0], raw.of[WIDE], 0x7531) : raw.of[0];
 }
 
 /* to: the first of the four. */
@@ -169,8 +178,8 @@ __device__ void set_entry(uint32_t *to, const sac_matte_axis &a, int pixel, bool
 }
 __device__ void set_entry(between_cells *to, const sac_matte_axis &a, int pixel, bool)
 {
-    const two_cells tap = unpack_tap(pack_tap(a, pixel, false));
-    *to = between_cells{(int)tap.a, tap.part};
+    const sac_tap tap = tap_of(a, pixel);
+    *to = between_cells{tap.a, tap.b > tap.a ? sac_matte_part_of(tap.second) : 0.0f};
 }
 
 /* Where a block's columns and rows of pixels lie; those past the crop's last one as that. */
@@ -184,6 +193,7 @@ __device__ void look_up(area_taps<ENTRY, HEIGHT> *taps, const cuda_matte_job &jo
     const int x = (job.x.from & -PIXELS) + (int)blockIdx.x * CUDA_MATTE_AREA_X,
               y = job.y.from + (int)blockIdx.y * HEIGHT;
     const int threads = (int)(blockDim.x * blockDim.y);
+#pragma unroll 1
     for (int i = thread_of_block(); i < CUDA_MATTE_AREA_X + HEIGHT; i += threads) {
         const bool            along = i < CUDA_MATTE_AREA_X;
         const sac_matte_axis &a = along ? job.x : job.y;
@@ -223,7 +233,7 @@ struct guided_cells {
     }
     static __device__ float value(const float v[NUMBERS], float luma)
     {
-        return v[SLOPE] * luma + v[BASE]; /* sac_matte_pixel, with what follows */
+        return fmaf(v[SLOPE], luma, v[BASE]); /* sac_matte_pixel, with what follows */
     }
 };
 
@@ -231,7 +241,6 @@ enum {
     ACROSS = CUDA_MATTE_AREA_X / PIXELS, /* threads of a block of pixels */
     DOWN = 4,
     ROWS = CUDA_MATTE_AREA_Y / DOWN, /* of a thread */
-    AHEAD = 2,                       /* rows whose luma is on its way */
     CLASS_ROWS = CUDA_MATTE_CLASS_Y / TILE_Y
 };
 static_assert((int)ACROSS == (int)LANES, "a warp has a row of a block");
@@ -307,73 +316,29 @@ template <typename CELLS> struct cell_rows {
                         c = CELLS::number(near[2], n, stretch), ab = b - a, bc = c - b;
 #pragma unroll
             for (int i = 0; i < PIXELS; i++) /* sac_matte_between */
-                out[n][i] = (q.second[i] ? b : a) + (q.second[i] ? bc : ab) * q.part[i];
+                out[n][i] = fmaf(q.second[i] ? bc : ab, q.part[i], q.second[i] ? b : a);
         }
         read(row + 1, q);
     }
 };
 
-/* Each thread has four columns of pixels, and some rows, the same as its warp: between the same two
- * rows of cells a pixel is a few operations. */
-template <typename CELLS, reading READING>
-__global__ void __launch_bounds__(ACROSS *DOWN, 8)
-    fill_pixels(const __grid_constant__ cuda_matte_params p)
+/* What the compiler is to keep in a register rather than compute again for each row. */
+__device__ void keep(float &v)
 {
-    early_begin();
-    __shared__ area_taps<between_cells, CUDA_MATTE_AREA_Y> taps;
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+f"(v));
+#else
+    (void)v;
+#endif
+}
+
+/* Two rows of cells, as wide as a quad, and the way from the one to the other. */
+template <typename CELLS> struct cell_pair {
     enum { NUMBERS = CELLS::NUMBERS };
-    const bool            guided = NUMBERS > 1;
-    const cuda_matte_job &job = p.jobs[blockIdx.z];
-    if (job.x.cells == 0)
-        return;
-    if (job.summary && blockIdx.x == 0 && blockIdx.y == 0 && thread_of_block() == 0)
-        write_summary(job);
-    const area at = area_of(job, CUDA_MATTE_AREA_Y, PIXELS, ROWS);
-    const int  column = at.x - (int)threadIdx.x * PIXELS;
-    if (column >= job.x.until || at.y - (int)threadIdx.y * ROWS >= job.y.until) /* of the block */
-        return;
-    look_up(&taps, job, false);
-    __syncthreads();
-    const int count = job.y.until - at.y < ROWS ? job.y.until - at.y : ROWS;
-    if (count <= 0) /* for all of the warp */
-        return;
-    /* Lanes past the row's end do as the last quad does, and write nothing. */
-    const int            end = (job.x.until - 1) & -PIXELS;
-    const bool           past = at.x > end;
-    const int            x = past ? end : at.x;
-    const quad           q = quad_of(job.x, x);
-    const quad_cells     cells = quad_cells_of(&taps.x[x - column], job.x.cells - 1, job.few);
-    const between_cells *tap = &taps.y[threadIdx.y * ROWS];
-    const bool           words = job.frame.format == SAC_PIXEL_P010;
-    const bool           at_once = job.wide_out && q.whole() && !past,
-               singly = __any_sync(~0u, !at_once && !past);
-    const size_t   frame_pitch = job.frame.pitch[0], out_pitch = job.out_pitch;
-    const uint8_t *frame =
-        job.frame.plane[0] + (size_t)at.y * frame_pitch + (READING == WORDS ? x << (int)words : 0);
-    uint8_t   *out = job.out + (size_t)at.y * out_pitch + x;
-    int        below_last = count - 1; /* rows */
-    const auto read = [&]() { /* one after the other; the last one again where there is no more */
-                              const raw_luma raw =
-                                  guided ? read_luma<READING>(job.frame, frame, words, q,
-                                                              at.y + count - 1 - below_last)
-                                         : raw_luma{};
-                              frame += below_last > 0 ? frame_pitch : 0;
-                              below_last -= below_last > 0;
-                              return raw;
-    };
-    cell_rows<CELLS> rows = {
-        CELLS::plane_of(job), p.spec.width, job.x.cells - 1, job.y.cells - 1, p.stretch, {}, -1};
-    const uint32_t whole = whole_bits(p);
-    float          above[NUMBERS][PIXELS], below[NUMBERS][PIXELS], more[NUMBERS][PIXELS];
-    int            lower = -1; /* the row of cells that `below` is of */
-    raw_luma       raw[AHEAD];
-#pragma unroll
-    for (int i = 0; i < AHEAD; i++)
-        raw[i] = read();
-    between_cells now = tap[0];
-#pragma unroll 1
-    for (int row = 0; row < count;) {
-        const int cell = now.first;
+    float           above[NUMBERS][PIXELS], below[NUMBERS][PIXELS], more[NUMBERS][PIXELS];
+    int             lower; /* the row of cells that `below` is of; -1: none */
+    __device__ void move_to(int cell, cell_rows<CELLS> &rows, const quad_cells &cells)
+    {
         if (lower == cell) {
 #pragma unroll
             for (int n = 0; n < NUMBERS; n++)
@@ -388,34 +353,130 @@ __global__ void __launch_bounds__(ACROSS *DOWN, 8)
 #pragma unroll
         for (int n = 0; n < NUMBERS; n++)
 #pragma unroll
-            for (int i = 0; i < PIXELS; i++)
+            for (int i = 0; i < PIXELS; i++) {
                 more[n][i] = below[n][i] - above[n][i];
+                keep(more[n][i]);
+            }
+    }
+    /* luma: a byte each. */
+    __device__ uint32_t bytes(float part, uint32_t luma, uint32_t whole) const
+    {
+        float v[PIXELS];
+#pragma unroll
+        for (int i = 0; i < PIXELS; i++) {
+            float of[NUMBERS];
+#pragma unroll
+            for (int n = 0; n < NUMBERS; n++) /* sac_matte_between */
+                of[n] = fmaf(more[n][i], part, above[n][i]);
+            v[i] = CELLS::value(of, float_of_byte(luma, i, whole));
+        }
+        return bytes_of(v);
+    }
+};
+
+/* What a thread fills: four columns, and so many rows, the same as its warp. Lanes past the row's
+ * end do as the last quad does, and write nothing. */
+struct quad_rows {
+    quad                 q;
+    bool                 past;
+    int                  y, count;
+    const between_cells *tap; /* of the first row */
+};
+
+/* Luma of a block. */
+template <bool WIDE> struct area_luma {
+    raw_luma<WIDE> of[CUDA_MATTE_AREA_Y][ACROSS];
+};
+
+/* The luma of this thread's rows. */
+template <reading READING, bool WIDE>
+__device__ void bring_rows(const cuda_matte_job &job, const quad_rows &to, area_luma<WIDE> *luma)
+{
+    raw_luma<WIDE> *row = &luma->of[threadIdx.y * ROWS][threadIdx.x];
+    const uint8_t  *from =
+        job.frame.plane[0] + (size_t)to.y * job.frame.pitch[0] + (to.q.x << (int)WIDE);
+#pragma unroll 4
+    for (int i = 0; i < to.count; i++, row += ACROSS, from += job.frame.pitch[0])
+        if (READING == WORDS)
+            bring(row, from);
+        else
+            row->of[0] = read_luma<READING>(job.frame, to.q, to.y + i);
+}
+
+template <typename CELLS, bool WIDE>
+__device__ void fill_rows(const cuda_matte_params &p, const cuda_matte_job &job,
+                          const quad_rows &to, const quad_cells &cells, const area_luma<WIDE> &luma)
+{
+    const bool at_once = job.wide_out && to.q.whole() && !to.past,
+               singly = __any_sync(~0u, !at_once && !to.past);
+    const raw_luma<WIDE> *raw = &luma.of[threadIdx.y * ROWS][threadIdx.x];
+    uint8_t              *out = job.out + (size_t)to.y * job.out_pitch + to.q.x;
+    cell_rows<CELLS>      rows = {
+             CELLS::plane_of(job), p.spec.width, job.x.cells - 1, job.y.cells - 1, p.stretch, {}, -1};
+    const uint32_t       whole = whole_bits(p);
+    cell_pair<CELLS>     pair;
+    const between_cells *tap = to.tap;
+    between_cells        now = *tap;
+    pair.lower = -1;
+#pragma unroll 1
+    for (int row = 0; row < to.count;) {
+        const int cell = now.first;
+        pair.move_to(cell, rows, cells);
 #pragma unroll 1
         do {
-            const raw_luma coming = read();
-            const uint32_t luma = luma_of<READING>(raw[0], words);
-            float          v[PIXELS];
-#pragma unroll
-            for (int i = 0; i < PIXELS; i++) {
-                float of[NUMBERS];
-#pragma unroll
-                for (int n = 0; n < NUMBERS; n++) /* sac_matte_between */
-                    of[n] = above[n][i] + more[n][i] * now.part;
-                v[i] = CELLS::value(of, float_of_byte(luma, i, whole));
-            }
-            const uint32_t bytes = bytes_of(v);
+            const uint32_t four = CELLS::NUMBERS > 1 ? luma_of(*raw) : 0,
+                           bytes = pair.bytes(now.part, four, whole);
             if (at_once)
                 *(uint32_t *)(void *)out = bytes;
-            if (singly && !at_once && !past)
-                store_quad(out, false, q, bytes);
-            out += out_pitch;
-#pragma unroll
-            for (int i = 0; i < AHEAD - 1; i++)
-                raw[i] = raw[i + 1];
-            raw[AHEAD - 1] = coming;
-            now = tap[++row];
-        } while (row < count && now.first == cell);
+            if (singly && !at_once && !to.past)
+                store_quad(out, false, to.q, bytes);
+            out += job.out_pitch;
+            raw += ACROSS;
+            now = *++tap;
+        } while (++row < to.count && now.first == cell);
     }
+}
+
+/* Between the same two rows of cells a pixel is a few operations. */
+template <typename CELLS, reading READING>
+__global__ void __launch_bounds__(ACROSS *DOWN, 8)
+    fill_pixels(const __grid_constant__ cuda_matte_params p)
+{
+    early_begin();
+    __shared__ area_taps<between_cells, CUDA_MATTE_AREA_Y> taps;
+    __shared__ union {
+        area_luma<true>  wide;
+        area_luma<false> bytes;
+    } luma;
+    const cuda_matte_job &job = p.jobs[blockIdx.z];
+    if (job.x.cells == 0)
+        return;
+    if (job.summary && blockIdx.x == 0 && blockIdx.y == 0 && thread_of_block() == 0)
+        write_summary(job);
+    const area at = area_of(job, CUDA_MATTE_AREA_Y, PIXELS, ROWS);
+    const int  column = at.x - (int)threadIdx.x * PIXELS;
+    if (column >= job.x.until || at.y - (int)threadIdx.y * ROWS >= job.y.until) /* of the block */
+        return;
+    const bool      guided = CELLS::NUMBERS > 1;
+    const bool      wide = READING == WORDS && job.frame.format == SAC_PIXEL_P010;
+    const int       end = (job.x.until - 1) & -PIXELS, x = at.x > end ? end : at.x;
+    const quad_rows to = {quad_of(job.x, x), at.x > end, at.y,
+                          job.y.until - at.y < ROWS ? job.y.until - at.y : ROWS,
+                          &taps.y[threadIdx.y * ROWS]};
+    if (guided && wide)
+        bring_rows<READING>(job, to, &luma.wide);
+    else if (guided)
+        bring_rows<READING>(job, to, &luma.bytes);
+    look_up(&taps, job, false);
+    __syncthreads();
+    if (to.count <= 0) /* for all of the warp */
+        return;
+    const quad_cells cells = quad_cells_of(&taps.x[x - column], job.x.cells - 1, job.few);
+    arrive();
+    if (wide)
+        fill_rows<CELLS>(p, job, to, cells, luma.wide);
+    else
+        fill_rows<CELLS>(p, job, to, cells, luma.bytes);
 }
 
 /* ---- classes ---- */

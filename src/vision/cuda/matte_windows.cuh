@@ -2,7 +2,7 @@
 /* Mattes: what is made of the windows about cells: holes that are closed, lines along luma. */
 #pragma once
 
-#include "vision/cuda/matte_common.cuh"
+#include "vision/cuda/matte_cells.cuh"
 
 namespace
 {
@@ -113,9 +113,12 @@ __global__ void __launch_bounds__(THREADS) close_holes(const __grid_constant__ c
 
 enum {
     GUIDE = SAC_MATTE_GUIDE_MAX,
-    WALKS = 4, /* warps of a block, one below the other */
-    WALK = 32, /* rows of cells of each */
-    STEPS = 4  /* rows that are read at once, while those before them are summed */
+    WALKS = 4,    /* warps of a block, one below the other */
+    WALK_MIN = 8, /* rows of cells of each */
+    WALK_MAX = 32,
+    STEPS = 4,       /* rows that are read at once, while those before them are summed */
+    AT_ONCE = 6,     /* blocks of a multiprocessor */
+    STRIPS = 6 * 132 /* blocks that a large card has at once */
 };
 static_assert(LANES > 2 * GUIDE, "columns are left in a strip");
 
@@ -158,8 +161,9 @@ template <typename PAIR> __device__ void store_pair(PAIR *to, const PAIR &v)
 
 /* The line of a cell's window. */
 struct fit_rule {
-    typedef uint32_t value; /* luma and share of a cell in one word */
-    struct raw {            /* as they are read: nothing waits for them yet */
+    typedef uint32_t        value; /* luma and share of a cell in one word */
+    typedef cuda_matte_line result_type;
+    struct raw { /* as they are read: nothing waits for them yet */
         uint8_t luma;
         int16_t share;
     };
@@ -182,7 +186,7 @@ struct fit_rule {
     }
     __device__ size size_of(int n) const
     {
-        return size{n, sac_matte_noise(variance, (double)n), 1.0 / (16 * n)};
+        return size{n, sac_matte_noise(variance, (double)n), inverse_of(16 * n)};
     }
     __device__ raw read(int x, int y) const
     {
@@ -211,21 +215,22 @@ struct fit_rule {
     /* sac_matte_line, to the last bit: products as whole numbers, of which a GPU converts few at a
      * time, and one division less. What base is rounded from is a multiple of 1 / 16 n, n at most
      * 17 * 17: a hundred thousandth more makes up for the product, and reaches no other number. */
-    __device__ void write(int at, const sums &s, const size &w) const
+    __device__ cuda_matte_line result(const sums &s, const size &w) const
     {
         const int64_t cov = (int64_t)w.n * s.both - (int64_t)s.luma * s.share,
                       var = (int64_t)w.n * s.luma2 - (int64_t)s.luma * s.luma;
         cuda_matte_line line;
-        line.slope = whole_below((double)(256 * cov) / ((double)var + w.noise) + 0.5);
+        line.slope = whole_below(quotient_of((double)(256 * cov), (double)var + w.noise) + 0.5);
         const int64_t rest = 256 * (int64_t)s.share - (int64_t)line.slope * s.luma;
         line.base = whole_below((double)(rest + 8 * w.n) * w.part + 1e-5);
-        store_pair(out + at, line);
+        return line;
     }
 };
 
 /* The mean line of the windows about a cell. */
 struct mean_rule {
     typedef cuda_matte_line value, raw;
+    typedef cuda_matte_mean result_type;
     struct alignas(8) sums : cuda_matte_line {
     };
     struct size {
@@ -242,7 +247,7 @@ struct mean_rule {
     }
     __device__ size size_of(int n) const
     {
-        return size{n, sac_matte_inverse(n)};
+        return size{n, part_of(1.0f, (float)n)}; /* sac_matte_inverse */
     }
     __device__ raw read(int x, int y) const
     {
@@ -268,16 +273,17 @@ struct mean_rule {
         s->slope += sign * row.slope;
         s->base += sign * row.base;
     }
-    __device__ void write(int at, const sums &s, const size &w) const
+    __device__ cuda_matte_mean result(const sums &s, const size &w) const
     {
-        store_pair(out + at, cuda_matte_mean{sac_matte_slope(s.slope, w.inverse, stretch),
-                                             sac_matte_base(s.base, w.inverse, stretch)});
+        return cuda_matte_mean{sac_matte_slope(s.slope, w.inverse, stretch),
+                               sac_matte_base(s.base, w.inverse, stretch)};
     }
 };
 
+/* walk: rows of a warp. */
 template <typename RULE>
-__global__ void __launch_bounds__(WALKS *LANES)
-    walk_windows(const __grid_constant__ cuda_matte_params p)
+__global__ void __launch_bounds__(WALKS *LANES, AT_ONCE)
+    walk_windows(const __grid_constant__ cuda_matte_params p, int walk)
 {
     early_begin();
     typedef typename RULE::value value;
@@ -288,13 +294,13 @@ __global__ void __launch_bounds__(WALKS *LANES)
     const RULE                   rule(p, job);
     const int width = job.x.cells, height = job.y.cells, radius = p.guide, lane = threadIdx.x;
     const int x = (int)blockIdx.x * (LANES - 2 * radius) + lane - radius;
-    const int top = ((int)blockIdx.y * WALKS + (int)threadIdx.y) * WALK;
+    const int top = ((int)blockIdx.y * WALKS + (int)threadIdx.y) * walk;
     if (x - lane + radius >= width || top >= height)
         return;
     const bool column = x >= 0 && x < width;
     const bool mine = column && lane >= radius && lane < LANES - radius;
     const int  across = column ? sac_matte_window(x, width, radius) : 1;
-    const int  rows = height - top < WALK ? height - top : WALK;
+    const int  rows = height - top < walk ? height - top : walk;
     const auto read = [&](int row, raw to[STEPS]) {
 #pragma unroll
         for (int i = 0; i < STEPS; i++) {
@@ -302,21 +308,18 @@ __global__ void __launch_bounds__(WALKS *LANES)
             to[i] = column && y >= 0 && y < height ? rule.read(x, y) : raw{};
         }
     };
-    sums                window = {};
-    typename RULE::size size = rule.size_of(across);
-    raw                 now[STEPS], next[STEPS];
-    int                 slot = 0;
+    sums window = {};
+    raw  now[STEPS], next[STEPS];
+    int  slot = 0;
     read(0, now);
 #pragma unroll 1
-    for (int row = 0; row < rows + 2 * radius; row += STEPS) {
-        read(row + STEPS, next);
+    for (int row = -2 * radius; row < rows; row += STEPS) { /* whose windows are whole now */
+        sums whole[STEPS];
+        read(row + 2 * radius + STEPS, next);
 #pragma unroll
         for (int i = 0; i < STEPS; i++) {
-            const int done = row + i - 2 * radius; /* the row whose window is whole with this one */
             const value own = RULE::value_of(now[i]);
             sums        beside = {};
-            if (done >= rows)
-                break;
             RULE::add(&beside, own);
             for (int u = 1; u <= radius; u++) {
                 RULE::add(&beside, lane_before(own, u));
@@ -324,20 +327,27 @@ __global__ void __launch_bounds__(WALKS *LANES)
             }
             RULE::add(&window, beside, 1);
             sums *const kept = &rings[threadIdx.y][slot][lane];
-            if (done > 0)
+            if (row + i > 0)
                 RULE::add(&window, *kept, -1);
             *kept = beside;
             slot = slot < 2 * radius ? slot + 1 : 0;
-            if (done < 0 || !mine)
-                continue;
-            const int n = across * sac_matte_window(top + done, height, radius);
-            if (n != size.n)
-                size = rule.size_of(n);
-            rule.write((top + done) * rule.pitch + x, window, size);
+            whole[i] = window;
+            now[i] = next[i];
+        }
+        if (row + STEPS <= 0)
+            continue;
+        /* Of all steps at once, as each waits long for its divisions. */
+        typename RULE::result_type results[STEPS];
+#pragma unroll
+        for (int i = 0; i < STEPS; i++) {
+            const int y = clamp_to(top + row + i, 0, height - 1);
+            results[i] =
+                rule.result(whole[i], rule.size_of(across * sac_matte_window(y, height, radius)));
         }
 #pragma unroll
         for (int i = 0; i < STEPS; i++)
-            now[i] = next[i];
+            if (mine && row + i >= 0 && row + i < rows)
+                store_pair(rule.out + (top + row + i) * rule.pitch + x, results[i]);
     }
 }
 
