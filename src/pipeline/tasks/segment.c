@@ -175,7 +175,7 @@ static sac_result warm_up(struct sac_segment_run *t, sac_segmenter *seg)
     sac_result res = sac_buckets_pad(&seg->buckets, job->params.batch_padding, &job->books->padded);
     if (res == SAC_OK && !sac_feed_has(&seg->view.feed, SAC_FEED_STATE)) /* see batch_open */
         res = sac_buckets_set_streams(&seg->buckets, job->params.preprocess_streams);
-    if (res == SAC_OK && (sac_job_is_prompt(job) || job->params.preprocess_streams == 1))
+    if (res == SAC_OK && sac_job_is_prompt(job))
         res = sac_buckets_unite(&seg->buckets, &job->books->united);
     if (seg == t->seg)
         t->streams = sac_buckets_streams(&seg->buckets);
