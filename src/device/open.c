@@ -236,6 +236,7 @@ sac_result sac_device_open_begin(sac_context *ctx, const char *name,
     const struct sac_number      numbers[] = {
              {"threads", params ? params->threads : 0, 0, 4096},
              {"leak_age_s", params ? params->leak_age_s : 0, 0, INT_MAX},
+             {"deterministic", params ? params->deterministic : 0, 0, 1},
              {"trim_frames", params ? params->trim_frames : 0, 0, INT_MAX},
              {"memory_share_max", params ? params->memory_share_max : 0, 0, 1},
     };

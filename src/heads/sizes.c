@@ -23,6 +23,8 @@ void sac_sizes_list(struct sac_sizes *s, const sac_device *dev, enum sac_batch_p
                     int batch_max)
 {
     int sizes[SAC_SIZES_MAX], count = 0;
+    if (dev->params.deterministic) /* a size has kernels of its own */
+        padding = SAC_BATCH_PADDING_FULL;
     for (int size = batch_max; size > 0 && count < SAC_SIZES_MAX;
          size = smaller(dev, padding, size))
         sizes[count++] = size;

@@ -106,6 +106,8 @@ static sac_result add_all(const struct sac_job *job, const struct sac_source_par
     add_source(key, source);
     add_text(key, "device", job->dev->ops->name);
     add_text(key, "which", sac_device_description(job->dev));
+    if (job->params.device_params.deterministic)
+        add_text(key, "deterministic", "yes");
     if (getenv("SACCADE_WITHOUT")) /* optimisations change the last bits, or there is a fault */
         add_text(key, "without", getenv("SACCADE_WITHOUT"));
     return res == SAC_OK ? add_detector(job, key) : res;

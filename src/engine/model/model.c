@@ -302,6 +302,8 @@ static sac_result model_new(sac_device *dev, const char *name,
     m->ctx = ctx;
     m->dev = sac_device_ref(dev);
     m->params = params ? *params : sac_model_params_default();
+    if (dev->params.deterministic)
+        m->params.tune = 0;
     if (m->params.memory_limit_bytes == 0)
         m->params.memory_limit_bytes = default_memory_limit(dev);
     if (m->params.precision > SAC_PRECISION_FP16)

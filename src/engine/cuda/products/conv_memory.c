@@ -18,7 +18,7 @@ static struct {
 
 bool conv_key(const struct sac_device *dev, const struct conv_spec *s, char key[CONV_KEY_MAX])
 {
-    const int at = snprintf(key, CONV_KEY_MAX, "%d %.120s ", dev->index, dev->description);
+    const int at = products_key_begin(dev, key, CONV_KEY_MAX);
     return conv_spec_text(s, key + at, (size_t)(CONV_KEY_MAX - at)) > 0;
 }
 

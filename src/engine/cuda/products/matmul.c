@@ -359,7 +359,7 @@ static bool choose(struct sac_device *dev, struct matmul_state *s, struct sac_ke
 {
     cublasLtMatmulHeuristicResult_t found[CANDIDATES_MAX];
     char                            key[KEY_MAX], text[SAC_KERNEL_CHOICE_MAX];
-    const int  at = snprintf(key, sizeof key, "%d %.120s ", dev->index, dev->description);
+    const int                       at = products_key_begin(dev, key, sizeof key);
     const bool has_key = matmul_spec_text(&s->spec, key + at, sizeof key - (size_t)at) > 0;
     if (plan->choice && (!plan->lent || takes_lent(&s->spec)) && take_text(s, plan->choice))
         return true;

@@ -38,6 +38,9 @@ struct measure {
 };
 double measure_us(const struct measure *m);
 
+/* Begins the text by which variants are remembered, with the device that they are of; returns its
+ * length. A deterministic device remembers none of another's. */
+int products_key_begin(const struct sac_device *dev, char *key, size_t size);
 /* The fastest variants that were measured in this process, as text, by what they compute (tuned.c).
  * Any thread. Without memory for one, it is measured again. */
 void tuned_remember(const char *key, const char *choice);

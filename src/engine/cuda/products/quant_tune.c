@@ -304,7 +304,7 @@ static void try_on(struct sac_device *dev, struct quant_state *s, bool all)
 static bool key_of(const struct sac_device *dev, const struct quant_spec *s,
                    char key[QUANT_KEY_MAX])
 {
-    const int at = snprintf(key, QUANT_KEY_MAX, "%d %.120s ", dev->index, dev->description);
+    const int at = products_key_begin(dev, key, QUANT_KEY_MAX);
     return quant_spec_text(s, key + at, (size_t)(QUANT_KEY_MAX - at)) > 0;
 }
 

@@ -12,6 +12,12 @@ static struct {
     size_t count, capacity;
 } tuned = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+int products_key_begin(const struct sac_device *dev, char *key, size_t size)
+{
+    return snprintf(key, size, "%d %.120s %s", dev->index, dev->description,
+                    dev->params.deterministic ? "by rules " : "");
+}
+
 /* The lock is held. */
 static struct tuned *find(const char *key)
 {
