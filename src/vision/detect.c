@@ -134,8 +134,8 @@ sac_result sac_detect_fetch_end(sac_device *dev, struct sac_device_stream *strea
             dev, count,
             (const struct sac_detection *)(const void *)((char *)host + sac_detect_boxes_at(n)), n,
             found);
-    /* A half more than now, or what it was, a little less each time. */
-    *expected = SAC_MAX(boxes + boxes / 2, *expected - *expected / 32);
+    /* Some more than now, or what it was, a little less each time. */
+    *expected = SAC_MAX(boxes + boxes / 8 + 4, *expected - *expected / 32);
     return res;
 }
 
