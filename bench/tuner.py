@@ -3,11 +3,12 @@
 """`saccade optimize` beside a grid of 24 settings that is measured whole, on one load.
 
     python3 bench/tuner.py CLIP [--streams N] [--frames N] [--device cpu|cuda] [--budget S] [--rounds N]
-                           [--grid-seconds S] [--only-grid TUNED.yaml] [--report FILE.html] [--json FILE] [-- OPTION ...]
+                           [--trial S] [--grid-seconds S] [--only-grid TUNED.yaml] [--report FILE.html] [--json FILE] [-- OPTION ...]
 
 --streams       the clip as so many inputs at once (default 1)
 --frames        of each input: the clip is repeated (default 300)
 --budget        seconds that the search may take (default 120)
+--trial         seconds of each of its runs (default 2)
 --rounds        turns of each setting (default 3), the grid's with the default's and the tuned one's, in changing order
 --grid-seconds  no round begins after so many (default: no end)
 --only-grid     settings of an earlier search: none is made
@@ -77,13 +78,16 @@ def measure(args, settings):
     return found
 
 
+def over(found, name):
+    return round(statistics.median(a / b for a, b in zip(found['tuned'], found[name])), 3)
+
+
 def compare(found):
     rates = {name: statistics.median(turns) for name, turns in found.items()}
     points = [name for name in found if name not in ('default', 'tuned')]
     best = max(points, key=rates.get)
-    over = lambda name: round(statistics.median(a / b for a, b in zip(found['tuned'], found[name])), 3)
-    return rates, {'grid': len(points), 'rounds': len(found['tuned']), 'best': best, 'tuned_over_best': over(best),
-                   'tuned_over_default': over('default'), 'tuned_fps': round(rates['tuned'], 1), 'best_fps': round(rates[best], 1),
+    return rates, {'grid': len(points), 'rounds': len(found['tuned']), 'best': best, 'tuned_over_best': over(found, best),
+                   'tuned_over_default': over(found, 'default'), 'tuned_fps': round(rates['tuned'], 1), 'best_fps': round(rates[best], 1),
                    'default_fps': round(rates['default'], 1), 'worst_fps': round(min(rates[name] for name in points), 1)}
 
 
@@ -120,7 +124,8 @@ def main():
     parser.add_argument('--report')
     parser.add_argument('--json')
     parser.add_argument('options', nargs='*')
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
+    args.rounds = max(args.rounds, 1)
     about = {'about': 'bench/tuner.py', 'date': datetime.date.today().isoformat(), 'device': args.device,
              'clip': pathlib.Path(args.clip).name, 'streams': args.streams, 'frames': args.frames, 'options': args.options}
     with tempfile.TemporaryDirectory() as name:

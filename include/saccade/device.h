@@ -47,9 +47,10 @@ struct sac_device_params {
                                   memory; 0: any number */
     double memory_share_max; /* of a GPU, where no limit above is given: the budget of the pool, as
                                 a share of the memory that the GPU has; default 0.9, 0: none */
-    /* 1: networks give the same bits from process to process, on the same GPU, driver and
-     * libraries: kernels are chosen by rules and never by measurement, whatever sac_model_params or
-     * a plan file says, and batches are filled up to one size. Slower. Default 0 */
+    /* 1: networks give the same bits from process to process on the same machine: a GPU's kernels
+     * are chosen by rules and never by measurement, whatever sac_model_params or a plan file says,
+     * and detectors, segmenters, embedders and servers fill batches up to batch_max, whatever their
+     * padding; without memory for that they fail. Slower. Default 0 */
     int      deterministic;
     uint64_t reserved[4]; /* 0 */
 };

@@ -55,8 +55,8 @@ struct sac_model_params {
      * layers, and FP8 on the CPU. A quantised one needs no precision to be asked for. */
     enum sac_precision precision;
     /* On a GPU, 1 (default): measure the variants of each kernel for every new shape, which takes
-     * seconds, and keep the results in the user's cache (docs/plans.md); 0: choose by
-     * heuristics. */
+     * seconds, and keep the results in the user's cache (docs/plans.md); 0, and always on a
+     * device that is deterministic: choose by heuristics. */
     int      tune;
     uint64_t reserved[8]; /* 0 */
 };

@@ -159,6 +159,7 @@ int verb_build(struct settings *s, struct fault *fault)
     if (status != STATUS_OK)
         return status;
     interrupt_ends();
+    s->run.job.device_params.deterministic = 0; /* a YAML file of all verbs: build measures */
     params.model.precision = s->run.job.detector_params.precision;
     params.loss_max = isnan(s->build_loss_max) ? 0 : s->build_loss_max; /* auto */
     params.on_quantised = print_quantised;

@@ -59,11 +59,11 @@ const struct option options[] = {
      "number format of the networks; int8 and, on a GPU, fp8 are of those that 'saccade build' has "
      "quantised; default: fp16 on a GPU, fp32 on the CPU, which has no other of float",
      .choices = precisions},
-    {"deterministic", 0, VERB_VIDEO | VERB_INFER | VERB_BENCH | VERB_PROFILE | VERB_SERVE,
-     SECTION_RUN, OPTION_FLAG, AT(run.job.device_params.deterministic), "deterministic", NULL,
-     "the networks' numbers have the same bits in every run on the same GPU, driver and libraries: "
-     "kernels are chosen by rules and not by measurement, and batches are filled up to one size; "
-     "slower"},
+    {"deterministic", 0, VERB_VIDEO | VERB_INFER | VERB_BENCH | VERB_SERVE | VERB_TUNE, SECTION_RUN,
+     OPTION_FLAG, AT(run.job.device_params.deterministic), "deterministic", NULL,
+     "the networks' numbers have the same bits in every run with the same options on the same "
+     "machine: a GPU's kernels are chosen by rules and not by measurement, and track, segment and "
+     "serve fill batches up to one size; slower"},
     {"zero-copy", 0, VERB_VIDEO, SECTION_RUN, OPTION_TEXT, AT(zero_copy), "zero_copy", "MODE",
      "copies of frames and tensors between stages; off: frames that a GPU decodes are copied to "
      "the host and back, for comparison; on: copied only where it can't be avoided; strict: such a "

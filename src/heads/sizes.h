@@ -16,7 +16,8 @@ struct sac_sizes {
     int                    size[SAC_SIZES_MAX]; /* from the smallest */
 };
 
-/* Up to batch_max; of NONE no more than SAC_SIZES_MAX. */
+/* Up to batch_max; of NONE no more than SAC_SIZES_MAX. On a deterministic device the padding is
+ * FULL. */
 void sac_sizes_list(struct sac_sizes *s, const sac_device *dev, enum sac_batch_padding padding,
                     int batch_max);
 /* The number of the size of the next run, for the images that are left. */

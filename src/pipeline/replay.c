@@ -93,6 +93,8 @@ static sac_result add_detector(const struct sac_job *job, FILE *key)
     add_number(key, "score_min", det->score_min);
     add_number(key, "nms_iou", det->nms_iou);
     fprintf(key, "detection_max %d\nprecision %d\n", det->detection_max, (int)det->precision);
+    if (p->device_params.deterministic) /* a batch's size has kernels of its own */
+        fprintf(key, "deterministic, batches of %d, %d\n", p->inference_batch_max, det->batch_max);
     add_number(key, "skip_still", p->skip_still);
     fprintf(key, "skip_max %d\n", p->skip_still > 0 ? p->skip_max : 0);
     return res;
@@ -106,8 +108,6 @@ static sac_result add_all(const struct sac_job *job, const struct sac_source_par
     add_source(key, source);
     add_text(key, "device", job->dev->ops->name);
     add_text(key, "which", sac_device_description(job->dev));
-    if (job->params.device_params.deterministic)
-        add_text(key, "deterministic", "yes");
     if (getenv("SACCADE_WITHOUT")) /* optimisations change the last bits, or there is a fault */
         add_text(key, "without", getenv("SACCADE_WITHOUT"));
     return res == SAC_OK ? add_detector(job, key) : res;
@@ -144,6 +144,8 @@ sac_result sac_replay_looks_key(const struct sac_job *job, const char *boxes, co
     sac_result res = add_model(job, key, reid);
     add_text(key, "preprocess", p->preprocess);
     fprintf(key, "precision %d\n", (int)p->precision);
+    if (job->params.device_params.deterministic)
+        fprintf(key, "deterministic, batches of %d\n", p->batch_max);
     if (fclose(key) != 0 && res == SAC_OK)
         res = SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a key of the disk cache");
     if (res == SAC_OK)

@@ -174,7 +174,8 @@ sac_result sac_runs_open(struct sac_runs *r, enum sac_batch_padding padding, int
     for (r->capacity = batch_max;; r->capacity /= 2) {
         sac_sizes_list(&r->sizes, r->dev, padding, r->capacity);
         sac_result res = open_slots(r);
-        if (res == SAC_OK || !sac_is_out_of_memory(res) || r->capacity == 1)
+        if (res == SAC_OK || !sac_is_out_of_memory(res) || r->capacity == 1 ||
+            r->dev->params.deterministic) /* another size would give other bits */
             return res;
         sac_log(r->dev->ctx, SAC_LOG_WARN,
                 "%s: %s has no memory for batches of %d: they have up "

@@ -504,8 +504,8 @@ SAC_ANYWHERE float sac_matte_level(int16_t share, struct sac_matte_stretch t)
     return (float)share * t.scale + t.offset;
 }
 
-/* Between two numbers; part: of a tap, as a float from 0 to 1. Rounded once, as all of these
- * processors do in one operation. */
+/* Between two numbers; part: of a tap, as a float from 0 to 1. Rounded once on every device: one
+ * operation, or where a processor has none the C library's, which is slow. */
 SAC_ANYWHERE float sac_matte_between(float a, float b, float part)
 {
     return fmaf(b - a, part, a);

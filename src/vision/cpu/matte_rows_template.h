@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of matte.h in plain C. matte_rows.c and matte_rows_avx2.c include this text once each
- * with ROWS_TARGET set to their instruction set: the compiler widens the loops by itself. No fused
- * multiply-add: see rows_template.h. */
+ * with ROWS_TARGET set to their instruction set: the compiler widens the loops by itself. Of
+ * multiply-adds only those of fmaf() are fused. */
 #include "vision/cpu/matte.h"
 
 #define ROWS_KERNEL ROWS_TARGET static

@@ -266,7 +266,7 @@ struct cuda_matte_job {
     bool                  follows; /* its shares are made with those of one of these */
     bool                  moves;   /* shares are taken over from the frame before */
     bool                  few;     /* four pixels side by side lie between three cells */
-    bool                  words;   /* rows of the frame are read four bytes at a time */
+    bool                  words;   /* rows of the frame are read four pixels at a time */
     bool                  wide_out;    /* those of the matte are written so */
     int16_t              *raw, *share; /* shares before and after smoothing; may be one plane */
     const int16_t        *share_before;

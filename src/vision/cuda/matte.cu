@@ -3,8 +3,8 @@
  * at once: the shares and luma of cells, the search for where blocks were. Frames of one stream
  * follow each other in the batch: a thread goes through all of them with the cells that stay where
  * they are, and from one that moved it goes back through those before, so that they need one
- * launch. Where pixels lie among cells each block computes for its rows
- * and columns, in double, as the host does. */
+ * launch. Where pixels lie among cells each block computes for its rows and columns, in double, as
+ * the host does. */
 #include "vision/cuda/matte_motion.cuh"
 #include "vision/cuda/matte_pixels.cuh"
 #include "vision/cuda/matte_windows.cuh"

@@ -153,22 +153,6 @@ __device__ int16_t share_of(float v)
 #endif
 }
 
-/* sac_matte_part of a total that is 0 or 1 to 2: a division as it is compiled, without its way for
- * very small and large numbers. A part so small is no share. */
-__device__ float part_of(float wanted, float total)
-{
-#ifdef __CUDA_ARCH__
-    float inverse;
-    total = fmaxf(total, 1.0f); /* 0 / 1 is 0 too */
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(total));
-    inverse = __fmaf_rn(inverse, __fmaf_rn(-total, inverse, 1.0f), inverse);
-    const float near = wanted * inverse;
-    return __fmaf_rn(inverse, __fmaf_rn(-total, near, wanted), near);
-#else
-    return sac_matte_part(wanted, total);
-#endif
-}
-
 /* The share of two classes by one exponential: the greater one's is 1, or 0 where it is no number
  * or infinite. As softmax_of, to the last bit. */
 __device__ float part_of_two(float a, float b, bool wants_a, bool wants_b)
@@ -394,23 +378,6 @@ struct column_sums {
     uint2 of[QUADS][WORDS_MAX];
 };
 
-/* Four pixels of a row, as they are read; wide: of 16 bits, of which the upper byte counts. */
-template <bool WIDE> struct four_read {
-    uint32_t            of[WIDE ? 2 : 1];
-    __device__ void     read(const uint8_t *at);
-    __device__ uint32_t bytes() const
-    {
-        return WIDE ? __byte_perm(of[0], of[WIDE], 0x7531) : of[0];
-    }
-};
-
-template <bool WIDE> __device__ void four_read<WIDE>::read(const uint8_t *at)
-{
-#pragma unroll
-    for (int i = 0; i <= (int)WIDE; i++)
-        of[i] = read_only((const uint32_t *)(const void *)at + i);
-}
-
 /* Four columns, from `left` on, in the rows of pixels of four rows of cells, which mostly follow
  * each other. */
 template <bool WIDE>
@@ -431,12 +398,12 @@ __device__ void sum_columns(const uint8_t *left, uint32_t pitch, const sac_matte
 #pragma unroll 1
         for (int y = sy->first; y < until; y += ROWS_AT_ONCE) {
             const uint8_t  *at = left + (size_t)(uint32_t)y * pitch;
-            four_read<WIDE> row[ROWS_AT_ONCE];
+            four_luma<WIDE> row[ROWS_AT_ONCE];
 #pragma unroll
             for (int j = 0; j < ROWS_AT_ONCE; j++, at += pitch) {
                 row[j] = {};
                 if (y + j < until)
-                    row[j].read(at);
+                    row[j] = read_four<WIDE>(at);
             }
 #pragma unroll
             for (int j = 0; j < ROWS_AT_ONCE; j++) {

@@ -50,9 +50,26 @@ template <typename T> __device__ T read_only(const T *at)
 
 /* ---- divisions ---- */
 
-/* 1 / b and a / b of normal numbers, b greater than 0, as they are compiled, without the way for
- * very small and large ones. That way is also taken where a is 0, as it is for most cells, and
- * nothing else can be computed beside it. */
+/* wanted / total of numbers that are neither very small nor very large, as it is compiled without
+ * the way for those; 0 of a total of 0, which else is 1 at least. Shares by softmax are such
+ * (sac_matte_part), where a part so small is none, and 1 / n (sac_matte_inverse). */
+__device__ float part_of(float wanted, float total)
+{
+#ifdef __CUDA_ARCH__
+    float inverse;
+    total = fmaxf(total, 1.0f); /* 0 / 1 is 0 too */
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(total));
+    inverse = __fmaf_rn(inverse, __fmaf_rn(-total, inverse, 1.0f), inverse);
+    const float near = wanted * inverse;
+    return __fmaf_rn(inverse, __fmaf_rn(-total, near, wanted), near);
+#else
+    return sac_matte_part(wanted, total);
+#endif
+}
+
+/* The same in double: a / b, b greater than 0. The way that is left out is also taken where a is 0,
+ * as it is for most cells, and nothing else can be computed beside it. 1 / b: to the last bit or
+ * nearly. */
 __device__ double inverse_of(double b)
 {
 #ifdef __CUDA_ARCH__
@@ -116,6 +133,25 @@ __device__ uint32_t halve_four(const uint32_t above[2], const uint32_t below[2])
         out |= (uint32_t)sac_matte_halve(up, down) << 8 * i;
     }
     return out;
+}
+
+/* The luma of four pixels side by side as it is read; WIDE: of 16 bits, of which the upper byte
+ * counts. */
+template <bool WIDE> struct alignas(WIDE ? 8 : 4) four_luma {
+    uint32_t            of[WIDE ? 2 : 1];
+    __device__ uint32_t bytes() const
+    {
+        return WIDE ? __byte_perm(of[0], of[WIDE], 0x7531) : of[0];
+    }
+};
+
+template <bool WIDE> __device__ four_luma<WIDE> read_four(const uint8_t *at)
+{
+    four_luma<WIDE> four;
+#pragma unroll
+    for (int i = 0; i <= (int)WIDE; i++)
+        four.of[i] = read_only((const uint32_t *)(const void *)at + i);
+    return four;
 }
 
 /* Numbers of a row's cells, at once where they lie so. */

@@ -25,21 +25,15 @@ __device__ quad quad_of(const sac_matte_axis &a, int x)
     return quad{x, first > 0 ? first : 0, end < PIXELS ? end : PIXELS};
 }
 
-/* Their luma as it is read. Words have what lies beside the crop too. WIDE: words of 16 bits a
- * pixel. */
-template <bool WIDE> struct alignas(WIDE ? 8 : 4) raw_luma {
-    uint32_t of[WIDE ? 2 : 1];
-};
-
 /* To shared memory, past the registers: many rows are on their way at once. */
-template <bool WIDE> __device__ void bring(raw_luma<WIDE> *to, const uint8_t *from)
+template <bool WIDE> __device__ void bring(four_luma<WIDE> *to, const uint8_t *from)
 {
 #ifdef __CUDA_ARCH__
     asm volatile(
         "cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
         "l"(from), "n"(sizeof *to));
 #else
-    *to = *(const raw_luma<WIDE> *)(const void *)from;
+    *to = *(const four_luma<WIDE> *)(const void *)from;
 #endif
 }
 /* What this thread brought is there. */
@@ -58,12 +52,6 @@ template <reading READING> __device__ uint32_t read_luma(const sac_surface &s, c
         four |= (uint32_t)sac_matte_luma(&s, sac_reading{s.format, READING == TURNED}, q.x + i, y)
                 << 8 * i;
     return four;
-}
-
-/* A byte each. */
-template <bool WIDE> __device__ uint32_t luma_of(const raw_luma<WIDE> &raw)
-{
-    return WIDE ? __byte_perm(raw.of[0], raw.of[WIDE], 0x7531) : raw.of[0];
 }
 
 /* to: the first of the four. */
@@ -385,15 +373,15 @@ struct quad_rows {
 
 /* Luma of a block. */
 template <bool WIDE> struct area_luma {
-    raw_luma<WIDE> of[CUDA_MATTE_AREA_Y][ACROSS];
+    four_luma<WIDE> of[CUDA_MATTE_AREA_Y][ACROSS];
 };
 
 /* The luma of this thread's rows. */
 template <reading READING, bool WIDE>
 __device__ void bring_rows(const cuda_matte_job &job, const quad_rows &to, area_luma<WIDE> *luma)
 {
-    raw_luma<WIDE> *row = &luma->of[threadIdx.y * ROWS][threadIdx.x];
-    const uint8_t  *from =
+    four_luma<WIDE> *row = &luma->of[threadIdx.y * ROWS][threadIdx.x];
+    const uint8_t   *from =
         job.frame.plane[0] + (size_t)to.y * job.frame.pitch[0] + (to.q.x << (int)WIDE);
 #pragma unroll 4
     for (int i = 0; i < to.count; i++, row += ACROSS, from += job.frame.pitch[0])
@@ -409,10 +397,10 @@ __device__ void fill_rows(const cuda_matte_params &p, const cuda_matte_job &job,
 {
     const bool at_once = job.wide_out && to.q.whole() && !to.past,
                singly = __any_sync(~0u, !at_once && !to.past);
-    const raw_luma<WIDE> *raw = &luma.of[threadIdx.y * ROWS][threadIdx.x];
-    uint8_t              *out = job.out + (size_t)to.y * job.out_pitch + to.q.x;
-    cell_rows<CELLS>      rows = {
-             CELLS::plane_of(job), p.spec.width, job.x.cells - 1, job.y.cells - 1, p.stretch, {}, -1};
+    const four_luma<WIDE> *raw = &luma.of[threadIdx.y * ROWS][threadIdx.x];
+    uint8_t               *out = job.out + (size_t)to.y * job.out_pitch + to.q.x;
+    cell_rows<CELLS>       rows = {
+              CELLS::plane_of(job), p.spec.width, job.x.cells - 1, job.y.cells - 1, p.stretch, {}, -1};
     const uint32_t       whole = whole_bits(p);
     cell_pair<CELLS>     pair;
     const between_cells *tap = to.tap;
@@ -424,7 +412,7 @@ __device__ void fill_rows(const cuda_matte_params &p, const cuda_matte_job &job,
         pair.move_to(cell, rows, cells);
 #pragma unroll 1
         do {
-            const uint32_t four = CELLS::NUMBERS > 1 ? luma_of(*raw) : 0,
+            const uint32_t four = CELLS::NUMBERS > 1 ? raw->bytes() : 0,
                            bytes = pair.bytes(now.part, four, whole);
             if (at_once)
                 *(uint32_t *)(void *)out = bytes;

@@ -2,7 +2,7 @@
 /* Mattes: what is made of the windows about cells: holes that are closed, lines along luma. */
 #pragma once
 
-#include "vision/cuda/matte_cells.cuh"
+#include "vision/cuda/matte_common.cuh"
 
 namespace
 {
@@ -116,9 +116,9 @@ enum {
     WALKS = 4,    /* warps of a block, one below the other */
     WALK_MIN = 8, /* rows of cells of each */
     WALK_MAX = 32,
-    STEPS = 4,       /* rows that are read at once, while those before them are summed */
-    AT_ONCE = 6,     /* blocks of a multiprocessor */
-    STRIPS = 6 * 132 /* blocks that a large card has at once */
+    STEPS = 4,             /* rows that are read at once, while those before them are summed */
+    AT_ONCE = 6,           /* blocks of a multiprocessor */
+    STRIPS = AT_ONCE * 132 /* blocks that a large card has at once */
 };
 static_assert(LANES > 2 * GUIDE, "columns are left in a strip");
 
