@@ -399,13 +399,17 @@ __device__ void fill_rows(const cuda_matte_params &p, const cuda_matte_job &job,
                singly = __any_sync(~0u, !at_once && !to.past);
     const four_luma<WIDE> *raw = &luma.of[threadIdx.y * ROWS][threadIdx.x];
     uint8_t               *out = job.out + (size_t)to.y * job.out_pitch + to.q.x;
-    cell_rows<CELLS>       rows = {
-              CELLS::plane_of(job), p.spec.width, job.x.cells - 1, job.y.cells - 1, p.stretch, {}, -1};
-    const uint32_t       whole = whole_bits(p);
-    cell_pair<CELLS>     pair;
-    const between_cells *tap = to.tap;
-    between_cells        now = *tap;
-    pair.lower = -1;
+    const between_cells   *tap = to.tap;
+    between_cells          now = *tap;
+    cell_rows<CELLS>       rows = {};
+    cell_pair<CELLS>       pair;
+    const uint32_t         whole = whole_bits(p);
+    rows.plane = CELLS::plane_of(job);
+    rows.pitch = p.spec.width;
+    rows.last = job.x.cells - 1;
+    rows.lowest = job.y.cells - 1;
+    rows.stretch = p.stretch;
+    rows.coming = pair.lower = -1;
 #pragma unroll 1
     for (int row = 0; row < to.count;) {
         const int cell = now.first;
