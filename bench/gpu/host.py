@@ -197,7 +197,8 @@ def execute(command, timeout, env=None, folder=None):
         said, text = errors.read(), output.read()
     if status != 0:
         lines = [line for line in said.splitlines() if line.strip()] or ["nothing was said"]
-        raise Failed(f"{pathlib.Path(str(command[0])).name} ended with {status}: {lines[-1][:300]}", text)
+        last = "; ".join(lines[-16:]) if status == 255 else lines[-1]  # of a test: where its thread was (tests/test.h)
+        raise Failed(f"{pathlib.Path(str(command[0])).name} ended with {status}: {last[:2000]}", text)
     return text, said, watch
 
 
