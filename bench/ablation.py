@@ -100,11 +100,9 @@ def eight_bits(options, kind):
 
 def pipeline(options, folder):
     """The same for `saccade track`: a function from the folder to a row."""
-    clip, inputs = folder / "clip.mp4", []
+    clip = folder / "clip.mp4"
     loop(options.track, clip, int(120 * options.seconds))
-    for i in range(options.streams):
-        inputs.append(folder / f"s{i:02d}.mp4")
-        inputs[-1].symlink_to(clip)
+    inputs = host.inputs(clip, options.streams, folder)
 
     def of(words=(), without=""):
         def run(_, plans):

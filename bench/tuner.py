@@ -25,9 +25,9 @@ import argparse
 import datetime
 import itertools
 import json
+import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -41,20 +41,17 @@ GRIDS = {'cuda': {'--max-batch': (1, 8, 16, 32), '--queue-length': (2, 4, 8), '-
          'cpu': {'--threads': (1, 2), '--max-batch': (1, 2, 4, 8), '--queue-length': (2, 4, 8)}}
 
 
-def saccade(args, verb, *options):
-    """Ends the program with the sentence of one that fails."""
-    command = [host.SACCADE, verb, *args.inputs, '--device', args.device, *args.options, *options]
-    env = host.environment() | {'SACCADE_CACHE': str(args.folder / 'cache')}
-    done = subprocess.run(list(map(str, command)), env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f'bench/tuner.py: {" ".join(map(str, command))}: {done.stderr.strip()[-600:]}')
-    return done.stdout
+LONG_S = 300  # no run takes as long
 
 
 def frames_per_s(args, options):
-    stats = args.folder / 'stats.json'
-    saccade(args, 'track', '--jsonl', 'none', '--quiet', '--stats', stats, *options)
-    return json.loads(stats.read_text())['fps']
+    return host.track(args.inputs, '--device', args.device, *args.options, '--jsonl', 'none', *options, timeout=LONG_S,
+                      folder=args.folder)['fps']
+
+
+def saccade(args, verb, timeout, *options):
+    command = [host.SACCADE, verb, *args.inputs, '--device', args.device, *args.options, *options]
+    return host.execute(command, timeout)[0]
 
 
 def settings_of(args, tuned):
@@ -94,17 +91,14 @@ def compare(found):
 def prepare(args):
     clip = args.folder / 'clip.mp4'
     loop(pathlib.Path(args.clip), clip, args.frames)
-    args.inputs = []
-    for i in range(args.streams):
-        link = args.folder / f'input{i}.mp4'
-        link.symlink_to(clip)
-        args.inputs.append(link)
+    args.inputs = host.inputs(clip, args.streams, args.folder)
+    os.environ['SACCADE_CACHE'] = str(args.folder / 'cache')
 
 
 def search(args):
     tuned = args.folder / 'tuned.yaml'
     begun = time.monotonic()
-    said = saccade(args, 'optimize', '-o', tuned, '--goal', 'fps', '--budget', args.budget, '--trial', args.trial)
+    said = saccade(args, 'optimize', LONG_S + 2 * args.budget, '-o', tuned, '--goal', 'fps', '--budget', args.budget, '--trial', args.trial)
     print(said.strip().splitlines()[-1] if said.strip() else '', flush=True)
     keys = [line for line in tuned.read_text().splitlines() if line and not line.startswith('#')]
     return tuned, {'search_s': round(time.monotonic() - begun, 1), 'settings': keys}
@@ -126,8 +120,9 @@ def main():
     parser.add_argument('options', nargs='*')
     args = parser.parse_intermixed_args()
     args.rounds = max(args.rounds, 1)
-    about = {'about': 'bench/tuner.py', 'date': datetime.date.today().isoformat(), 'device': args.device,
-             'clip': pathlib.Path(args.clip).name, 'streams': args.streams, 'frames': args.frames, 'options': args.options}
+    about = {'about': 'bench/tuner.py', 'commit': host.commit(), 'date': datetime.date.today().isoformat(), 'device': args.device,
+             'gpu': host.NVML.name(), 'driver': host.NVML.driver(), 'clip': pathlib.Path(args.clip).name,
+             'streams': args.streams, 'frames': args.frames, 'options': args.options}
     with tempfile.TemporaryDirectory() as name:
         args.folder = pathlib.Path(name)
         prepare(args)
@@ -135,7 +130,7 @@ def main():
         found = measure(args, settings_of(args, tuned))
         rates, whole = compare(found)
         if args.report:
-            saccade(args, 'profile', '--config', tuned, '-o', args.report)
+            saccade(args, 'profile', LONG_S, '--config', tuned, '-o', args.report)
         rows = [{'setting': key, 'fps': round(value, 1), 'turns': [round(v, 1) for v in found[key]]} for key, value in rates.items()]
         for row in sorted(rows, key=lambda row: -row['fps']):
             print(f'{row["fps"]:10.1f}  {row["setting"]}')
@@ -146,4 +141,7 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    try:
+        main()
+    except host.Failed as failed:
+        sys.exit(f'bench/tuner.py: {failed}')

@@ -23,7 +23,6 @@ import os
 import pathlib
 import platform
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -36,14 +35,6 @@ import parts  # noqa: E402
 PARTS = parts.PARTS | mattes.PARTS
 
 
-def commit():
-    packed = host.HERE / "commit"
-    if packed.exists():
-        return packed.read_text().strip()
-    run = subprocess.run(["git", "-C", host.HERE, "describe", "--always", "--dirty"], capture_output=True, text=True)
-    return run.stdout.strip() or None
-
-
 def about():
     """The machine and the versions."""
     try:
@@ -51,7 +42,7 @@ def about():
         doctor = json.loads(said)
     except (host.Failed, ValueError) as failed:
         doctor = str(failed)
-    return {"part": "about", "commit": commit(), "date": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()),
+    return {"part": "about", "commit": host.commit(), "date": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()),
             "gpu": host.NVML.name(), "driver": host.NVML.driver(), "cores": os.cpu_count(),
             "system": f"{platform.system()}-{platform.machine()}, {'-'.join(platform.libc_ver())}", "python": platform.python_version(), "doctor": doctor}
 

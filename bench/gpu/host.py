@@ -33,6 +33,15 @@ def bench(name):
     return BENCH.parent / name
 
 
+def commit():
+    """Of the program; None: not known."""
+    packed = HERE / "commit"
+    if packed.exists():
+        return packed.read_text().strip()
+    run = subprocess.run(["git", "-C", HERE, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return run.stdout.strip() or None
+
+
 def cuda_libraries():
     """Folders below which NVIDIA's Python packages put their libraries, as SACCADE_CUDA_LIBS wants them."""
     places = dict.fromkeys(sys.path + site.getsitepackages())
@@ -200,6 +209,16 @@ def execute(command, timeout, env=None, folder=None):
         last = "; ".join(lines[-16:]) if status == 255 else lines[-1]  # of a test: where its thread was (tests/test.h)
         raise Failed(f"{pathlib.Path(str(command[0])).name} ended with {status}: {last[:2000]}", text)
     return text, said, watch
+
+
+def inputs(clip, streams, folder):
+    """The same clip under so many names: outputs and reports tell streams apart by name."""
+    names = []
+    for i in range(streams):
+        names.append(pathlib.Path(folder) / f"s{i:02d}_{pathlib.Path(clip).name}")
+        names[-1].unlink(missing_ok=True)
+        names[-1].symlink_to(clip)
+    return names
 
 
 def track(inputs, *options, timeout=90, folder, verb="track"):

@@ -39,13 +39,7 @@ class Bench:
         return out
 
     def inputs(self, clip, streams):
-        """The same clip under so many names: outputs and reports tell streams apart by name."""
-        names = []
-        for i in range(streams):
-            names.append(self.folder / f"s{i:02d}_{clip.name}")
-            names[-1].unlink(missing_ok=True)
-            names[-1].symlink_to(clip)
-        return names
+        return host.inputs(clip, streams, self.folder)
 
     def ceiling(self, name, streams, gpus="0"):
         """Frames a second of the bare decoder, measured once a run."""

@@ -40,9 +40,7 @@ def run(program, case, options, clips):
     host.SACCADE = program / "bin/saccade"
     os.environ["SACCADE_CACHE"] = f"{clips}/plans of {'_'.join(program.parts[1:])}"
     with tempfile.TemporaryDirectory(prefix="saccade-turns-") as folder:
-        inputs = [pathlib.Path(folder) / f"s{i:02d}.mp4" for i in range(streams)]
-        for link in inputs:
-            link.symlink_to(clip)
+        inputs = host.inputs(clip, streams, folder)
         out = pathlib.Path(folder) / "out"
         out.mkdir()
         try:
