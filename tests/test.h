@@ -12,7 +12,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 #ifdef __GLIBC__
+#include <dirent.h>
 #include <execinfo.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #endif
 
 #include <saccade/context.h>
@@ -31,23 +34,49 @@
 #endif
 
 /* An assertion or a signal in a thread that cmocka doesn't know ends the program with exit(-1) and
- * no word. That thread runs what on_exit() keeps, so its stack says where it was: addr2line reads
- * the offsets. */
+ * no word. That thread runs what on_exit() keeps, so its stack says where it was. A program that
+ * hangs gets SIGTERM, from `timeout` or Meson, and every thread shows its own: addr2line reads the
+ * offsets. */
 #ifdef __GLIBC__
-static void show_stack(int status, void *arg)
+static void show_stack(const char *what)
 {
-    static const char what[] = "ended by one of its threads, which was at\n";
-    void             *frame[48];
-    (void)arg;
-    if (status != -1)
-        return;
-    if (write(STDERR_FILENO, what, sizeof what - 1) > 0)
+    void *frame[48];
+    if (write(STDERR_FILENO, what, strlen(what)) > 0)
         backtrace_symbols_fd(frame, backtrace(frame, 48), STDERR_FILENO);
 }
 
-__attribute__((constructor)) static void show_stack_at_exit(void)
+static void show_stack_of_end(int status, void *arg)
 {
-    on_exit(show_stack, NULL);
+    (void)arg;
+    if (status == -1)
+        show_stack("ended by one of its threads, which was at\n");
+}
+
+static void show_own_stack(int signal)
+{
+    (void)signal;
+    show_stack("one of its threads is at\n");
+}
+
+/* One after the other: lines of two threads would be mixed. */
+static void show_all_stacks(int signal)
+{
+    const int      one = SIGRTMAX - 1; /* that no test uses */
+    DIR           *threads = opendir("/proc/self/task");
+    struct dirent *entry;
+    sigaction(one, &(struct sigaction){.sa_handler = show_own_stack}, NULL);
+    while (threads && (entry = readdir(threads)))
+        if (entry->d_name[0] != '.' && syscall(SYS_tgkill, getpid(), atoi(entry->d_name), one) == 0)
+            usleep(50 * 1000);
+    _exit(128 + signal);
+}
+
+__attribute__((constructor)) static void show_stacks_at_bad_ends(void)
+{
+    void *frame[1];
+    backtrace(frame, 1); /* its first call takes memory, which a handler must not */
+    on_exit(show_stack_of_end, NULL);
+    signal(SIGTERM, show_all_stacks);
 }
 #endif
 

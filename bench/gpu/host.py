@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine, and one run of a program on it: its output, its CPU time and the GPU's memory meanwhile."""
+import contextlib
 import ctypes
 import glob
 import json
@@ -199,6 +200,10 @@ def execute(command, timeout, env=None, folder=None):
             status = f"more than {timeout:.0f} s"
         finally:
             if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)  # a test then shows where its threads are (tests/test.h)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(10)
+            if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         watch.end()
@@ -206,8 +211,9 @@ def execute(command, timeout, env=None, folder=None):
         said, text = errors.read(), output.read()
     if status != 0:
         lines = [line for line in said.splitlines() if line.strip()] or ["nothing was said"]
-        last = "; ".join(lines[-16:]) if status == 255 else lines[-1]  # of a test: where its thread was (tests/test.h)
-        raise Failed(f"{pathlib.Path(str(command[0])).name} ended with {status}: {last[:2000]}", text)
+        told = next((at for at, line in enumerate(lines) if "of its threads" in line), len(lines) - 1)
+        last = "; ".join(lines[told:])[:8000]  # a test's stacks, else the last line
+        raise Failed(f"{pathlib.Path(str(command[0])).name} ended with {status}: {last}", text)
     return text, said, watch
 
 
