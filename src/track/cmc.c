@@ -53,7 +53,7 @@ void sac_cmc_finish(struct sac_cmc *cmc)
     *cmc = (struct sac_cmc){0};
 }
 
-void sac_cmc_next(struct sac_cmc *cmc, const sac_frame *frame, const struct sac_rect *moving,
+void sac_cmc_next(struct sac_cmc *cmc, const sac_frame *frame, const struct sac_camera_box *moving,
                   size_t n, struct sac_camera_job *out)
 {
     struct sac_camera_pyramid former = cmc->now;

@@ -42,7 +42,7 @@ void sac_cmc_finish(struct sac_cmc *cmc);
 
 /* The job that computes the motion from the previous frame to this one.
  * moving   [n] boxes of the former frame whose inside does not count; borrowed by *out. */
-void sac_cmc_next(struct sac_cmc *cmc, const sac_frame *frame, const struct sac_rect *moving,
+void sac_cmc_next(struct sac_cmc *cmc, const sac_frame *frame, const struct sac_camera_box *moving,
                   size_t n, struct sac_camera_job *out);
 /* The job failed: the next frame counts as the first. */
 void sac_cmc_forget(struct sac_cmc *cmc);

@@ -108,7 +108,7 @@ struct sac_tracker {
     struct sac_match_room         room;
     struct sac_gallery            gallery;
     struct sac_cmc                cmc;
-    struct sac_rect          *moving; /* [target_count] boxes that the camera's motion leaves out */
+    struct sac_camera_box    *moving; /* [target_count] boxes that the camera's motion leaves out */
     size_t                    moving_capacity;
     struct sac_camera_corner *corner; /* of the last frame with keeps_corners */
     size_t                    corner_capacity;

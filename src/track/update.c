@@ -205,9 +205,11 @@ static void ask_for_camera(sac_tracker *trk)
     trk->corner_count = trk->corner_shrink = 0;
     if (!has_motion(&trk->input))
         return;
+    const int shrink = trk->input.frame ? trk->cmc.shrink : trk->input.corners.shrink;
     for (size_t i = 0; i < trk->target_count; i++) {
         const struct sac_box *box = &trk->targets[i].box;
-        trk->moving[i] = (struct sac_rect){box->x0, box->y0, box->x1, box->y1};
+        const struct sac_rect rect = {box->x0, box->y0, box->x1, box->y1};
+        trk->moving[i] = sac_camera_box_of(&rect, shrink);
     }
     if (trk->input.frame)
         sac_cmc_next(&trk->cmc, trk->input.frame, trk->moving, trk->target_count, &trk->camera_job);

@@ -47,15 +47,21 @@ struct sac_camera_pyramid {
     struct sac_camera_plane level[SAC_CAMERA_LEVELS];
 };
 
+/* A box in pixels of level 0: those whose centres lie in it, x1 and y1 not among them. */
+struct sac_camera_box {
+    int16_t x0, y0, x1, y1;
+};
+
 /* A frame of one stream. The pyramids are memory of the device (sac_camera_pyramid_of); the two
  * change places from frame to frame. */
 struct sac_camera_job {
-    const sac_frame          *frame;
-    int                       shrink;      /* frame pixels per pixel of level 0 */
-    struct sac_camera_pyramid now, before; /* now is filled */
-    bool                      has_before;  /* of the same size; else there is no move */
-    const struct sac_rect    *moving; /* [moving_count] of the former frame: their inside does not
-                                         count.    Host memory, which may be freed after the call */
+    const sac_frame             *frame;
+    int                          shrink;      /* frame pixels per pixel of level 0 */
+    struct sac_camera_pyramid    now, before; /* now is filled */
+    bool                         has_before;  /* of the same size; else there is no move */
+    const struct sac_camera_box *moving; /* [moving_count] of the former frame: their inside does
+                                            not count. Host memory, which may be freed after the
+                                            call */
     int moving_count;
 };
 
@@ -78,6 +84,8 @@ struct sac_camera_corners {
     int                             count, shrink; /* shrink 0: the frame has no motion */
 };
 
+/* Of a box in pixels of a frame. */
+struct sac_camera_box sac_camera_box_of(const struct sac_rect *rect, int shrink);
 /* One job in host memory. */
 void sac_camera_on_host(const struct sac_camera_job *job, struct sac_camera_move *out);
 /* The same in two steps; the first does not depend on the boxes.
@@ -85,7 +93,7 @@ void sac_camera_on_host(const struct sac_camera_job *job, struct sac_camera_move
  * Returns how many there are. */
 int  sac_camera_corners_on_host(const struct sac_camera_job *job, struct sac_camera_corner *out);
 void sac_camera_agree_on_host(const struct sac_camera_corners *corners,
-                              const struct sac_rect *moving, int moving_count,
+                              const struct sac_camera_box *moving, int moving_count,
                               struct sac_camera_move *out);
 
 /* ---- the small picture ---- */
@@ -179,12 +187,10 @@ SAC_ANYWHERE float sac_camera_strength(const struct sac_camera_plane *p, int x, 
 }
 
 /* Whether a pixel of level 0 lies in one of the boxes. */
-SAC_ANYWHERE bool sac_camera_moves(const struct sac_rect *boxes, int n, float x, float y,
-                                   int shrink)
+SAC_ANYWHERE bool sac_camera_moves(const struct sac_camera_box *boxes, int n, int x, int y)
 {
-    const float fx = (x + 0.5f) * (float)shrink, fy = (y + 0.5f) * (float)shrink;
     for (int i = 0; i < n; i++)
-        if (fx >= boxes[i].x0 && fx < boxes[i].x1 && fy >= boxes[i].y0 && fy < boxes[i].y1)
+        if (x >= boxes[i].x0 && x < boxes[i].x1 && y >= boxes[i].y0 && y < boxes[i].y1)
             return true;
     return false;
 }

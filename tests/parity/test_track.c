@@ -186,9 +186,9 @@ enum { CAMERAS = 5, LOOKS = 4 };
 
 /* A scene as several frames show it, on the host. */
 struct clip {
-    sac_frame      *frame[LOOKS];
-    struct sac_rect moving[3];
-    int             moving_count;
+    sac_frame            *frame[LOOKS];
+    struct sac_camera_box moving[3];
+    int                   moving_count;
 };
 
 static uint16_t luma_at(const sac_frame *f, int x, int y)
@@ -214,9 +214,10 @@ static void make_clip(sac_device *cpu, struct clip *c, int width, int height,
     }
     c->moving_count = test_between(0, 3);
     for (int i = 0; i < c->moving_count; i++) {
-        float x = (float)test_between(0, width), y = (float)test_between(0, height);
-        c->moving[i] = (struct sac_rect){x, y, x + (float)test_between(0, width / 2) + 0.5f,
-                                         y + (float)height / 3};
+        float                 x = (float)test_between(0, width), y = (float)test_between(0, height);
+        const struct sac_rect rect = {x, y, x + (float)test_between(0, width / 2) + 0.5f,
+                                      y + (float)height / 3};
+        c->moving[i] = sac_camera_box_of(&rect, sac_camera_shrink(width));
     }
 }
 

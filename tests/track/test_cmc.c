@@ -12,7 +12,7 @@ static struct sac_similarity turned(double zoom, double angle, double tx, double
 }
 
 static struct sac_similarity next_move(struct sac_cmc *cmc, const sac_frame *f,
-                                       const struct sac_rect *moving, size_t n)
+                                       const struct sac_camera_box *moving, size_t n)
 {
     struct sac_camera_job  job;
     struct sac_camera_move move;
@@ -90,7 +90,8 @@ static void looks_past_moving_objects(void **state)
     (void)state;
     enum { W = 320, H = 240, LEFT = 100, RIGHT = 200 };
     const struct sac_similarity move = turned(1, 0, 4, 2);
-    const struct sac_rect       box = {LEFT - 10, 0, RIGHT + 10, H};
+    const struct sac_rect       rect = {LEFT - 10, 0, RIGHT + 10, H};
+    const struct sac_camera_box box = sac_camera_box_of(&rect, sac_camera_shrink(W));
     sac_frame                   f = picture_frame(SAC_PIXEL_GRAY8, W, H);
     for (size_t named = 0; named < 2; named++) {
         struct sac_cmc cmc = {0};
@@ -152,12 +153,39 @@ static void starts_anew_after_a_change_of_size(void **state)
     free(b.plane[0]);
 }
 
+static bool is_inside(const struct sac_rect *r, double x, double y)
+{
+    return x >= r->x0 && x < r->x1 && y >= r->y0 && y < r->y1;
+}
+
+/* On edges, a little beside them, and far outside. */
+static void a_box_has_the_pixels_whose_centres_it_has(void **state)
+{
+    (void)state;
+    static const float edge[] = {-1e6f,      -3, 0,     1.5f, 4.4999995f, 4.5f,
+                                 4.5000005f, 10, 13.5f, 96,   97.5f,      1e6f};
+    static const int   shrink[] = {1, 3, 6, 7, 102};
+    enum { SIDE = 40 };
+    for (size_t s = 0; s < SAC_COUNT(shrink); s++)
+        for (size_t i = 0; i < SAC_COUNT(edge) * SAC_COUNT(edge); i++) {
+            const float           a = edge[i / SAC_COUNT(edge)], b = edge[i % SAC_COUNT(edge)];
+            const struct sac_rect rect = {a, b, b, a + 20};
+            const struct sac_camera_box box = sac_camera_box_of(&rect, shrink[s]);
+            for (int p = 0; p < SIDE * SIDE; p++) {
+                const int x = p % SIDE, y = p / SIDE;
+                assert_int_equal(sac_camera_moves(&box, 1, x, y),
+                                 is_inside(&rect, (x + 0.5) * shrink[s], (y + 0.5) * shrink[s]));
+            }
+        }
+}
+
 /* Boxes spread over a picture. */
-static size_t some_boxes(struct sac_rect *box, size_t n, int width, int height)
+static size_t some_boxes(struct sac_camera_box *box, size_t n, int width, int height)
 {
     for (size_t i = 0; i < n; i++) {
         const float x = (float)((i * 173) % (size_t)width), y = (float)((i * 97) % (size_t)height);
-        box[i] = (struct sac_rect){x, y, x + 60, y + 90};
+        const struct sac_rect rect = {x, y, x + 60, y + 90};
+        box[i] = sac_camera_box_of(&rect, sac_camera_shrink(width));
     }
     return n;
 }
@@ -175,7 +203,7 @@ static void corners_give_the_move_for_any_boxes(void **state)
         struct sac_camera_job    job;
         struct sac_camera_corner corner[CELLS];
         struct sac_camera_move   direct, later;
-        struct sac_rect          box[BOXES];
+        struct sac_camera_box    box[BOXES];
         sac_frame                f = picture_frame(SAC_PIXEL_NV12, size[s][0], size[s][1]);
         assert_true(sac_cmc_reserve(&cmc, &f));
         picture_take(&f, &still);
@@ -221,6 +249,7 @@ int main(void)
         cmocka_unit_test(recovers_shifts_turns_and_zooms),
         cmocka_unit_test(reads_all_formats_and_sizes),
         cmocka_unit_test(looks_past_moving_objects),
+        cmocka_unit_test(a_box_has_the_pixels_whose_centres_it_has),
         cmocka_unit_test(finds_no_move_where_nothing_is_to_be_seen),
         cmocka_unit_test(starts_anew_after_a_change_of_size),
         cmocka_unit_test(corners_give_the_move_for_any_boxes),

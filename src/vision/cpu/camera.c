@@ -60,6 +60,20 @@ static void fill_pyramid(const struct sac_camera_job *job)
         halve(&level[i - 1], &level[i]);
 }
 
+/* ---- boxes ---- */
+
+/* The first pixel whose centre is not below an edge. */
+static int16_t first_from(float edge, int shrink)
+{
+    return (int16_t)SAC_CLAMP(ceil((double)edge / shrink - 0.5), 0, INT16_MAX);
+}
+
+struct sac_camera_box sac_camera_box_of(const struct sac_rect *rect, int shrink)
+{
+    return (struct sac_camera_box){first_from(rect->x0, shrink), first_from(rect->y0, shrink),
+                                   first_from(rect->x1, shrink), first_from(rect->y1, shrink)};
+}
+
 /* ---- corners ---- */
 
 /* The best corner of a cell. Every second pixel is looked at: the sums overlap. */
@@ -99,7 +113,7 @@ static int find_corners(const struct sac_camera_job *job, struct sac_camera_matc
     for (int i = 0; i < cells && n < SAC_CAMERA_POINTS; i++) {
         struct sac_camera_match *m = &match[n];
         if (find_corner(p, i, m) &&
-            !sac_camera_moves(job->moving, job->moving_count, m->x, m->y, job->shrink))
+            !sac_camera_moves(job->moving, job->moving_count, (int)m->x, (int)m->y))
             n++;
     }
     return n;
@@ -265,14 +279,14 @@ int sac_camera_corners_on_host(const struct sac_camera_job *job, struct sac_came
 
 /* Of the first corners that count, those that were found again. */
 void sac_camera_agree_on_host(const struct sac_camera_corners *corners,
-                              const struct sac_rect *moving, int moving_count,
+                              const struct sac_camera_box *moving, int moving_count,
                               struct sac_camera_move *out)
 {
     struct sac_camera_match match[SAC_CAMERA_POINTS];
     int                     seen = 0, n = 0;
     for (int i = 0; i < corners->count && seen < SAC_CAMERA_POINTS; i++) {
         const struct sac_camera_corner *c = &corners->at[i];
-        if (sac_camera_moves(moving, moving_count, c->x, c->y, corners->shrink))
+        if (sac_camera_moves(moving, moving_count, c->x, c->y))
             continue;
         seen++;
         if (c->found)

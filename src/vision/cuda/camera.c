@@ -34,7 +34,7 @@ static struct totals totals_of(const struct sac_camera_job *jobs, int n)
 /* Brightness is read byte by byte, so that any row alignment works: one frame that failed would
  * fail the whole batch. */
 static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_camera_job *to,
-                       struct sac_rect *moving)
+                       struct sac_camera_box *moving)
 {
     uint32_t boxes = 0, corners = 0;
     for (int i = 0; i < n; i++) {
@@ -102,7 +102,7 @@ static sac_result queue_jobs(struct sac_device *dev, struct sac_device_stream *s
 {
     const struct totals        t = totals_of(jobs, n);
     const size_t               job_bytes = (size_t)n * sizeof(struct cuda_camera_job);
-    const size_t               bytes = job_bytes + t.moving * sizeof(struct sac_rect);
+    const size_t               bytes = job_bytes + t.moving * sizeof(struct sac_camera_box);
     struct cuda_command_block *block = NULL;
     sac_result                 res = cuda_commands_take(dev, bytes, &block);
     if (res != SAC_OK)

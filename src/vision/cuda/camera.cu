@@ -113,12 +113,12 @@ __device__ bool best_in_cell(const sac_camera_plane &p, int left, int top, int l
     return at < count;
 }
 
-__device__ bool is_moving(const cuda_camera_params &p, const cuda_camera_job &job, int shrink,
-                          int lane, const sac_camera_match &m)
+__device__ bool is_moving(const cuda_camera_params &p, const cuda_camera_job &job, int lane,
+                          const sac_camera_match &m)
 {
     bool moves = false;
     for (unsigned i = lane; i < job.moving_count; i += LANES)
-        moves = moves || sac_camera_moves(p.moving + job.moving + i, 1, m.x, m.y, shrink);
+        moves = moves || sac_camera_moves(p.moving + job.moving + i, 1, (int)m.x, (int)m.y);
     return __any_sync(~0u, moves);
 }
 
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(LANES *CORNERS) follow_corners(const cuda_came
     cuda_camera_corner c = {};
     c.found = best_in_cell(level, SAC_CAMERA_BORDER + cell % across * SAC_CAMERA_CELL,
                            SAC_CAMERA_BORDER + cell / across * SAC_CAMERA_CELL, lane, &c.match) &&
-              !is_moving(p, job, sac_camera_shrink(job.width), lane, c.match);
+              !is_moving(p, job, lane, c.match);
     c.followed = c.found && follow_corner(rooms[threadIdx.y], job, lane, &c.match);
     if (lane == 0)
         p.corners[job.corners + cell] = c;

@@ -159,7 +159,7 @@ struct cuda_camera_corner {
 };
 struct cuda_camera_params {
     const struct cuda_camera_job *jobs; /* [n], device memory */
-    const struct sac_rect        *moving;
+    const struct sac_camera_box  *moving;
     struct cuda_camera_corner    *corners;                 /* scratch */
     struct sac_camera_move       *out;                     /* [n] */
     int                           n, tiles_max, cells_max; /* of one job */
