@@ -284,7 +284,7 @@ NETWORKS = {
     "yolox_nano_people": Network(lambda: Planted(Yolox(0.25, 0.33, True), 416), (3, 416, 416), (1, 8, 32),
                                  YOLOX_METADATA),
     "deeplabv3_r50": Network(DeepLab, (3, 512, 512), (1, 8, 32), {}),
-    "deeplabv3plus_r50": Network(DeepLabPlus, (3, 512, 512), (1, 4, 8), {}),
+    "deeplabv3plus_r50": Network(DeepLabPlus, (3, 512, 512), (1, 4, 8, 32), {}),
     "resnet50_reid": Network(Embedding, (3, 256, 128), (1, 32, 128), REID_METADATA),
     "osnet_x1": Network(persons.OsNet, (3, 256, 128), (1, 8, 32), REID_METADATA),
     "matting": Network(persons.Matting, (3, 512, 512), (1, 8, 32), {}),

@@ -139,6 +139,10 @@ struct sac_device_ops {
     sac_result (*copy_rows)(struct sac_device *dev, struct sac_device_stream *stream,
                             const struct sac_copy_rows *rows, enum sac_copy_kind kind);
 
+    /* Zeros. NULL: the memory is the host's. */
+    sac_result (*clear)(struct sac_device *dev, struct sac_device_stream *stream, void *at,
+                        size_t bytes);
+
     /* What it computes on pictures and boxes. */
     const struct sac_vision_ops *vision; /* vision/vision.h */
 
@@ -185,7 +189,7 @@ struct sac_device_ops {
 
 /* What a plug-in exports as sac_device_plugin_v1(). Sizes and number tell builds apart that would
  * misread each other's structs. */
-enum { SAC_DEVICE_ABI = 7 };
+enum { SAC_DEVICE_ABI = 8 };
 struct sac_device_plugin {
     uint32_t                     abi;
     uint32_t                     struct_size, device_size, ops_size, vision_size, frame_size;

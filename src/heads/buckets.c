@@ -175,9 +175,11 @@ static void release_all(struct sac_buckets *b)
 
 static void say_odd(struct sac_buckets *b)
 {
-    if (b->model)
-        sac_finite_say(&b->finite, b->dev->ctx, sac_model_path(b->model),
-                       sac_model_precision(b->model));
+    if (!b->model)
+        return;
+    sac_finite_say(&b->finite, b->dev->ctx, sac_model_path(b->model),
+                   sac_model_precision(b->model));
+    sac_model_say_odd(b->model);
 }
 
 void sac_buckets_finish(struct sac_buckets *b)
@@ -311,6 +313,17 @@ struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
 
 /* ---- runs ---- */
 
+/* A batch that is not full runs on what its other images were before: at first on no pictures,
+ * rather than on any bits, which may not be numbers. */
+static sac_result clear(sac_device *dev, sac_tensor *tensor)
+{
+    const size_t bytes = (size_t)sac_tensor_desc_bytes(sac_tensor_describe(tensor));
+    if (dev->ops->clear)
+        return dev->ops->clear(dev, NULL, sac_tensor_data(tensor), bytes);
+    memset(sac_tensor_data(tensor), 0, bytes);
+    return SAC_OK;
+}
+
 sac_result sac_bucket_prepare(struct sac_buckets *b, struct sac_bucket *bucket)
 {
     struct sac_tensor_desc desc = sac_preprocess_desc(&b->pre, bucket->size);
@@ -324,6 +337,8 @@ sac_result sac_bucket_prepare(struct sac_buckets *b, struct sac_bucket *bucket)
     sac_tensor_unref(&bucket->in); /* left by a try that had no memory for the other inputs */
     const enum sac_memory_use before = sac_memory_use_set(b->use);
     res = sac_tensor_create(b->dev, &desc, b->owner, &bucket->in);
+    if (res == SAC_OK)
+        res = clear(b->dev, bucket->in);
     if (res == SAC_OK)
         res = sac_feed_make(&b->feed, b->dev, b->model, bucket->in, bucket->inputs);
     sac_memory_use_set(before);

@@ -87,6 +87,7 @@ static const struct sac_device_ops cuda_ops = {
     .video_context = cuda_video_context,
     .copy = cuda_copy,
     .copy_rows = cuda_copy_rows,
+    .clear = cuda_clear,
     .vision = &cuda_vision,
     .providers = providers,
     .provider_count = SAC_COUNT(providers),

@@ -5,7 +5,7 @@
 
 #include "device/dlpack.h"
 #include "engine/kernel/layout.h"
-#include "engine/model/finite.h"
+#include "engine/kernel/finite.h"
 #include "tests/engine/far.h"
 #include "tests/test.h"
 #include "vision/vision.h"
@@ -490,6 +490,19 @@ static void do_find_odd(struct far_work *w)
 {
     if (!sac_numbers_are_finite(near(w->src), (int64_t)w->bytes / (w->to ? 2 : 4), w->to))
         *(uint32_t *)w->dst = 1;
+}
+
+static void do_clear(struct far_work *w)
+{
+    memset(near(w->dst), 0, w->bytes);
+}
+
+static sac_result far_clear(struct sac_device *dev, struct sac_device_stream *stream, void *at,
+                            size_t bytes)
+{
+    (void)dev;
+    queue(stream, &(struct far_work){.run = do_clear, .dst = at, .bytes = bytes});
+    return SAC_OK;
 }
 
 static sac_result far_find_odd(struct sac_device *dev, struct sac_device_stream *stream,
@@ -1010,6 +1023,7 @@ static struct sac_device_ops ops = {.name = "far",
                                     .stream_borrow = far_stream_borrow,
                                     .stream_wait_handle = far_stream_wait_handle,
                                     .copy = far_copy,
+                                    .clear = far_clear,
                                     .vision = &no_pictures,
                                     .providers = providers,
                                     .relayout = far_relayout,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/kernel/finite.h"
 #include "engine/kernel/layout.h"
 #include "engine/model/model.h"
 #include "tests/engine/far.h"
@@ -14,7 +15,7 @@
 #include "tests/engine/ratio.h"
 #include "tests/test.h"
 
-enum { OUTPUTS_MAX = 8, FLOAT = 1, INT64 = 7 };
+enum { OUTPUTS_MAX = 8, FLOAT = 1, INT64 = 7, BOOL = 9 };
 
 static sac_device *cpu, *far;
 static char        said[4096];
@@ -592,6 +593,64 @@ static void what_is_not_finite_is_said_once(void **state)
     }
 }
 
+/* Integers of an Exp, by way of what hides that it has gone beyond all numbers. */
+static const struct hidden {
+    const char *op, *between; /* between: one more, or NULL */
+    int         dtype;
+    bool        said;
+} hidden[] = {
+    {"ArgMax", NULL, INT64, true},     {"Cast", NULL, INT64, true},
+    {"Greater", NULL, BOOL, true},     {"ArgMax", "Relu", INT64, true},
+    {"Cast", "Identity", INT64, true}, {"IsInf", NULL, BOOL, false},
+};
+
+static sac_model *load_hidden(sac_device *dev, const struct hidden *h)
+{
+    struct proto graph = {0}, kept = {0}, attrs = {0};
+    sac_model   *m = NULL;
+    const char  *from = h->between ? "between" : "e";
+    char         inputs[32];
+    proto_input(&graph, "x", FLOAT, "1 3");
+    proto_node(&graph, "Exp", "x", "e", NULL);
+    if (h->between)
+        proto_node(&graph, h->between, "e", "between", NULL);
+    if (strcmp(h->op, "ArgMax") == 0)
+        proto_attr_int(&attrs, "axis", 1);
+    if (strcmp(h->op, "Cast") == 0)
+        proto_attr_int(&attrs, "to", INT64);
+    snprintf(inputs, sizeof inputs, strcmp(h->op, "Greater") == 0 ? "%s x" : "%s", from);
+    proto_node(&graph, h->op, inputs, "y", attrs.size ? &attrs : NULL);
+    proto_output(&graph, "y", h->dtype, strcmp(h->op, "ArgMax") == 0 ? "1 1" : "1 3");
+    proto_model(&kept, &graph, 17);
+    ok(sac_model_load_memory(dev, kept.bytes, kept.size, "hidden", NULL, &m));
+    proto_free(&kept);
+    return m;
+}
+
+static void what_integers_hide_is_said_too(void **state)
+{
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 2, .shape = {1, 3}};
+    sac_device *const      devices[] = {cpu, far};
+    (void)state;
+    for (size_t i = 0; i < 2 * SAC_COUNT(hidden); i++) {
+        const struct hidden *h = &hidden[i / 2];
+        sac_device          *dev = devices[i % 2];
+        sac_model           *m = load_hidden(dev, h);
+        said[0] = '\0';
+        for (int run = 0; run < 4; run++) {
+            const float x[3] = {1, run > 1 ? 1000 : 2, 3};
+            sac_tensor *in = NULL, *out = NULL;
+            ok(sac_tensor_create(dev, &desc, "test", &in));
+            ok(sac_tensor_upload(in, x));
+            ok(sac_model_run(m, &in, &out));
+            assert_int_equal(times_said("NaN or infinite"), h->said && run > 1);
+            sac_tensor_unref(&in);
+            sac_tensor_unref(&out);
+        }
+        sac_model_unref(&m);
+    }
+}
+
 static void a_stack_runs_one_by_one(void **state)
 {
     (void)state;
@@ -875,6 +934,7 @@ int main(void)
         on_devices(no_number_is_overlooked),
         on_devices(images_that_do_not_count_are_not_looked_at),
         on_devices(what_is_not_finite_is_said_once),
+        on_devices(what_integers_hide_is_said_too),
         on_devices(a_stack_runs_one_by_one),
         on_devices(tensors_may_lie_as_kernels_want),
         on_devices(the_tail_runs_on_the_host),

@@ -181,6 +181,8 @@ sac_result cuda_host_alloc(struct sac_device *dev, size_t bytes, void **out);
 void       cuda_host_free(struct sac_device *dev, void *p);
 sac_result cuda_copy(struct sac_device *dev, struct sac_device_stream *stream, void *dst,
                      const void *src, size_t bytes, enum sac_copy_kind kind);
+sac_result cuda_clear(struct sac_device *dev, struct sac_device_stream *stream, void *at,
+                      size_t bytes);
 sac_result cuda_copy_rows(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_copy_rows *r, enum sac_copy_kind kind);
 

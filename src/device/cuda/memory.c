@@ -92,6 +92,12 @@ sac_result cuda_copy(struct sac_device *dev, struct sac_device_stream *stream, v
         "a copy");
 }
 
+sac_result cuda_clear(struct sac_device *dev, struct sac_device_stream *stream, void *at,
+                      size_t bytes)
+{
+    return CUDA_CALL(dev, cudaMemsetAsync(at, 0, bytes, cuda_stream_of(dev, stream)), "zeros");
+}
+
 sac_result cuda_copy_rows(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_copy_rows *r, enum sac_copy_kind kind)
 {

@@ -270,6 +270,7 @@ static sac_result compare_as_check(sac_model *m, sac_tensor *const *in, sac_tens
     m->checking = true;
     const sac_result res = compare(m, in, both, single, worst);
     m->checking = false;
+    sac_finite_forget(&m->finite);
     sac_start_end(&span);
     return res;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/model/finite.h"
 
-#include <string.h>
+#include "engine/kernel/finite.h"
 
 /* Not from the pool of host memory: that is for copies, and may be memory that no kernel can write
  * to. */
@@ -30,32 +30,6 @@ void sac_finite_close(struct sac_finite *f)
         sac_free(memory);
     f->dev = NULL;
     f->odd = NULL;
-}
-
-/* All bits of the exponent are set in what is not finite. One more than the exponent's last place
- * carries into the sign then, and only then, so several numbers in a word don't disturb each
- * other. */
-bool sac_numbers_are_finite(const void *numbers, int64_t count, bool half)
-{
-    const uint64_t sizes = half ? UINT64_C(0x7fff7fff7fff7fff) : UINT64_C(0x7fffffff7fffffff),
-                   one = half ? UINT64_C(0x0400040004000400) : UINT64_C(0x0080000000800000);
-    const size_t bytes = (size_t)count * (half ? 2 : 4), words = bytes / sizeof(uint64_t);
-    const char  *at = numbers;
-    uint64_t     sums[4] = {0}, word;
-    size_t       i = 0;
-    for (; i + 4 <= words; i += 4)
-        for (int k = 0; k < 4; k++) {
-            memcpy(&word, at + (i + (size_t)k) * sizeof word, sizeof word);
-            sums[k] |= (word & sizes) + one;
-        }
-    for (; i < words; i++) {
-        memcpy(&word, at + i * sizeof word, sizeof word);
-        sums[0] |= (word & sizes) + one;
-    }
-    word = 0;
-    memcpy(&word, at + i * sizeof word, bytes - i * sizeof word);
-    sums[0] |= (word & sizes) + one;
-    return ((sums[0] | sums[1] | sums[2] | sums[3]) & ~sizes) == 0;
 }
 
 /* How many of a tensor's numbers belong to its first n of `of` images. */
@@ -88,6 +62,12 @@ sac_result sac_finite_look(struct sac_finite *f, sac_device *dev, struct sac_dev
                                      (uint32_t *)(uintptr_t)f->odd);
     }
     return res;
+}
+
+void sac_finite_forget(struct sac_finite *f)
+{
+    if (f->odd)
+        *f->odd = 0;
 }
 
 void sac_finite_say(struct sac_finite *f, sac_context *ctx, const char *path,

@@ -173,6 +173,13 @@ sac_result sac_model_run_on(sac_model *m, struct sac_device_stream *stream, sac_
     return res;
 }
 
+void sac_model_say_odd(sac_model *m)
+{
+    pthread_mutex_lock(&m->lock);
+    sac_finite_say(&m->finite, m->ctx, m->path, sac_model_precision(m));
+    pthread_mutex_unlock(&m->lock);
+}
+
 static void unref_outputs(sac_model *m, sac_tensor **out)
 {
     for (int i = 0; i < m->graph->output_count; i++)

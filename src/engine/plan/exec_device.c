@@ -103,6 +103,13 @@ sac_result sac_plan_step_on_device(struct sac_plan *plan, const struct sac_step 
     return SAC_OK;
 }
 
+static sac_result queue_step(struct sac_plan *plan, const struct sac_step *step,
+                             struct sac_device_stream *stream)
+{
+    sac_result res = sac_plan_look(plan, step, stream);
+    return res == SAC_OK ? sac_plan_step_on_device(plan, step, stream) : res;
+}
+
 /* marks: NULL, or an event before the first step and one after each step; NULL entries are
  * skipped. */
 static sac_result queue_steps(struct sac_plan *plan, struct sac_device_stream *stream,
@@ -110,7 +117,7 @@ static sac_result queue_steps(struct sac_plan *plan, struct sac_device_stream *s
 {
     sac_result res = marks ? plan->dev->ops->event_record(marks[0], stream) : SAC_OK;
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++) {
-        res = sac_plan_step_on_device(plan, &plan->steps[i], stream);
+        res = queue_step(plan, &plan->steps[i], stream);
         if (res == SAC_OK && marks && marks[i + 1])
             res = plan->dev->ops->event_record(marks[i + 1], stream);
     }
@@ -187,7 +194,7 @@ static sac_result queue_branches(struct sac_plan *plan, struct sac_device_stream
         const int count = sac_order_waits(&plan->order, i, after);
         res = plan->dev->ops->capture_part(plan->dev, stream, after, count);
         if (res == SAC_OK)
-            res = sac_plan_step_on_device(plan, &plan->steps[i], stream);
+            res = queue_step(plan, &plan->steps[i], stream);
     }
     sac_free(after);
     return res;

@@ -45,17 +45,8 @@ static sac_result plan_output(struct sac_plan *plan, int port)
     int        first = plan->slot_of[value];
     const bool half = plan->params.half_outputs && sac_layout_is_half(plan->slots[first].layout);
     const enum sac_layout layout = sac_layout_of(false, half);
-    bool                  plain =
-        sac_layout_same(&plan->slots[first].desc, plan->slots[first].layout, layout); /* with
-                                                                                         a
-                                                                                         single
-                                                                                         channel,
-                                                                                         both
-                                                                                         layouts
-                                                                                         are
-                                                                                         the
-                                                                                         same
-                                                                                       */
+    /* with a single channel both layouts are the same */
+    bool plain = sac_layout_same(&plan->slots[first].desc, plan->slots[first].layout, layout);
     plain = plain || sac_plan_write_as(plan, first, layout);
     if (plain && plan->slots[first].storage < 0 && plan->slots[first].port < 0) {
         plan->slots[first].port = port;
@@ -102,6 +93,8 @@ static sac_result build(struct sac_plan *plan, const struct sac_operand *shapes)
         res = sac_plan_prepare(plan);
     if (res == SAC_OK)
         res = sac_plan_place_memory(plan);
+    if (res == SAC_OK)
+        res = sac_plan_mark_looks(plan);
     return res == SAC_OK && !plan->dev->ops->host_memory ? sac_plan_finish_device(plan) : res;
 }
 
