@@ -134,8 +134,9 @@ sac_result sac_detect_fetch_end(sac_device *dev, struct sac_device_stream *strea
             dev, count,
             (const struct sac_detection *)(const void *)((char *)host + sac_detect_boxes_at(n)), n,
             found);
-    /* Some more than now, or what it was, a little less each time. */
-    *expected = SAC_MAX(boxes + boxes / 8 + 4, *expected - *expected / 32);
+    /* A few more than now, or what it was, a little less each time: a box too many crosses the bus
+     * for nothing, and one too few costs a second copy of some microseconds. */
+    *expected = SAC_MAX(boxes + boxes / 16 + 1, *expected - (*expected + 15) / 16);
     return res;
 }
 
