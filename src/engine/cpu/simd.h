@@ -260,12 +260,12 @@ SIMD_INLINE vec v_clamp(vec v, float low, float high)
 }
 
 /* 2^t for t in -126..127, relative error under 3e-7: whole part by the exponent, the rest, within
- * +-0.5, by a polynomial of degree 5 (minimax fit). */
+ * +-0.5, by a polynomial of degree 5 (minimax fit with log 2 as its slope at 0). */
 SIMD_INLINE vec v_exp2_slope(vec r) /* (2^r - 1) / r */
 {
-    vec p = v_fma(r, v_set(1.33952372e-3f), v_set(9.61817936e-3f));
-    p = v_fma(p, r, v_set(5.55033286e-2f));
-    p = v_fma(p, r, v_set(2.40226513e-1f));
+    vec p = v_fma(r, v_set(1.33006054e-3f), v_set(9.66969132e-3f));
+    p = v_fma(p, r, v_set(5.55055849e-2f));
+    p = v_fma(p, r, v_set(2.40222827e-1f));
     return v_fma(p, r, v_set(6.93147182e-1f));
 }
 SIMD_INLINE vec v_exp2(vec t)
