@@ -765,9 +765,9 @@ static void an_empty_batch_gives_an_empty_result(void **state)
 static void nan_stays_nan(void **state)
 {
     (void)state;
-    static const char *const ops[] = {"Relu",      "Sigmoid",  "Tanh", "HardSwish",
-                                      "LeakyRelu", "Softplus", "Erf",  "Exp",
-                                      "Gelu",      "Abs",      "Neg",  "Sqrt"};
+    static const char *const ops[] = {"Relu",     "Sigmoid", "Tanh", "HardSwish", "LeakyRelu",
+                                      "Softplus", "Erf",     "Exp",  "Gelu",      "Abs",
+                                      "Neg",      "Sqrt",    "Log"};
     for (size_t i = 0; i < SAC_COUNT(ops); i++) {
         struct proto graph = {0}, kept = {0};
         sac_model   *m = NULL;

@@ -7,6 +7,11 @@
     "v=0,1,1," #k "," #d ",0,0," #d ",1 y=0,1,1," #q "," #d ",0,0," #d ",1 shape=1,1," #q "," #d \
     " scale=0.000002"
 
+/* The ends of float32, and those of the steps of a logarithm. */
+#define ENDS                                                                                       \
+    "f32(0,-0,1,-1,inf,-inf,nan,1e-45,-1e-45,1e-39,-1e-39,1.17549435e-38,3e38,-3e38,2,-2,0.5,100," \
+    "-100,1e-20,1e20,0.7071067,0.7071068,1.4142135,1.4142136,0.9999999,1.0000001)"
+
 /* Odd sizes on purpose: channels around 8 and 16, widths around vector lengths, one-pixel maps. A
  * case's place decides which random numbers it gets, so new ones come at the end. */
 const struct parity_case parity_cases[] = {
@@ -1006,6 +1011,29 @@ const struct parity_case parity_cases[] = {
     {"Pad", "[2,5,6] i64(0,-1,2,0,0,1)!", "mode='reflect'"},
     {"Pad", "[2,3,4] i64(0,0,7,0,0,5)!", "mode='reflect'"},
     {"Pad", "[2,3,4,5,6] i64(1,1,1,1,1,1,1,1,1,1)!", "mode='reflect'"},
+    /* logarithms and powers: at the ends of float32, and empty */
+    {"Log", ENDS, ""},
+    {"Pow", ENDS " f32=1.7!", ""},
+    {"Pow", ENDS " f32=0.3333333!", ""},
+    {"Pow", ENDS " f32=-1.7!", ""},
+    {"Pow", ENDS " f32=4!", ""},
+    {"Pow", ENDS " f32=-3!", ""},
+    {"Pow", ENDS " f32=5!", ""},
+    {"Pow", ENDS " f32=1!", ""},
+    {"Pow", ENDS " f32=10.5!", ""},
+    {"Pow", ENDS " f32=-0.01!", ""},
+    {"Pow", ENDS " f32=100!", ""},
+    {"Pow", ENDS " f32=0.000001!", ""},
+    {"Pow", ENDS " f32=3e38!", ""},
+    {"Pow", ENDS " f32=-7.5!", ""},
+    {"Pow", ENDS " f32=0!", ""},
+    {"Pow", "[3,5000]+ f32=40.25!", ""},
+    {"Pow", "[37] i64=5!", ""},
+    {"Pow", "[37] f64=0.1!", ""},
+    {"Pow", "[0,3] f32=1.5!", ""},
+    {"Log", "[3,9001]+", ""},
+    {"Log", "[2,17,9,7]+", ""},
+    {"Log", "[0]", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

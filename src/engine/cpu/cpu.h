@@ -60,6 +60,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(IsNaN)                 \
     KERNEL(LayerNormalization)    \
     KERNEL(LeakyRelu)             \
+    KERNEL(Log)                   \
     KERNEL(MatMul)                \
     KERNEL(Max)                   \
     KERNEL(MaxPool)               \

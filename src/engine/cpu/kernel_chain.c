@@ -138,11 +138,12 @@ static bool unary_of(int fn, enum sac_unary *out)
     static const enum sac_unary of[] = {[SAC_CHAIN_ABS - SAC_CHAIN_ABS] = SAC_UNARY_ABS,
                                         [SAC_CHAIN_ERF - SAC_CHAIN_ABS] = SAC_UNARY_ERF,
                                         [SAC_CHAIN_EXP - SAC_CHAIN_ABS] = SAC_UNARY_EXP,
+                                        [SAC_CHAIN_LOG - SAC_CHAIN_ABS] = SAC_UNARY_LOG,
                                         [SAC_CHAIN_NEG - SAC_CHAIN_ABS] = SAC_UNARY_NEG,
                                         [SAC_CHAIN_RECIPROCAL - SAC_CHAIN_ABS] =
                                             SAC_UNARY_RECIPROCAL,
                                         [SAC_CHAIN_SQRT - SAC_CHAIN_ABS] = SAC_UNARY_SQRT};
-    if (fn < SAC_CHAIN_ABS || fn > SAC_CHAIN_SQRT || fn == SAC_CHAIN_LOG)
+    if (fn < SAC_CHAIN_ABS || fn > SAC_CHAIN_SQRT)
         return false;
     *out = of[fn - SAC_CHAIN_ABS];
     return true;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of one number that are no activation of ours: flat loops, the same in every dense
  * layout. */
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,18 +28,23 @@ static const struct {
               {-0.5f, SAC_UNARY_RECIPROCAL_SQRT},
               {-1, SAC_UNARY_RECIPROCAL}};
 
-/* Of a Pow by one constant number; false: none of these. */
-static bool power_of(const struct sac_op_call *c, enum sac_unary *op)
+/* Of a Pow by one constant number that float32 has; false: by others, and by 0. */
+static bool power_of(const struct sac_op_call *c, enum sac_unary *op, float *exponent)
 {
     const struct sac_operand *by = &c->in[1];
     if (!by->data || sac_operand_elements(by) != 1 || !sac_operand_same_dims(&c->in[0], &c->out[0]))
         return false;
+    const double y = sac_operand_get(by, 0);
+    if (y == 0 || !(fabs(y) <= FLT_MAX) || y != (double)(float)y)
+        return false;
+    *exponent = (float)y;
+    *op = y != floor(y)     ? SAC_UNARY_POWER
+          : fmod(y, 2) != 0 ? SAC_UNARY_POWER_ODD
+                            : SAC_UNARY_POWER_EVEN;
     for (size_t i = 0; i < SAC_COUNT(powers); i++)
-        if (sac_operand_get(by, 0) == (double)powers[i].exponent) {
+        if (*exponent == powers[i].exponent)
             *op = powers[i].op;
-            return true;
-        }
-    return false;
+    return true;
 }
 
 static enum sac_unary op_of(const struct sac_node *n)
@@ -49,6 +56,7 @@ static enum sac_unary op_of(const struct sac_node *n)
     case SAC_OP_Gelu:
         return strcmp(sac_attr_string(n, "approximate", "none"), "tanh") == 0 ? SAC_UNARY_GELU_TANH
                                                                               : SAC_UNARY_GELU;
+    case SAC_OP_Log: return SAC_UNARY_LOG;
     case SAC_OP_Neg: return SAC_UNARY_NEG;
     case SAC_OP_Ceil: return SAC_UNARY_CEIL;
     case SAC_OP_Celu: return SAC_UNARY_CELU;
@@ -70,11 +78,12 @@ static struct sac_kernel_offer unary_supports(struct sac_device                *
     struct sac_kernel_offer offer = sac_kernel_take(q);
     const bool              power = q->call->node->op->id == SAC_OP_Pow;
     enum sac_unary          op;
+    float                   exponent;
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2 || q->call->in[0].dtype != SAC_F32)
         return sac_kernel_refuse("not float32, or no AVX2");
-    if (power && !power_of(q->call, &op))
-        return sac_kernel_refuse("not a power of 2, 3, 0.5, -0.5 or -1");
+    if (power && !power_of(q->call, &op, &exponent))
+        return sac_kernel_refuse("not a power of one constant float32, or of 0");
     offer.in_layout[1] = SAC_LAYOUT_PLAIN;
     offer.out_layout[0] = offer.in_layout[0];
     return sac_layout_is_half(q->in_layout[0]) ? sac_kernel_refuse("half precision") : offer;
@@ -95,10 +104,11 @@ static sac_result unary_prepare(struct sac_device *dev, struct sac_kernel_plan *
     if (!s)
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     const bool selu = plan->call->node->op->id == SAC_OP_Selu;
-    if (plan->call->node->op->id != SAC_OP_Pow || !power_of(plan->call, &s->op))
-        s->op = op_of(plan->call->node);
+    s->op = op_of(plan->call->node);
     s->by.alpha = sac_attr_float(plan->call->node, "alpha", selu ? 1.67326319f : 1);
     s->by.gamma = selu ? sac_attr_float(plan->call->node, "gamma", 1.05070102f) : 1;
+    if (plan->call->node->op->id == SAC_OP_Pow)
+        power_of(plan->call, &s->op, &s->by.alpha);
     s->count = sac_operand_elements(&plan->call->out[0]);
     sac_units_init(&s->units, dev, (s->count + CHUNK - 1) / CHUNK, s->count / 2, unary_work);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
@@ -117,6 +127,7 @@ UNARY(Erf)
 UNARY(Exp)
 UNARY(Floor)
 UNARY(Gelu)
+UNARY(Log)
 UNARY(Mish)
 UNARY(Neg)
 UNARY(Pow)

@@ -46,12 +46,16 @@ enum sac_unary {
     SAC_UNARY_EXP,
     SAC_UNARY_GELU,
     SAC_UNARY_GELU_TANH,
+    SAC_UNARY_LOG,
     SAC_UNARY_NEG,
     SAC_UNARY_RECIPROCAL,
     SAC_UNARY_SQRT,
     SAC_UNARY_RECIPROCAL_SQRT,
     SAC_UNARY_SQUARE,
     SAC_UNARY_CUBE,
+    SAC_UNARY_POWER,      /* x^alpha, which is neither 0 nor infinite, nor whole */
+    SAC_UNARY_POWER_EVEN, /* of an even one */
+    SAC_UNARY_POWER_ODD,
     SAC_UNARY_CEIL,
     SAC_UNARY_FLOOR,
     SAC_UNARY_ROUND, /* to even */

@@ -62,11 +62,15 @@ SIMD_INLINE vec unary(enum sac_unary op, const struct sac_unary_numbers *by, vec
     case SAC_UNARY_EXP: return v_exp_whole(x);
     case SAC_UNARY_GELU: return v_gelu(x);
     case SAC_UNARY_GELU_TANH: return v_gelu_tanh(x);
+    case SAC_UNARY_LOG: return v_log(x);
     case SAC_UNARY_NEG: return v_mul(x, v_set(-1.0f));
     case SAC_UNARY_RECIPROCAL: return v_div(v_set(1.0f), x);
     case SAC_UNARY_RECIPROCAL_SQRT: return v_div(v_set(1.0f), v_sqrt(x));
     case SAC_UNARY_SQUARE: return v_mul(x, x);
     case SAC_UNARY_CUBE: return v_mul(v_mul(x, x), x);
+    case SAC_UNARY_POWER: return v_power_fraction(x, by->alpha);
+    case SAC_UNARY_POWER_EVEN: return v_power(x, by->alpha);
+    case SAC_UNARY_POWER_ODD: return v_or(v_power(x, by->alpha), v_and(x, v_set(-0.0f)));
     case SAC_UNARY_CEIL: return MM(ceil_ps)(x);
     case SAC_UNARY_FLOOR: return MM(floor_ps)(x);
     case SAC_UNARY_ROUND: return v_round(x);
@@ -101,7 +105,8 @@ SIMD_FN void SIMD_NAME(sac_map_unary)(enum sac_unary op, const struct sac_unary_
     ARM(SAC_UNARY_GELU_TANH) ARM(SAC_UNARY_NEG) ARM(SAC_UNARY_RECIPROCAL) ARM(SAC_UNARY_SQRT)
     ARM(SAC_UNARY_RECIPROCAL_SQRT) ARM(SAC_UNARY_SQUARE) ARM(SAC_UNARY_CUBE) ARM(SAC_UNARY_CEIL)
     ARM(SAC_UNARY_FLOOR) ARM(SAC_UNARY_ROUND) ARM(SAC_UNARY_CELU) ARM(SAC_UNARY_ELU)
-    ARM(SAC_UNARY_MISH) ARM(SAC_UNARY_SOFTSIGN) ARM(SAC_UNARY_THRESHOLDED)
+    ARM(SAC_UNARY_MISH) ARM(SAC_UNARY_SOFTSIGN) ARM(SAC_UNARY_THRESHOLDED) ARM(SAC_UNARY_LOG)
+    ARM(SAC_UNARY_POWER) ARM(SAC_UNARY_POWER_EVEN) ARM(SAC_UNARY_POWER_ODD)
         /* clang-format on */
 #undef ARM
     }

@@ -9,7 +9,9 @@
 #ifndef SAC_ENGINE_CPU_SIMD_H
 #define SAC_ENGINE_CPU_SIMD_H
 
+#include <float.h>
 #include <immintrin.h>
+#include <math.h>
 #include <stdint.h>
 
 #include "engine/ops/fused.h"
@@ -142,6 +144,25 @@ SIMD_INLINE vec_double v_double(vec a, int half) /* of its lanes */
 {
     return _mm512_cvtps_pd(half ? _mm512_extractf32x8_ps(a, 1) : _mm512_castps512_ps256(a));
 }
+SIMD_INLINE vec v_single(vec_double low, vec_double high)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high),
+                              1);
+}
+SIMD_INLINE vec_double v_double_round(vec_double a)
+{
+    return _mm512_roundscale_pd(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+/* |a| is a mantissa in 1..2 times 2^exponent. The exponent of 0 is -infinity, that of infinity is
+ * infinity, both with a mantissa of 1; that of NaN is NaN. */
+SIMD_INLINE vec v_mantissa(vec a)
+{
+    return _mm512_getmant_ps(a, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_zero);
+}
+SIMD_INLINE vec v_exponent(vec a)
+{
+    return _mm512_getexp_ps(a);
+}
 /* 1/a to 2^-24 or so: one Newton step on the 14 bit estimate costs a third of a division. */
 SIMD_INLINE vec v_reciprocal(vec a)
 {
@@ -203,6 +224,37 @@ typedef __m256d        vec_double;
 SIMD_INLINE vec_double v_double(vec a, int half)
 {
     return _mm256_cvtps_pd(half ? _mm256_extractf128_ps(a, 1) : _mm256_castps256_ps128(a));
+}
+SIMD_INLINE vec v_single(vec_double low, vec_double high)
+{
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(low)), _mm256_cvtpd_ps(high),
+                                1);
+}
+SIMD_INLINE vec_double v_double_round(vec_double a)
+{
+    return _mm256_round_pd(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+SIMD_INLINE vec v_magnitude(vec a)
+{
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
+}
+/* A magnitude; a subnormal one is made 2^24 times as large, and so has an exponent of its own. */
+SIMD_INLINE vec v_normal(vec a)
+{
+    return v_where_less(a, v_set(FLT_MIN), v_mul(a, v_set(0x1p24f)), a);
+}
+SIMD_INLINE vec v_mantissa(vec a)
+{
+    const vec digits = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffff));
+    return v_or(v_and(v_normal(v_magnitude(a)), digits), v_set(1.0f));
+}
+SIMD_INLINE vec v_exponent(vec a)
+{
+    const vec     m = v_magnitude(a), infinity = v_set(INFINITY);
+    const vec     bias = v_where_less(m, v_set(FLT_MIN), v_set(127 + 24), v_set(127));
+    const __m256i bits = _mm256_srli_epi32(_mm256_castps_si256(v_normal(m)), 23);
+    const vec     e = v_sub(_mm256_cvtepi32_ps(bits), bias);
+    return v_where_less(v_set(0.0f), m, v_where_less(m, infinity, e, m), v_sub(m, infinity));
 }
 SIMD_INLINE vec v_sqrt(vec a)
 {
@@ -303,19 +355,80 @@ SIMD_INLINE vec v_tanh(vec x)
     return v_div(m, v_add(m, v_set(2.0f)));
 }
 
-/* log(1 + e^x) = max(x, 0) + log1p(e), e = e^-|x|; log1p(e) = 2 artanh(s), s = e / (e + 2) <= 1/3,
- * by its series, which is cut where it is 1.5e-7 of the whole. */
-SIMD_INLINE vec v_softplus(vec x)
+/* log(1 + e) + more; log(1 + e) = 2 artanh(s), s = e / (e + 2), within +-1/3, by its series, which
+ * is cut where it is 1.5e-7 of the whole. */
+SIMD_INLINE vec v_log1p_plus(vec e, vec more)
 {
-    const vec zero = v_set(0.0f);
-    vec       e = v_exp(v_min(x, v_sub(zero, x)));
-    vec       s = v_div(e, v_add(e, v_set(2.0f))), q = v_mul(s, s);
-    vec       p = v_fma(q, v_set(2.0f / 11), v_set(2.0f / 9));
+    vec s = v_div(e, v_add(e, v_set(2.0f))), q = v_mul(s, s);
+    vec p = v_fma(q, v_set(2.0f / 11), v_set(2.0f / 9));
     p = v_fma(p, q, v_set(2.0f / 7));
     p = v_fma(p, q, v_set(2.0f / 5));
     p = v_fma(p, q, v_set(2.0f / 3));
     p = v_fma(p, q, v_set(2.0f));
-    return v_fma(p, s, v_max(zero, x));
+    return v_fma(p, s, more);
+}
+
+/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|) */
+SIMD_INLINE vec v_softplus(vec x)
+{
+    const vec zero = v_set(0.0f);
+    return v_log1p_plus(v_exp(v_min(x, v_sub(zero, x))), v_max(zero, x));
+}
+
+/* The mantissa within sqrt(1/2)..sqrt(2), so that a logarithm near 0 is that of the mantissa alone
+ * and keeps its digits. */
+SIMD_INLINE vec v_split(vec x, vec *exponent)
+{
+    const vec m = v_mantissa(x), e = v_exponent(x), middle = v_set(1.41421356f);
+    *exponent = v_where_less(middle, m, v_add(e, v_set(1.0f)), e);
+    return v_where_less(middle, m, v_mul(m, v_set(0.5f)), m);
+}
+
+SIMD_INLINE vec v_log(vec x)
+{
+    const vec one = v_set(1.0f), zero = v_set(0.0f);
+    vec       e, m = v_split(x, &e);
+    return v_where_less(x, zero, v_set(NAN),
+                        v_log1p_plus(v_sub(m, one), v_mul(e, v_set(0.693147181f))));
+}
+
+/* log2(m * 2^e) by the series of v_log1p_plus, which is cut where it is 5e-11 of the whole. */
+SIMD_INLINE vec_double v_double_log2(vec_double m, vec_double e)
+{
+    static const double c[] = {2.88539008177792681 / 11, 2.88539008177792681 / 9,
+                               2.88539008177792681 / 7,  2.88539008177792681 / 5,
+                               2.88539008177792681 / 3,  2.88539008177792681}; /* 2 / log(2) */
+    const vec_double    one = MM(set1_pd)(1);
+    const vec_double s = MM(div_pd)(MM(sub_pd)(m, one), MM(add_pd)(m, one)), q = MM(mul_pd)(s, s);
+    vec_double       p = MM(set1_pd)(c[0]);
+    for (int k = 1; k < 6; k++)
+        p = MM(fmadd_pd)(p, q, MM(set1_pd)(c[k]));
+    return MM(fmadd_pd)(p, s, e);
+}
+
+/* |x|^y for y that is neither 0 nor infinite. In double as far as digits are lost: of a result
+ * near 2^127 the exponent takes seven bits from the logarithm's. */
+SIMD_INLINE vec v_power(vec x, float y)
+{
+    const vec_double low = MM(set1_pd)(-252), high = MM(set1_pd)(252);
+    vec_double       whole[2], rest[2];
+    vec              e, m = v_split(x, &e);
+    for (int k = 0; k < 2; k++) {
+        const vec_double log = v_double_log2(v_double(m, k), v_double(e, k));
+        const vec_double t = MM(mul_pd)(log, MM(set1_pd)(y));
+        const vec_double within = MM(min_pd)(high, MM(max_pd)(low, t)); /* NaN stays NaN */
+        whole[k] = v_double_round(within);
+        rest[k] = MM(sub_pd)(within, whole[k]);
+    }
+    const vec n = v_single(whole[0], whole[1]), r = v_single(rest[0], rest[1]);
+    const vec half = v_round(v_mul(n, v_set(0.5f))); /* 2^n in two steps ends in infinity and 0 */
+    return v_pow2(v_sub(n, half), v_pow2(half, v_fma(v_exp2_slope(r), r, v_set(1.0f))));
+}
+/* x^y of a y that is not whole: below 0 there is none, but C has one of -infinity. */
+SIMD_INLINE vec v_power_fraction(vec x, float y)
+{
+    const vec p = v_power(x, y);
+    return v_where_less(x, v_set(0.0f), v_where_less(x, v_set(-FLT_MAX), p, v_set(NAN)), p);
 }
 
 /* Up to 1 an odd polynomial; beyond, 1 - 2^p(|x|), which is 1 in float32 from 4 on. Both fitted for
