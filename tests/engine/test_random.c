@@ -64,6 +64,23 @@ static void add_binary(struct maker *m)
     add(m, ops[m->bytes ? pick(m, 2) : pick(m, 5)], in, out, NULL);
 }
 
+/* The larger or the smaller of two, by a comparison: where rounding decides it, they are nearly the
+ * same. */
+static void add_choice(struct maker *m)
+{
+    static const char *const ops[] = {"Greater", "GreaterOrEqual", "Less", "LessOrEqual"};
+    const int                a = any_value(m), b = any_value(m);
+    char                     in[48], answer[16], other[16], out[16];
+    snprintf(in, sizeof in, "v%d v%d", a, b);
+    snprintf(answer, sizeof answer, "t%d", m->extras++);
+    snprintf(other, sizeof other, "t%d", m->extras++);
+    snprintf(out, sizeof out, "v%d", m->values++);
+    add(m, ops[pick(m, SAC_COUNT(ops))], in, answer, NULL);
+    add(m, "Not", answer, other, NULL);
+    snprintf(in, sizeof in, "%s v%d v%d", pick(m, 2) ? answer : other, a, b);
+    add(m, "Where", in, out, NULL);
+}
+
 static void add_weights(struct maker *m, const char *name, const char *dims, size_t count)
 {
     float *w = malloc(count * sizeof *w);
@@ -276,7 +293,7 @@ static void add_something(struct maker *m)
         add_rounded(m);
         return;
     }
-    switch (m->bytes && pick(m, 3) == 0 ? 12 : pick(m, 12)) {
+    switch (m->bytes && pick(m, 3) == 0 ? 12 : pick(m, 13)) {
     case 0:
     case 1: add_unary(m); break;
     case 2:
@@ -288,6 +305,7 @@ static void add_something(struct maker *m)
     case 8: m->bytes ? add_rounded(m) : add_gate(m); break;
     case 9: add_resizes(m); break;
     case 10: add_halves(m); break;
+    case 11: add_choice(m); break;
     default: add_plain_conv(m);
     }
 }

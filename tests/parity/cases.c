@@ -11,6 +11,8 @@
 #define ENDS                                                                                       \
     "f32(0,-0,1,-1,inf,-inf,nan,1e-45,-1e-45,1e-39,-1e-39,1.17549435e-38,3e38,-3e38,2,-2,0.5,100," \
     "-100,1e-20,1e20,0.7071067,0.7071068,1.4142135,1.4142136,0.9999999,1.0000001)"
+/* The same for comparisons: each with each that matters. */
+#define BESIDE "f32(0,-0,1,-1,inf,-inf,nan,nan,1e-45,3e38) f32(-0,0,1,1,inf,inf,nan,1,0,3e38)"
 
 /* Odd sizes on purpose: channels around 8 and 16, widths around vector lengths, one-pixel maps. A
  * case's place decides which random numbers it gets, so new ones come at the end. */
@@ -1011,7 +1013,7 @@ const struct parity_case parity_cases[] = {
     {"Pad", "[2,5,6] i64(0,-1,2,0,0,1)!", "mode='reflect'"},
     {"Pad", "[2,3,4] i64(0,0,7,0,0,5)!", "mode='reflect'"},
     {"Pad", "[2,3,4,5,6] i64(1,1,1,1,1,1,1,1,1,1)!", "mode='reflect'"},
-    /* logarithms and powers: at the ends of float32, and empty */
+    /* logarithms, powers, comparisons, logic: at the ends of float32, and empty */
     {"Log", ENDS, ""},
     {"Pow", ENDS " f32=1.7!", ""},
     {"Pow", ENDS " f32=0.3333333!", ""},
@@ -1034,6 +1036,35 @@ const struct parity_case parity_cases[] = {
     {"Log", "[3,9001]+", ""},
     {"Log", "[2,17,9,7]+", ""},
     {"Log", "[0]", ""},
+    {"Equal", BESIDE, ""},
+    {"Greater", BESIDE, ""},
+    {"GreaterOrEqual", BESIDE, ""},
+    {"Less", BESIDE, ""},
+    {"LessOrEqual", BESIDE, ""},
+    {"Equal", "i64[3,9001]%3 i64=1!", ""},
+    {"Equal", "i32[4,1,50]%3 i32[7,1]%3", ""},
+    {"Equal", "bool[37] bool[37]", ""},
+    {"Greater", "[3,9001] [3,9001]", ""},
+    {"Greater", "[2,17,9,7] [17,1,1]!", ""},
+    {"Greater", "i64[5,33] i64[33]", ""},
+    {"GreaterOrEqual", "[2,17,9,7] [2,17,9,7]", ""},
+    {"GreaterOrEqual", "[17,1,1] [2,17,9,7]", ""},
+    {"GreaterOrEqual", "i32[70] i32[70]", ""},
+    {"Less", "[3,9001] f32=0.5!", ""},
+    {"Less", "f32=0.5 [3,9001]", ""},
+    {"Less", "[2,3,5,33] [33]", ""},
+    {"Less", "i32[2,7] i32=-3", ""},
+    {"LessOrEqual", "[4,1,50] [1,7,1]", ""},
+    {"LessOrEqual", "[5,0] [1,1]", ""},
+    {"LessOrEqual", "i64[70] i64[70]", ""},
+    {"And", "bool[3,9001] bool[1,9001]", ""},
+    {"And", "bool[2,17,9,7] bool[2,17,9,7]", ""},
+    {"Or", "bool[2,17,9,7] bool[17,1,1]", ""},
+    {"Or", "bool[3,1] bool[9001]", ""},
+    {"Xor", "bool[2,33] bool[1]", ""},
+    {"Xor", "bool[0] bool[1]", ""},
+    {"Not", "bool[3,9001]", ""},
+    {"Not", "bool[2,17,9,7]", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

@@ -21,6 +21,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Abs)                   \
     KERNEL(Activation)            \
     KERNEL(Add)                   \
+    KERNEL(And)                   \
     KERNEL(ArgMax)                \
     KERNEL(ArgMin)                \
     KERNEL(AveragePool)           \
@@ -37,6 +38,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(DequantizeLinear)      \
     KERNEL(Div)                   \
     KERNEL(Elu)                   \
+    KERNEL(Equal)                 \
     KERNEL(Erf)                   \
     KERNEL(Excitation)            \
     KERNEL(Exp)                   \
@@ -52,6 +54,8 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Gemm)                  \
     KERNEL(GlobalAveragePool)     \
     KERNEL(GlobalMaxPool)         \
+    KERNEL(Greater)               \
+    KERNEL(GreaterOrEqual)        \
     KERNEL(GridSample)            \
     KERNEL(GroupNormalization)    \
     KERNEL(HardSigmoid)           \
@@ -60,6 +64,8 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(IsNaN)                 \
     KERNEL(LayerNormalization)    \
     KERNEL(LeakyRelu)             \
+    KERNEL(Less)                  \
+    KERNEL(LessOrEqual)           \
     KERNEL(Log)                   \
     KERNEL(MatMul)                \
     KERNEL(Max)                   \
@@ -68,6 +74,8 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Mish)                  \
     KERNEL(Mul)                   \
     KERNEL(Neg)                   \
+    KERNEL(Not)                   \
+    KERNEL(Or)                    \
     KERNEL(Pad)                   \
     KERNEL(Pow)                   \
     KERNEL(PRelu)                 \
@@ -105,7 +113,8 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Tile)                  \
     KERNEL(Transpose)             \
     KERNEL(Upsample)              \
-    KERNEL(Where)
+    KERNEL(Where)                 \
+    KERNEL(Xor)
 #define KERNEL(op) extern const struct sac_kernel sac_cpu_##op;
 SAC_CPU_KERNELS(KERNEL)
 #undef KERNEL
