@@ -33,6 +33,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Clip)                  \
     KERNEL(Concat)                \
     KERNEL(Conv)                  \
+    KERNEL(CumSum)                \
     KERNEL(DeformAttention)       \
     KERNEL(DepthToSpace)          \
     KERNEL(DequantizeLinear)      \
@@ -67,6 +68,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Less)                  \
     KERNEL(LessOrEqual)           \
     KERNEL(Log)                   \
+    KERNEL(LpNormalization)       \
     KERNEL(MatMul)                \
     KERNEL(Max)                   \
     KERNEL(MaxPool)               \

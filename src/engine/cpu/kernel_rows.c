@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that work line by line on plain tensors: Softmax, LayerNormalization, RMSNormalization,
- * and these two in 8 bits. */
+/* Operators that work line by line on plain tensors: Softmax, LpNormalization, LayerNormalization,
+ * RMSNormalization, and the last two in 8 bits. */
 #include <math.h>
 #include <stdio.h>
 
@@ -21,7 +21,8 @@ struct rows_state {
     int64_t          inner, stretches; /* lines that are neighbours; units they make */
     double           epsilon;
     bool             centred, shifted;
-    struct sac_quant bytes; /* what they become, of y_dtype */
+    bool             magnitudes; /* LpNormalization by their sum, not by that of squares */
+    struct sac_quant bytes;      /* what they become, of y_dtype */
 };
 
 static struct sac_kernel_offer plain_lines(const struct sac_kernel_question *q)
@@ -50,20 +51,20 @@ static sac_result rows_take(struct sac_kernel_plan *plan, struct rows_state *s)
     return SAC_OK;
 }
 
-/* ---- Softmax ---- */
+/* ---- along an axis ---- */
 
-static struct sac_kernel_offer softmax_supports(struct sac_device                *dev,
-                                                const struct sac_kernel_question *q)
+static struct sac_kernel_offer axis_supports(struct sac_device                *dev,
+                                             const struct sac_kernel_question *q)
 {
     (void)dev;
     return plain_float(q);
 }
 
-/* Up to opset 12 a line runs over the axis and everything after it. */
+/* Up to opset 12 a Softmax' line runs over the axis and everything after it. */
 static void read_lines(const struct sac_op_call *c, struct rows_state *s)
 {
     const struct sac_operand *in = &c->in[0];
-    const bool                old = c->node->opset < 13;
+    const bool                old = c->node->op->id == SAC_OP_Softmax && c->node->opset < 13;
     int                       axis = 0;
     (void)sac_op_axis(c, old ? 1 : -1, in->rank, &axis);
     const int after = old ? in->rank : axis + 1;
@@ -71,6 +72,22 @@ static void read_lines(const struct sac_op_call *c, struct rows_state *s)
     s->length = sac_dims_product(after - axis, in->dims + axis);
     s->inner = sac_dims_product(in->rank - after, in->dims + after);
 }
+
+static sac_result axis_prepare(struct sac_device *dev, struct sac_kernel_plan *plan,
+                               sac_units_work *work)
+{
+    struct rows_state *s = sac_new(struct rows_state);
+    const int64_t      count = sac_operand_elements(&plan->call->in[0]);
+    if (!s)
+        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
+    read_lines(plan->call, s);
+    s->stretches = s->inner == 1 ? 1 : (s->inner + COLUMNS - 1) / COLUMNS;
+    s->magnitudes = sac_attr_int(plan->call->node, "p", 2) == 1;
+    sac_units_init(&s->units, dev, s->lines * s->stretches, count, work);
+    return rows_take(plan, s);
+}
+
+/* ---- Softmax ---- */
 
 static void softmax_work(const void *state, void *const *in, void *const *out, int64_t first,
                          int64_t end)
@@ -93,18 +110,68 @@ static void softmax_work(const void *state, void *const *in, void *const *out, i
 
 static sac_result softmax_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
-    struct rows_state *s = sac_new(struct rows_state);
-    const int64_t      count = sac_operand_elements(&plan->call->in[0]);
-    if (!s)
-        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
-    read_lines(plan->call, s);
-    s->stretches = s->inner == 1 ? 1 : (s->inner + COLUMNS - 1) / COLUMNS;
-    sac_units_init(&s->units, dev, s->lines * s->stretches, count, softmax_work);
-    return rows_take(plan, s);
+    return axis_prepare(dev, plan, softmax_work);
 }
 
-const struct sac_kernel sac_cpu_Softmax = {SAC_OP_Softmax, softmax_supports, softmax_prepare,
+const struct sac_kernel sac_cpu_Softmax = {SAC_OP_Softmax, axis_supports, softmax_prepare,
                                            sac_units_run, sac_free};
+
+/* ---- LpNormalization ---- */
+
+static enum sac_reduction lp_sum(const struct rows_state *s)
+{
+    return s->magnitudes ? SAC_REDUCTION_ABS : SAC_REDUCTION_SQUARE;
+}
+
+/* By which the line of such a sum is multiplied, in double: that of subnormal numbers is beyond
+ * float32. A line of zeros stays one. */
+static double lp_factor(const struct rows_state *s, double sum)
+{
+    const double norm = s->magnitudes ? sum : sqrt(sum);
+    return norm != 0 ? 1 / norm : 0;
+}
+
+static void lp_line(const struct rows_state *s, const float *x, float *y)
+{
+    const double factor = lp_factor(s, SAC_SIMD_PICK(sac_map_reduce)(lp_sum(s), x, s->length));
+    for (int64_t i = 0; i < s->length; i++)
+        y[i] = (float)(x[i] * factor);
+}
+
+static void lp_columns(const struct rows_state *s, const float *x, float *y, int64_t columns)
+{
+    double factor[COLUMNS];
+    SAC_SIMD_PICK(sac_map_reduce_columns)(lp_sum(s), x, s->length, s->inner, factor, columns);
+    for (int64_t i = 0; i < columns; i++)
+        factor[i] = lp_factor(s, factor[i]);
+    for (int64_t k = 0; k < s->length; k++, x += s->inner, y += s->inner)
+        for (int64_t i = 0; i < columns; i++)
+            y[i] = (float)(x[i] * factor[i]);
+}
+
+static void lp_work(const void *state, void *const *in, void *const *out, int64_t first,
+                    int64_t end)
+{
+    const struct rows_state *s = state;
+    for (int64_t u = first; u < end; u++) {
+        const int64_t column = u % s->stretches * COLUMNS;
+        const int64_t at = u / s->stretches * s->length * s->inner + column;
+        const float  *x = (const float *)in[0] + at;
+        float        *y = (float *)out[0] + at;
+        if (s->inner == 1)
+            lp_line(s, x, y);
+        else
+            lp_columns(s, x, y, SAC_MIN(COLUMNS, s->inner - column));
+    }
+}
+
+static sac_result lp_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    return axis_prepare(dev, plan, lp_work);
+}
+
+const struct sac_kernel sac_cpu_LpNormalization = {SAC_OP_LpNormalization, axis_supports,
+                                                   lp_prepare, sac_units_run, sac_free};
 
 /* ---- LayerNormalization, RMSNormalization ---- */
 
