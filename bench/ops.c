@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA device's own kernels on float16 tensors of the size that YOLOX-S and vision transformers
- * have at batch 32, and of smaller ones that mobile networks, Swin, ConvNeXt and DETR have at 1 and
- * 8: time and the bytes that each must read and write, beside a copy on the same card; of attention
- * also its arithmetic. Fifty calls are one CUDA graph, as a plan's steps are.
- * usage: bench_ops [DEVICE [OPERATOR]]     default: cuda, all */
+/* A device's own kernels on tensors of the size that YOLOX-S and vision transformers have at batch
+ * 32, and of smaller ones that mobile networks, Swin, ConvNeXt and DETR have at 1 and 8: time and
+ * the bytes that each must read and write, beside a copy on the same device; of attention also its
+ * arithmetic. On a GPU in float16, fifty calls in one CUDA graph, as a plan's steps are; on the CPU
+ * in float32, call by call, each beside one of the reference row, and how many times as long that
+ * takes.
+ * usage: bench_ops [DEVICE [OPERATOR [THREADS]]]     default: cuda, all, a thread for each core */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,12 +15,14 @@
 #include "engine/ops/util.h"
 
 enum { REPEATS = 9, PER_REPEAT = 50, IN_MAX = 5, RANK_MAX = 5, ATTRS_MAX = 6 };
+enum { REFERENCE_REPEATS = 5 }; /* it may take seconds */
 
 /* ---- what is run ---- */
 
 static const int64_t five[] = {5, 5}, two_pads[] = {2, 2, 2, 2}, last[] = {0, 2, 3, 1};
 static const int64_t three[] = {3, 3}, two[] = {2, 2}, ones[] = {1, 1, 1, 1};
-static const int64_t best[] = {300};
+static const int64_t best[] = {300}, second[] = {1};
+static const float   gamma_of_srgb[] = {2.4f};
 static const float   twice[] = {1, 1, 2, 2}, eight_times[] = {1, 1, 8, 8};
 
 enum lie {
@@ -32,7 +36,8 @@ struct bench_case {
     int             in_count, rank;
     int64_t         dims[IN_MAX][RANK_MAX];
     struct sac_attr attrs[ATTRS_MAX];
-    const float    *constant; /* [4]: of input 2 */
+    const void     *constant; /* of the last input */
+    enum sac_dtype  dtype;    /* of all inputs; 0: float32, but a Where's condition, and counts */
 };
 #define INT(n, v)                                           \
     {                                                       \
@@ -202,8 +207,26 @@ static const struct bench_case cases[] = {
      {{32, 35, 256, 256}, {0}, {4}},
      {TEXT("mode", "linear")},
      twice},
-    {"TopK", "300 of [1,8400]", PLAIN, 2, 2, {{1, 8400}, {1}}, {{0}}, NULL},
-    {"TopK", "300 of [32,8400]", PLAIN, 2, 2, {{32, 8400}, {1}}, {{0}}, NULL},
+    {"TopK", "300 of [1,8400]", PLAIN, 2, 2, {{1, 8400}, {1}}, {{0}}, best},
+    {"TopK", "300 of [32,8400]", PLAIN, 2, 2, {{32, 8400}, {1}}, {{0}}, best},
+    {"Log", "[8,197,3072]", PLAIN, 1, 3, {{8, 197, 3072}}, {{0}}, NULL},
+    {"Pow", "[8,197,3072] by 2.4", PLAIN, 2, 3, {{8, 197, 3072}, {1}}, {{0}}, gamma_of_srgb},
+    TWO("Equal", "[64,950,950]", 3, {64, 950, 950}, {64, 950, 950}),
+    TWO("Greater", "[8,192,49,49], [192,1,1]", 4, {8, 192, 49, 49}, {1, 192, 1, 1}),
+    TWO("Less", "[8,197,3072], [1]", 3, {8, 197, 3072}, {1}),
+    {"And", "[64,950,950]", PLAIN, 2, 3, {{64, 950, 950}, {64, 950, 950}}, {{0}}, NULL, SAC_BOOL},
+    {"Not", "[64,950,950]", PLAIN, 1, 3, {{64, 950, 950}}, {{0}}, NULL, SAC_BOOL},
+    {"CumSum", "[8,64,64,64], 1", PLAIN, 2, 4, {{8, 64, 64, 64}, {1}}, {{0}}, second},
+    {"CumSum", "[4096,512], 1", PLAIN, 2, 2, {{4096, 512}, {1}}, {{0}}, second},
+    ROW("LpNormalization", "[1,1,4096,512]", {1, 1, 4096, 512}),
+    {"LpNormalization",
+     "[8,128,64,64], 1",
+     PLAIN,
+     1,
+     4,
+     {{8, 128, 64, 64}},
+     {INT("axis", 1)},
+     NULL},
 #define GATE(what, n, channels, hidden)                                                          \
     {                                                                                            \
         "Excitation", what, LAST, 5, 4,                                                          \
@@ -291,30 +314,67 @@ static void describe(struct bench *b, const struct bench_case *bc)
         struct sac_operand *o = &c->in[i];
         const bool          small = i > 0 && !bc->dims[i][1];
         const bool          matrix = i > 0 && !small && !bc->dims[i][2];
-        const bool          counts = i == 1 && strcmp(bc->op, "TopK") == 0;
-        const bool          asks = i == 0 && strcmp(bc->op, "Where") == 0;
-        *o = (struct sac_operand){.dtype = asks     ? SAC_BOOL
-                                           : counts ? SAC_I64
-                                                    : SAC_F32,
+        const bool          counts =
+            i == 1 && (strcmp(bc->op, "TopK") == 0 || strcmp(bc->op, "CumSum") == 0);
+        const bool asks = i == 0 && strcmp(bc->op, "Where") == 0;
+        *o = (struct sac_operand){.dtype = bc->dtype ? bc->dtype
+                                           : asks    ? SAC_BOOL
+                                           : counts  ? SAC_I64
+                                                     : SAC_F32,
                                   .rank = small    ? 1
                                           : matrix ? 2
                                                    : bc->rank,
                                   .present = bc->dims[i][0] > 0};
         memcpy(o->dims, bc->dims[i], sizeof bc->dims[i]);
-        o->data = counts ? (void *)best : i == 2 ? (void *)bc->constant : NULL;
+        o->data = i == bc->in_count - 1 ? (void *)bc->constant : NULL;
     }
     must(op->shape(c));
+}
+
+static bool on_host(const struct bench *b)
+{
+    return b->dev->ops->host_memory;
+}
+
+static enum sac_layout layout_of(const struct bench *b, enum lie lie)
+{
+    if (on_host(b))
+        return lie == PLAIN ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;
+    return lie == PLAIN ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_CHANNELS_LAST_HALF;
+}
+
+/* Numbers of which functions have a value, and whose arithmetic is not that of NaN. */
+static void fill(const struct sac_operand *o, void *to)
+{
+    for (int64_t i = 0, n = sac_operand_elements(o); i < n; i++)
+        if (o->dtype == SAC_BOOL)
+            ((uint8_t *)to)[i] = (uint8_t)(i * 7919 / 16 % 2);
+        else
+            ((float *)to)[i] = (float)(i * 7919 % 1000 + 1) / 500;
+}
+
+/* In host memory kernel and reference row both run on the same operands. */
+static void lend(struct bench *b)
+{
+    struct sac_op_call *c = b->call;
+    for (int i = 0; i < c->in_count; i++)
+        if (b->in_at[i] && !c->in[i].data) {
+            fill(&c->in[i], b->in_at[i]);
+            c->in[i].data = b->in_at[i];
+        }
+    c->out[0].data = b->out_at[0];
+    c->workers = b->dev->workers;
 }
 
 /* False: no kernel takes it. */
 static bool prepare(struct bench *b, const struct bench_case *bc)
 {
     const struct sac_op_call *c = b->call;
-    b->plan = (struct sac_kernel_plan){.call = b->call, .precision = SAC_PRECISION_FP16};
+    b->plan = (struct sac_kernel_plan){
+        .call = b->call, .precision = on_host(b) ? SAC_PRECISION_FP32 : SAC_PRECISION_FP16};
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].rank == bc->rank && c->in[i].dtype == SAC_F32)
-            b->plan.in_layout[i] =
-                bc->lie == PLAIN ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_CHANNELS_LAST_HALF;
+            b->plan.in_layout[i] = layout_of(b, bc->lie);
     const struct sac_kernel_offer offer = ask_kernel(b->dev, b->kernel, &b->plan);
     if (!offer.taken) {
         printf("%-20s %s: %s\n", bc->op, bc->what, offer.why);
@@ -327,10 +387,14 @@ static bool prepare(struct bench *b, const struct bench_case *bc)
         if (c->in[i].present && !b->plan.in_taken[i]) {
             b->in[i] = memory(b, sac_layout_bytes(&c->in[i], b->plan.in_layout[i]));
             b->in_at[i] = sac_tensor_data(b->in[i]);
+            if (c->in[i].data)
+                must(sac_tensor_upload(b->in[i], c->in[i].data));
         }
     b->out = memory(b, sac_layout_bytes(&c->out[0], b->plan.out_layout[0]));
     b->out_at[0] = sac_tensor_data(b->out);
     b->scratch = memory(b, b->plan.scratch_bytes);
+    if (on_host(b))
+        lend(b);
     return true;
 }
 
@@ -372,6 +436,26 @@ static void run_copy(struct bench *b)
                            SAC_COPY_ON_DEVICE));
 }
 
+static void run_reference(struct bench *b)
+{
+    must(b->node.op->ref(b->call));
+}
+
+/* The median seconds of one call on the host. */
+static double host_time_of(struct bench *b, void (*fn)(struct bench *b))
+{
+    const int repeats = fn == run_reference ? REFERENCE_REPEATS : REPEATS;
+    double    seconds[REPEATS];
+    for (int i = -1; i < repeats; i++) {
+        const int64_t begin = sac_time_ns();
+        fn(b);
+        if (i >= 0)
+            seconds[i] = (double)(sac_time_ns() - begin) * 1e-9;
+    }
+    qsort(seconds, (size_t)repeats, sizeof *seconds, by_value);
+    return seconds[repeats / 2];
+}
+
 /* The median seconds of one call of many in a graph: the host would take longer to queue a small
  * kernel than the GPU to run it. */
 static double time_of(struct bench *b, void (*fn)(struct bench *b))
@@ -379,6 +463,8 @@ static double time_of(struct bench *b, void (*fn)(struct bench *b))
     const struct sac_device_ops *ops = b->dev->ops;
     struct sac_device_graph     *graph = NULL;
     double                       seconds[REPEATS];
+    if (on_host(b))
+        return host_time_of(b, fn);
     fn(b); /* what a first call loads is no part of a graph */
     must(ops->stream_wait(b->stream));
     must(ops->capture_begin(b->dev, b->stream));
@@ -421,23 +507,22 @@ static const struct sac_kernel *kernel_of(sac_device *dev, const char *name)
     const struct sac_op                     *op = sac_op_find("", name);
     op = op ? op : sac_op_find("saccade", name);
     for (int i = 0; i < count; i++)
-        if (strcmp(list[i]->name, "cuda") == 0 || (count == 1 && list[i]->kernels[op->id]))
+        if (strcmp(list[i]->name, dev->ops->name) == 0 || (count == 1 && list[i]->kernels[op->id]))
             return list[i]->kernels[op->id];
     return NULL;
 }
 
 int main(int argc, char **argv)
 {
+    struct sac_device_params  params = sac_device_params_default();
     sac_device               *dev = NULL;
     struct sac_device_stream *stream = NULL;
     must(sac_context_create(NULL, &ctx));
-    must(sac_device_open(ctx, argc > 1 ? argv[1] : "cuda", NULL, &dev));
-    if (dev->ops->host_memory) {
-        fprintf(stderr, "bench_ops: %s is no GPU\n", sac_device_name(dev));
-        return 1;
-    }
+    params.threads = argc > 3 ? atoi(argv[3]) : 0;
+    must(sac_device_open(ctx, argc > 1 ? argv[1] : "cuda", &params, &dev));
     must(dev->ops->stream_create(dev, &stream));
-    printf("%s, float16, channels last or (plain) ONNX's order\n", dev->description);
+    printf("%s, %s, channels last or (plain) ONNX's order\n", dev->description,
+           dev->ops->host_memory ? "float32" : "float16");
     bool copied = false;
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {
         if (argc > 2 && strcmp(argv[2], cases[i].op) != 0)
@@ -458,6 +543,10 @@ int main(int argc, char **argv)
                        bytes / s * 1e-9, cases[i].lie == PLAIN ? "  plain" : "");
                 if (flops_of(&b) > 0)
                     printf(" %6.0f GFLOP/s", flops_of(&b) / s * 1e-9);
+                if (dev->ops->host_memory) {
+                    const double reference = time_of(&b, run_reference);
+                    printf("  reference %9.1f us, %5.1f", reference * 1e6, reference / s);
+                }
                 printf("\n");
             }
         }
