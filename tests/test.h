@@ -12,9 +12,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 #ifdef __GLIBC__
-#include <dirent.h>
 #include <execinfo.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #endif
 
@@ -35,14 +36,18 @@
 
 /* An assertion or a signal in a thread that cmocka doesn't know ends the program with exit(-1) and
  * no word. That thread runs what on_exit() keeps, so its stack says where it was. A program that
- * hangs gets SIGTERM, from `timeout` or Meson, and every thread shows its own: addr2line reads the
- * offsets. */
+ * hangs gets SIGTERM, from `timeout` or Meson, and its threads show theirs, one after the other:
+ * addr2line reads the offsets. What hangs may hold the lock of malloc, so nothing here takes
+ * memory. */
 #ifdef __GLIBC__
+static atomic_int stacks_shown;
+
 static void show_stack(const char *what)
 {
     void *frame[48];
     if (write(STDERR_FILENO, what, strlen(what)) > 0)
         backtrace_symbols_fd(frame, backtrace(frame, 48), STDERR_FILENO);
+    atomic_fetch_add(&stacks_shown, 1);
 }
 
 static void show_stack_of_end(int status, void *arg)
@@ -58,24 +63,43 @@ static void show_own_stack(int signal)
     show_stack("one of its threads is at\n");
 }
 
-/* One after the other: lines of two threads would be mixed. */
+/* Waits for it, up to 20 ms: it may block signals, or be in the kernel. */
+static void show_thread(int thread)
+{
+    const int before = atomic_load(&stacks_shown);
+    if (syscall(SYS_tgkill, getpid(), thread, SIGRTMAX - 1) != 0)
+        return;
+    for (int i = 0; i < 20 && atomic_load(&stacks_shown) == before; i++)
+        usleep(1000);
+}
+
 static void show_all_stacks(int signal)
 {
-    const int      one = SIGRTMAX - 1; /* that no test uses */
-    DIR           *threads = opendir("/proc/self/task");
-    struct dirent *entry;
-    sigaction(one, &(struct sigaction){.sa_handler = show_own_stack}, NULL);
-    while (threads && (entry = readdir(threads)))
-        if (entry->d_name[0] != '.' && syscall(SYS_tgkill, getpid(), atoi(entry->d_name), one) == 0)
-            usleep(50 * 1000);
+    struct entry { /* as getdents64 has it */
+        uint64_t       inode;
+        int64_t        offset;
+        unsigned short bytes;
+        unsigned char  type;
+        char           name[];
+    };
+    _Alignas(struct entry) char buffer[8192];
+    const int                   folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY);
+    long                        size;
+    while ((size = syscall(SYS_getdents64, folder, buffer, sizeof buffer)) > 0)
+        for (const char *at = buffer; at < buffer + size;
+             at += ((const struct entry *)(const void *)at)->bytes)
+            if (((const struct entry *)(const void *)at)->name[0] != '.')
+                show_thread(atoi(((const struct entry *)(const void *)at)->name));
     _exit(128 + signal);
 }
 
 __attribute__((constructor)) static void show_stacks_at_bad_ends(void)
 {
-    void *frame[1];
-    backtrace(frame, 1); /* its first call takes memory, which a handler must not */
+    const struct sigaction own = {.sa_handler = show_own_stack, .sa_flags = SA_RESTART};
+    void                  *frame[1];
+    backtrace(frame, 1); /* its first call takes memory */
     on_exit(show_stack_of_end, NULL);
+    sigaction(SIGRTMAX - 1, &own, NULL); /* which no test uses */
     signal(SIGTERM, show_all_stacks);
 }
 #endif

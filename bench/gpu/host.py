@@ -203,8 +203,8 @@ def execute(command, timeout, env=None, folder=None):
                 os.killpg(process.pid, signal.SIGTERM)  # a test then shows where its threads are (tests/test.h)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(10)
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # what it began may be there still
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         watch.end()
         errors.seek(0), output.seek(0)

@@ -174,6 +174,13 @@ struct sac_quantised {
 
 /* ---- plans built in advance ---- */
 
+/* What an input leaves open beside the batch and the size of images, such as the length of a
+ * sequence: rank and shape of the descriptions count, and of the shape all but its first number,
+ * which is the batch's. */
+struct sac_build_shape {
+    const char            *input; /* its name; NULL: the only one */
+    struct sac_tensor_desc least, usual, greatest;
+};
 struct sac_build_params {
     struct sac_model_params model;
     int batch_min, batch_opt, batch_max; /* buckets: min, the powers of two between, opt and max.
@@ -193,24 +200,30 @@ struct sac_build_params {
     int layers_min; /* percent of its layers that are quantised at least, or it is refused; 0: 50 */
     /* Called when it is done, before on_bucket; NULL: nobody asks. */
     void (*on_quantised)(void *user, const struct sac_quantised *quantised);
-    uint64_t reserved[2]; /* 0 */
+    /* [shape_count] of other inputs than images; borrowed for the call. The least go together, with
+     * the least size of images, and so do the usual and the greatest. */
+    const struct sac_build_shape *shapes;
+    int64_t                       shape_count;
+    uint64_t                      reserved[2]; /* 0 */
 };
 SAC_API struct sac_build_params sac_build_params_default(void);
 
 /* The result for one batch size of one size of images. */
 struct sac_build_bucket {
     int    batch;
-    double seconds; /* spent on planning and measuring */
-    double ms;      /* one run, device time and launch, mean of 20 */
-    double error;   /* largest difference from the CPU in float32, relative to the largest value
-                       of the output's channel (or to 0.05) */
-    double   limit; /* the largest error allowed: 0.001 in FP32, 0.03 in TF32 and FP16 */
-    int      host_steps;    /* nodes that run on the host */
-    int      width, height; /* of the images; 0: as the model has them */
-    uint64_t reserved[4];   /* 0 */
+    double seconds;    /* spent on planning and measuring */
+    double ms;         /* one run, device time and launch, mean of 20 */
+    double error;      /* largest difference from the CPU in float32, relative to the largest value
+                          of the output's channel (or to 0.05) */
+    double      limit; /* the largest error allowed: 0.001 in FP32, 0.03 in TF32 and FP16 */
+    int         host_steps;    /* nodes that run on the host */
+    int         width, height; /* of the images; 0: as the model has them */
+    const char *shapes;        /* of inputs that params.shapes gives one, with this batch: "tokens
+                                  [8,77]"; valid during the call; NULL: there are none */
+    uint64_t reserved[3];      /* 0 */
 };
 
-/* Plan a model for a device and a range of batch sizes and sizes of images: choose its kernels by
+/* Plan a model for a device and a range of batch sizes and sizes of inputs: choose its kernels by
  * measurement for each batch size of each of the (up to three) sizes, check the results against the
  * CPU's on random input or calibration data, and write the plans and the model to one file that
  * sac_model_load accepts. What is between the least and the greatest then runs with the kernels of
@@ -226,8 +239,8 @@ struct sac_build_bucket {
  * then holds the quantised network, and an `out` that ends in .onnx is that alone. The CPU does it
  * too, in INT8. Layers that lose most stay in the device's precision until loss_max is met.
  *
- * Errors   SAC_ERR_ARG (batches, sizes, a size that the model leaves open and one that it does
- *          not), SAC_ERR_UNSUPPORTED (the CPU, where planning takes
+ * Errors   SAC_ERR_ARG (batches, sizes, shapes, a size that the model leaves open and one that it
+ *          does not), SAC_ERR_UNSUPPORTED (the CPU, where planning takes
  *          no time, unless it quantises; a network without layers to quantise; weights in other
  *          files; a batch above 1 of a model with a fixed batch),
  *          SAC_ERR_FORMAT when an error is over its limit (the sentence names the step with the

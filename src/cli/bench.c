@@ -52,26 +52,6 @@ static int unknown_input(struct bench *b, const char *text, int length)
                        have);
 }
 
-static bool read_numbers(const char *text, struct sac_tensor_desc *desc)
-{
-    for (desc->rank = 0; desc->rank < SAC_RANK_MAX; desc->rank++) {
-        char *end;
-        errno = 0;
-        const long long n = strtoll(text, &end, 10);
-        if (!isdigit((unsigned char)*text) || errno || n < 1)
-            return false;
-        desc->shape[desc->rank] = n;
-        text = end + 1;
-        if (*end == '\0') {
-            desc->rank++;
-            return true;
-        }
-        if (*end != ',')
-            return false;
-    }
-    return false;
-}
-
 /* "NAME=1,3,640,640"; with one input NAME may be left out. */
 static int read_shape(struct bench *b, const char *text)
 {
@@ -89,7 +69,8 @@ static int read_shape(struct bench *b, const char *text)
         return unknown_input(b, text, (int)(equals - text));
     const struct sac_tensor_desc *port = &sac_model_input(b->model, slot)->desc;
     struct sac_tensor_desc        desc = *port;
-    if (!read_numbers(equals ? equals + 1 : text, &desc))
+    const char                   *end;
+    if (!shape_read(equals ? equals + 1 : text, &end, &desc) || *end)
         return fault_usage(b->fault, "--shape: '%s' is not NAME=1,3,640,640", text);
     bool fits = port->rank < 0 || port->rank == desc.rank;
     for (int d = 0; fits && d < port->rank; d++)

@@ -7,6 +7,7 @@
 #include <saccade/model.h>
 
 #include "interrupt.h"
+#include "shape_text.h"
 #include "term.h"
 #include "verbs.h"
 
@@ -59,6 +60,61 @@ static int read_size(const char *text, struct sac_build_params *out, struct faul
     return STATUS_OK;
 }
 
+enum { SHAPES_MAX = 16 };
+
+/* What --shape gives, and the names' memory. */
+struct given {
+    struct sac_build_shape shapes[SHAPES_MAX];
+    char                   names[SHAPES_MAX][256];
+    int                    count;
+};
+
+/* "1,16:1,77:1,512", or one that stands for all three. */
+static bool read_points(const char *text, struct sac_build_shape *out)
+{
+    struct sac_tensor_desc *const point[] = {&out->least, &out->usual, &out->greatest};
+    int                           count = 0;
+    for (; count < 3; count++, text++)
+        if (!shape_read(text, &text, point[count]) || *text != ':')
+            break;
+    if (*text || count == 1 || count == 3)
+        return false;
+    if (count == 0)
+        out->usual = out->greatest = out->least;
+    return out->usual.rank > 0;
+}
+
+/* "tokens=1,77"; with one input the name may be left out. */
+static int read_shape(const char *text, struct given *out, struct fault *fault)
+{
+    const char             *equals = strrchr(text, '=');
+    struct sac_build_shape *shape = &out->shapes[out->count];
+    char                   *name = out->names[out->count];
+    if (out->count == SHAPES_MAX)
+        return fault_usage(fault, "--shape: more than %d inputs", (int)SHAPES_MAX);
+    *shape = (struct sac_build_shape){.input = equals ? name : NULL};
+    if ((equals && (size_t)snprintf(name, sizeof out->names[0], "%.*s", (int)(equals - text),
+                                    text) >= sizeof out->names[0]) ||
+        !read_points(equals ? equals + 1 : text, shape))
+        return fault_usage(fault,
+                           "--shape: '%s' is neither NAME=1,77 nor the least, the usual and the "
+                           "greatest, such as NAME=1,16:1,77:1,512",
+                           text);
+    out->count++;
+    return STATUS_OK;
+}
+
+static int read_shapes(const struct text_list *texts, struct given *out,
+                       struct sac_build_params *params, struct fault *fault)
+{
+    int status = STATUS_OK;
+    for (size_t i = 0; i < texts->count && status == STATUS_OK; i++)
+        status = read_shape(texts->items[i], out, fault);
+    params->shapes = out->shapes;
+    params->shape_count = out->count;
+    return status;
+}
+
 /* "models/net.onnx" -> "net.plan". False: it does not fit. */
 static bool default_output(const char *model, char *out, size_t size)
 {
@@ -74,8 +130,8 @@ static void print_bucket(void *user, const struct sac_build_bucket *b)
     (void)user;
     if (b->width)
         snprintf(size, sizeof size, "of %dx%d ", b->width, b->height);
-    printf("batch %-4d %splanned in %.1f s, a run takes %.3f ms", b->batch, size, b->seconds,
-           b->ms);
+    printf("batch %-4d %s%s%splanned in %.1f s, a run takes %.3f ms", b->batch, size,
+           b->shapes ? b->shapes : "", b->shapes ? " " : "", b->seconds, b->ms);
     if (b->limit > 0)
         printf(", error %.2g of the channel's largest value (limit %g)", b->error, b->limit);
     if (b->host_steps)
@@ -141,11 +197,14 @@ int verb_build(struct settings *s, struct fault *fault)
     struct sac_build_params params = sac_build_params_default();
     sac_context            *ctx = NULL;
     sac_device             *device = NULL;
+    struct given            given = {.count = 0};
     char                    name[4096];
     const char             *out = s->build_output ? s->build_output : name;
     int                     status = read_batch(s->build_batch, &params, fault);
     if (status == STATUS_OK)
         status = read_size(s->build_size, &params, fault);
+    if (status == STATUS_OK)
+        status = read_shapes(&s->build_shapes, &given, &params, fault);
     if (status == STATUS_OK)
         status = read_method(s->build_method, &params, fault);
     if (status == STATUS_OK && !s->build_output &&

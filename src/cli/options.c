@@ -582,6 +582,11 @@ const struct option options[] = {
     {"size", 0, VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_size), "build.size", "WxH[:WxH:WxH]",
      "size of the images, if the model leaves it open; or the least, the usual and the greatest, "
      "such as 320x320:640x640:1280x1280: each is planned, and sizes between need no planning"},
+    {"shape", 's', VERB_BUILD, SECTION_IN, OPTION_LIST, AT(build_shapes), "build.shapes",
+     "NAME=1,77[:1,77:1,77]",
+     "size of another input, if the model leaves it open, such as the length of a sequence; or the "
+     "least, the usual and the greatest, such as tokens=1,16:1,77:1,512. The first number is the "
+     "batch, which --batch says"},
     {"calibrate", 0, VERB_BUILD, SECTION_IN, OPTION_TEXT, AT(build_calibrate), "build.calibrate",
      "DIR|VIDEO",
      "pictures of what the network will see, a folder or a video: 64 of them are run in float32, "

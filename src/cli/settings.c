@@ -88,6 +88,7 @@ void settings_finish(struct settings *s)
     free(s->args.items);
     free(s->infer_inputs.items);
     free(s->bench_shapes.items);
+    free(s->build_shapes.items);
     free(s->eval_gt.items);
     free(s->eval_tracks.items);
     free(s->tune_detections.items);

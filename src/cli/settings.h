@@ -63,7 +63,7 @@ struct settings {
     bool             infer_optimize, infer_reference;
 
     /* bench */
-    struct text_list bench_shapes;
+    struct text_list bench_shapes, build_shapes;
     const char      *bench_batch;
     double           bench_seconds;
     bool             bench_layers;

@@ -139,7 +139,7 @@ struct sac_device_ops {
     sac_result (*copy_rows)(struct sac_device *dev, struct sac_device_stream *stream,
                             const struct sac_copy_rows *rows, enum sac_copy_kind kind);
 
-    /* Zeros. NULL: the memory is the host's. */
+    /* Queues zeros into `bytes` of device memory. NULL only where that is the host's. */
     sac_result (*clear)(struct sac_device *dev, struct sac_device_stream *stream, void *at,
                         size_t bytes);
 
@@ -156,10 +156,11 @@ struct sac_device_ops {
     sac_result (*relayout)(struct sac_device *dev, struct sac_device_stream *stream,
                            const struct sac_operand *o, void *dst, int to, const void *src,
                            int from);
-    /* Sets *odd, of sac_host_buffer_create, to 1 if one of `count` numbers is NaN or infinite:
-     * float32, with `half` float16. Queued. NULL: they are not looked at. */
+    /* Sets *odd, of host_alloc, to 1 if one of `count` numbers is NaN or, but for nan_alone,
+     * infinite: float32, with `half` float16. Queued. NULL: they are not checked. */
     sac_result (*find_odd)(struct sac_device *dev, struct sac_device_stream *stream,
-                           const void *numbers, int64_t count, bool half, uint32_t *odd);
+                           const void *numbers, int64_t count, bool half, bool nan_alone,
+                           uint32_t *odd);
     /* Between begin and end nothing that is queued on the stream runs: it becomes a graph, which is
      * then launched as one. Only what is queued: no allocation, no wait, no copy from or to the
      * host. */
@@ -400,8 +401,10 @@ sac_result sac_tensor_wrap_const(sac_device *dev, const struct sac_tensor_desc *
 bool       sac_tensor_is_const(const sac_tensor *t);
 /* Does it begin where the device's networks take it? */
 bool sac_tensor_is_aligned(const sac_tensor *t);
-void sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t size);
-void sac_frame_name(const sac_frame *frame, const char *doing, char *out, size_t size);
+/* Zeros, queued on the device's own stream. */
+sac_result sac_tensor_clear(sac_tensor *t);
+void       sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t size);
+void       sac_frame_name(const sac_frame *frame, const char *doing, char *out, size_t size);
 
 /* What the calling thread takes memory for, from now on; returns what it was. */
 enum sac_memory_use sac_memory_use_set(enum sac_memory_use use);

@@ -313,6 +313,15 @@ bool sac_tensor_is_aligned(const sac_tensor *t)
     return align == 0 || (uintptr_t)t->data % (uintptr_t)align == 0;
 }
 
+sac_result sac_tensor_clear(sac_tensor *t)
+{
+    const size_t bytes = (size_t)sac_tensor_desc_bytes(&t->desc);
+    if (t->dev->ops->clear)
+        return t->dev->ops->clear(t->dev, NULL, t->data, bytes);
+    memset(t->data, 0, bytes);
+    return SAC_OK;
+}
+
 sac_result sac_tensor_upload(sac_tensor *t, const void *src)
 {
     SAC_NEEDS(t ? t->dev->ctx : NULL, t);

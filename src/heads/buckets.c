@@ -179,7 +179,8 @@ static void say_odd(struct sac_buckets *b)
         return;
     sac_finite_say(&b->finite, b->dev->ctx, sac_model_path(b->model),
                    sac_model_precision(b->model));
-    sac_model_say_odd(b->model);
+    if (!b->finite.said)
+        sac_model_say_not_finite(b->model);
 }
 
 void sac_buckets_finish(struct sac_buckets *b)
@@ -313,17 +314,6 @@ struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
 
 /* ---- runs ---- */
 
-/* A batch that is not full runs on what its other images were before: at first on no pictures,
- * rather than on any bits, which may not be numbers. */
-static sac_result clear(sac_device *dev, sac_tensor *tensor)
-{
-    const size_t bytes = (size_t)sac_tensor_desc_bytes(sac_tensor_describe(tensor));
-    if (dev->ops->clear)
-        return dev->ops->clear(dev, NULL, sac_tensor_data(tensor), bytes);
-    memset(sac_tensor_data(tensor), 0, bytes);
-    return SAC_OK;
-}
-
 sac_result sac_bucket_prepare(struct sac_buckets *b, struct sac_bucket *bucket)
 {
     struct sac_tensor_desc desc = sac_preprocess_desc(&b->pre, bucket->size);
@@ -338,7 +328,7 @@ sac_result sac_bucket_prepare(struct sac_buckets *b, struct sac_bucket *bucket)
     const enum sac_memory_use before = sac_memory_use_set(b->use);
     res = sac_tensor_create(b->dev, &desc, b->owner, &bucket->in);
     if (res == SAC_OK)
-        res = clear(b->dev, bucket->in);
+        res = sac_tensor_clear(bucket->in); /* a batch that is not full runs on all of it */
     if (res == SAC_OK)
         res = sac_feed_make(&b->feed, b->dev, b->model, bucket->in, bucket->inputs);
     sac_memory_use_set(before);
@@ -445,7 +435,7 @@ static sac_result make_input(struct sac_buckets *b, struct sac_bucket *bucket,
     return res == SAC_OK ? mark(b, marks, SAC_MARK_INPUT, b->before) : res;
 }
 
-/* n: images that count; the others are whatever memory held. */
+/* n: images that count; the others are earlier ones, or zeros. */
 static sac_result run_network(struct sac_buckets *b, struct sac_bucket *bucket, int n,
                               const struct sac_marks *marks)
 {
@@ -460,7 +450,8 @@ static sac_result run_network(struct sac_buckets *b, struct sac_bucket *bucket, 
         res = sac_model_run_on(b->model, b->stream, bucket->inputs, bucket->out);
     if (res == SAC_OK && !bucket->varies)
         bucket->varies = sac_model_shapes_vary(b->model);
-    say_odd(b);
+    if (n > 0)
+        say_odd(b);
     if (res == SAC_OK && n > 0)
         res = sac_finite_look(&b->finite, b->dev, b->stream, bucket->out, SAC_HEAD_OUTPUTS_MAX, n,
                               bucket->size);
@@ -512,6 +503,7 @@ static sac_result warm_up(struct sac_buckets *b, struct sac_bucket *bucket)
     for (int turn = 0; turn < b->dev->ops->warm_runs && res == SAC_OK; turn++)
         res = sac_bucket_run(b, bucket, NULL, 0, NULL, &times);
     sac_result waited = sac_buckets_wait(b);
+    sac_model_forget_not_finite(b->model);
     return res == SAC_OK ? waited : res;
 }
 

@@ -145,7 +145,7 @@ sac_result sac_detector_queue_boxes(struct sac_detector *det, struct sac_detecto
                               part->run->n, boxes);
     if (res == SAC_OK)
         res = sac_batch_mark_end(&det->buckets, part->run);
-    part->expected = (size_t)part->run->n * det->boxes_expected / 100 + 1;
+    part->expected = ((size_t)part->run->n * det->boxes_expected + 99) / 100;
     if (res == SAC_OK)
         res =
             sac_detect_fetch_begin(det->dev, det->buckets.behind, &part->spec, boxes, part->run->n,

@@ -89,6 +89,7 @@ static sac_result look(struct sac_segmenter *seg, int output, struct range *out)
     if (res == SAC_OK)
         res = sac_model_run_on(seg->model, b->stream, bucket->inputs, bucket->out);
     sac_result waited = b->dev->ops->stream_wait(b->stream);
+    sac_model_forget_not_finite(seg->model);
     res = res == SAC_OK ? waited : res;
     return res == SAC_OK ? read_range(seg, bucket->out[output], out) : res;
 }

@@ -13,18 +13,13 @@ size_t sac_runs_item_bytes(const struct sac_runs *r, int input)
     return (size_t)sac_tensor_desc_bytes(&r->item[input]);
 }
 
-/* Whole numbers may be places in a table: those that nobody wrote must not lie outside. */
+/* Whole numbers may be places in a table: those that nobody wrote must not lie outside. Others must
+ * be numbers. */
 static sac_result clear_input(struct sac_runs *r, struct sac_runs_slot *slot, int i)
 {
-    const enum sac_dtype dtype = r->item[i].dtype;
-    const bool real = dtype == SAC_F32 || dtype == SAC_F16 || dtype == SAC_F64 || dtype == SAC_BF16;
-    const size_t bytes = sac_runs_item_bytes(r, i) * (size_t)r->capacity;
-    if (!slot->stage[i]) {
-        memset(sac_tensor_data(slot->in[i]), 0, bytes);
-        return SAC_OK;
-    }
-    memset(sac_buffer_data(slot->stage[i]), 0, bytes);
-    return real ? SAC_OK : sac_tensor_upload(slot->in[i], sac_buffer_data(slot->stage[i]));
+    if (slot->stage[i])
+        memset(sac_buffer_data(slot->stage[i]), 0, sac_runs_item_bytes(r, i) * (size_t)r->capacity);
+    return sac_tensor_clear(slot->in[i]);
 }
 
 static sac_result open_input(struct sac_runs *r, struct sac_runs_slot *slot, int i)
@@ -133,6 +128,7 @@ static sac_result warm_up(struct sac_runs *r, int number, int s)
             r->varies = sac_model_shapes_vary(r->model);
     }
     sac_result waited = r->dev->ops->stream_wait(slot->stream);
+    sac_model_forget_not_finite(r->instance[number % r->streams]);
     res = res == SAC_OK ? waited : res;
     return res == SAC_OK && r->sizes.size[s] > 1 ? check_outputs(r, slot, s) : res;
 }

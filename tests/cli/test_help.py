@@ -87,6 +87,8 @@ def test_version(saccade):
     (['build'], ['needs MODEL']),
     (['build', 'x.onnx', '--batch', '3:2'], ["'3:2'", 'MIN:OPT:MAX']),
     (['build', 'x.onnx', '--size', '640'], ["'640'", 'WIDTHxHEIGHT']),
+    (['build', 'x.onnx', '--shape', 'tokens=1,16:1,77'], ["'tokens=1,16:1,77'", 'NAME=1,16:1,77:1,512']),
+    (['build', 'x.onnx', '--shape', 'tokens=1x77'], ["'tokens=1x77'", 'NAME=1,77']),
     (['infer', 'x.onnx', '--precision', 'fp61'], ["'fp61'", "did you mean 'fp16'?"]),
     (['eval'], ['--gt', '--tracks', '--masks']),
     (['completion', 'fish'], ["'fish'", 'bash and zsh']),

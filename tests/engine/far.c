@@ -488,7 +488,7 @@ static sac_result far_relayout(struct sac_device *dev, struct sac_device_stream 
 
 static void do_find_odd(struct far_work *w)
 {
-    if (!sac_numbers_are_finite(near(w->src), (int64_t)w->bytes / (w->to ? 2 : 4), w->to))
+    if (!sac_numbers_are_finite(near(w->src), (int64_t)w->bytes / (w->to ? 2 : 4), w->to, w->from))
         *(uint32_t *)w->dst = 1;
 }
 
@@ -506,14 +506,16 @@ static sac_result far_clear(struct sac_device *dev, struct sac_device_stream *st
 }
 
 static sac_result far_find_odd(struct sac_device *dev, struct sac_device_stream *stream,
-                               const void *numbers, int64_t count, bool half, uint32_t *odd)
+                               const void *numbers, int64_t count, bool half, bool nan_alone,
+                               uint32_t *odd)
 {
     (void)dev;
     queue(stream, &(struct far_work){.run = do_find_odd,
                                      .dst = odd,
                                      .src = numbers,
                                      .bytes = (size_t)count * (half ? 2 : 4),
-                                     .to = half});
+                                     .to = half,
+                                     .from = nan_alone});
     return SAC_OK;
 }
 

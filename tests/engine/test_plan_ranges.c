@@ -53,11 +53,13 @@ static int measured_by(sac_model *m, int64_t batch, int64_t width, int64_t heigh
 }
 
 static struct sac_build_bucket buckets[32];
+static char                    given[32][128]; /* their shapes' texts */
 static int                     bucket_count;
 
 static void note_bucket(void *user, const struct sac_build_bucket *b)
 {
     (void)user;
+    snprintf(given[bucket_count], sizeof given[0], "%s", b->shapes ? b->shapes : "");
     buckets[bucket_count++] = *b;
 }
 
@@ -234,6 +236,55 @@ static void steps_are_known_by_their_values(void **state)
     sac_model_unref(&m);
 }
 
+/* ---- shapes that are no size of images ---- */
+
+static struct sac_tensor_desc desc_of(int64_t height, int64_t width)
+{
+    return (struct sac_tensor_desc){.rank = 4, .shape = {1, 3, height, width}};
+}
+
+/* The same range, named as shapes of input x: sides need not be equal. */
+static sac_result build_shapes(const char *input, struct sac_tensor_desc least,
+                               struct sac_tensor_desc usual, struct sac_tensor_desc greatest,
+                               int batch_max)
+{
+    const struct sac_build_shape shape = {input, least, usual, greatest};
+    struct sac_build_params      params = sac_build_params_default();
+    params.batch_max = batch_max;
+    params.shapes = &shape;
+    params.shape_count = 1;
+    bucket_count = 0;
+    return sac_model_build(far, model_path, &params, out, note_bucket, NULL);
+}
+
+static void any_input_may_have_a_range(void **state)
+{
+    (void)state;
+    static const int heights[] = {8, 8, 32}, widths[] = {8, 16, 16};
+    char             want[4 * 32];
+    for (int named = 0; named < 2; named++) {
+        ok(build_shapes(named ? "x" : NULL, desc_of(8, 8), desc_of(8, 16), desc_of(32, 16), 2));
+        assert_int_equal(bucket_count, 6);
+        for (int i = 0; i < bucket_count; i++) {
+            assert_int_equal(buckets[i].batch, 1 + i % 2);
+            assert_int_equal(buckets[i].width, 0);
+            snprintf(want, sizeof want, "x [%d,3,%d,%d]", 1 + i % 2, heights[i / 2], widths[i / 2]);
+            assert_string_equal(given[i], want);
+        }
+        sac_model *m = load(out);
+        assert_string_equal(m->book.least, "float32[1,3,8,8]");
+        assert_string_equal(m->book.greatest, "float32[2,3,32,16]");
+        assert_int_equal(measured_by(m, 2, 16, 8), 0); /* told */
+        assert_int_equal(far_counts.lent, 0);
+        assert_int_equal(measured_by(m, 1, 12, 20), 0); /* between */
+        assert_int_equal(far_counts.lent, CONVS);
+        assert_true(measured_by(m, 1, 20, 12) > 0); /* outside */
+        sac_model_unref(&m);
+    }
+    ok(build_shapes("x", desc_of(16, 16), desc_of(16, 16), desc_of(16, 16), 1));
+    assert_int_equal(bucket_count, 1);
+}
+
 /* ---- one copy of the weights ---- */
 
 static void plans_share_their_weights(void **state)
@@ -283,6 +334,24 @@ static void wrong_ranges_are_told(void **state)
         sac_model_build(far, MODELS_DIR "/resnet50.onnx", &params, out, NULL, NULL),
         "resnet50.onnx: the file fixes the size of input 'images', float32 [?,3,64,64]: it "
         "cannot be 96x96");
+}
+
+static void wrong_shapes_are_told(void **state)
+{
+    (void)state;
+    static const char            order[] = "do not fit it, float32 [?,3,?,?], or are not the least";
+    const struct sac_tensor_desc usual = desc_of(16, 16);
+    struct sac_tensor_desc       other = usual;
+    expect_refused(build_shapes("y", usual, usual, usual, 1), "it has no input 'y'");
+    expect_refused(build_shapes("x", desc_of(16, 32), usual, usual, 1), order);
+    expect_refused(build_shapes("x", usual, usual, desc_of(8, 16), 1), order);
+    other.shape[1] = 4; /* the file has 3 */
+    expect_refused(build_shapes("x", other, other, other, 1), order);
+    other = usual;
+    other.rank = 3;
+    expect_refused(build_shapes("x", other, other, other, 1), order);
+    expect_refused(build_shapes("x", usual, usual, desc_of(30, 30), 1),
+                   "x [1,3,30,30] does not fit: ");
 }
 
 /* The other is the file's, which leaves both open or has both. */
@@ -436,7 +505,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_plan_is_built_of_a_plan, begin, end),
         cmocka_unit_test_setup_teardown(steps_are_known_by_their_values, begin, end),
         cmocka_unit_test_setup_teardown(plans_share_their_weights, begin, end),
+        cmocka_unit_test_setup_teardown(any_input_may_have_a_range, begin, end),
         cmocka_unit_test_setup_teardown(wrong_ranges_are_told, begin, end),
+        cmocka_unit_test_setup_teardown(wrong_shapes_are_told, begin, end),
         cmocka_unit_test_setup_teardown(one_side_alone_is_checked, begin, end),
         cmocka_unit_test_setup_teardown(many_inputs_have_no_range, begin, end),
         cmocka_unit_test(damaged_lines_are_refused),

@@ -121,6 +121,19 @@ def label(name, batch, real):
     net.save()
 
 
+def label_between(name, low, high):
+    """ArgMax inside, of what is not a number where a channel is darker or brighter than that."""
+    net = Net(name)
+    net.value("low", np.float32(low))
+    net.value("high", np.float32(high))
+    above = net.node("Sqrt", [net.node("Sub", ["image", "low"], "over")], "above")
+    below = net.node("Sqrt", [net.node("Sub", ["high", "image"], "under")], "below")
+    net.node("Sub", [above, below], "contrast")
+    net.node("ArgMax", [net.classes("contrast", "logits", 19, 11)], "labels", axis=1, keepdims=0)
+    net.output("labels", ["n", SIZE, SIZE], TensorProto.INT64)
+    net.save()
+
+
 def bytes_():
     """Labels as bytes, which nobody reads."""
     net = Net("bytes")
@@ -211,6 +224,8 @@ torchvision()
 last()
 label("label", 1, False)
 label("label_real", "n", True)
+label_between("label_below", 0, 0.5)
+label_between("label_above", 0.125, 2)
 bytes_()
 depth()
 larger()

@@ -7,7 +7,7 @@
 
 enum { FRAMES = 7, PARTS = 4, WIDTH = 96, HEIGHT = 64 };
 
-static sac_device *open_far(void)
+static sac_device *open_far_with(const struct sac_device_params *params)
 {
     static struct sac_device_ops ops;
     sac_device                  *dev = NULL;
@@ -15,8 +15,13 @@ static sac_device *open_far(void)
     ops.async = true;
     ops.warm_runs = 2;
     ops.batch_step = 4;
-    assert_sac_ok(sac_device_open_ops(test_context(), &ops, 0, NULL, &dev));
+    assert_sac_ok(sac_device_open_ops(test_context(), &ops, 0, params, &dev));
     return dev;
+}
+
+static sac_device *open_far(void)
+{
+    return open_far_with(NULL);
 }
 
 /* Of two streams, with noise, so that a matte tells its frame, and smoothing the one before. */
@@ -404,6 +409,58 @@ static void stages_are_ranges_for_a_profiler(void **state)
     sac_device_unref(&cpu);
 }
 
+/* ---- what classes hide ---- */
+
+/* Whether it was said, after a run of n grey pictures. */
+static bool is_said_of(sac_segmenter *seg, sac_device *cpu, sac_device *dev, int n, int grey)
+{
+    sac_frame *near = test_frame(cpu, SAC_PIXEL_I420, WIDTH, HEIGHT), *frame[PARTS] = {NULL},
+              *matte[PARTS] = {NULL};
+    test_fill(near, grey, grey, 128, 128);
+    for (int i = 0; i < n; i++) {
+        assert_sac_ok(sac_frame_create(dev, near, &frame[i]));
+        assert_sac_ok(sac_frame_copy(near, frame[i]));
+    }
+    assert_sac_ok(sac_segmenter_run(seg, frame, n, matte));
+    assert_sac_ok(sac_device_wait(dev));
+    sac_model_say_not_finite(seg->model);
+    for (int i = 0; i < n; i++) {
+        sac_frame_unref(&matte[i]);
+        sac_frame_unref(&frame[i]);
+    }
+    sac_frame_unref(&near);
+    return seg->model->finite.said;
+}
+
+/* The first network has no numbers below 0, which is what the far device's new memory has; the
+ * second none of zeros, which it is warmed up with. */
+static void only_pictures_are_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        int         n, good, bad; /* pictures in places of four, greys */
+    } cases[] = {{"maps_label_below", 1, 60, 220}, {"maps_label_above", PARTS, 120, 20}};
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    struct sac_device_params    one_size = sac_device_params_default();
+    one_size.deterministic = 1;
+    sac_device *cpu = test_device(), *dev = open_far_with(&one_size);
+    p.batch_max = PARTS;
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        sac_segmenter *seg = test_segmenter(dev, cases[i].model, &p);
+        assert_sac_ok(sac_segmenter_warm_up(seg));
+        assert_int_equal(seg->buckets.sizes.count, 1);
+        assert_int_equal(seg->buckets.sizes.size[0], PARTS);
+        sac_model_say_not_finite(seg->model);
+        assert_false(seg->model->finite.said);
+        assert_false(is_said_of(seg, cpu, dev, cases[i].n, cases[i].good));
+        assert_true(is_said_of(seg, cpu, dev, cases[i].n, cases[i].bad));
+        sac_segmenter_destroy(&seg);
+    }
+    sac_device_unref(&dev);
+    sac_device_unref(&cpu);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +473,7 @@ int main(void)
         cmocka_unit_test(masks_arrive_with_their_batch),
         cmocka_unit_test(a_composite_is_in_the_one_launch),
         cmocka_unit_test(stages_are_ranges_for_a_profiler),
+        cmocka_unit_test(only_pictures_are_checked),
     };
     test_without_onednn();
     return cmocka_run_group_tests_name("heads/segmenter_far", tests, NULL, NULL);

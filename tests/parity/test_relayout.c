@@ -104,18 +104,21 @@ static void odd_numbers_are_found(void **state)
     char              *host = calloc(1, BYTES_MAX);
     assert_sac_ok(sac_host_buffer_create(dev, sizeof(uint32_t), "test", &word));
     for (int i = 0; i < CASES; i++) {
-        const bool    half = pick(2), odd = pick(2);
+        const bool    half = pick(2), odd = pick(2), nan_alone = pick(2);
         const size_t  size = half ? 2 : 4;
         const int64_t count = 1 + pick(pick(4) ? 3000 : BYTES_MAX / 4),
                       which = pick((uint32_t)count);
-        const uint32_t bits = odd ? (half ? 0xfc00 : 0x7fc00000) : (half ? 0xfbff : 0x7f7fffff);
+        static const uint32_t kinds[2][3] = {{0x7f7fffff, 0xff800000, 0x7fc00000},
+                                             {0xfbff, 0xfc00, 0x7e01}};
+        const int      kind = odd ? (nan_alone ? 2 : 1 + (int)pick(2)) : nan_alone && pick(2);
+        const uint32_t bits = kinds[half][kind];
         const int      shift = (int)(pick(16 / (uint32_t)size) * size);
         uint32_t      *found = sac_buffer_data(word);
         memcpy(host + (size_t)which * size, &bits, size);
         assert_sac_ok(sac_device_copy(dev, NULL, at(t, shift), host, (size_t)count * size,
                                       SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
         *found = 0;
-        assert_sac_ok(dev->ops->find_odd(dev, NULL, at(t, shift), count, half, found));
+        assert_sac_ok(dev->ops->find_odd(dev, NULL, at(t, shift), count, half, nan_alone, found));
         assert_sac_ok(sac_device_copy(dev, NULL, host + (size_t)which * size, at(t, shift), size,
                                       SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, "waits"));
         if (*found != odd)

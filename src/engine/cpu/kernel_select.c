@@ -9,9 +9,9 @@
 #include "engine/ops/util.h"
 
 enum {
-    CUT = 8192,
-    OPERANDS = 4
-}; /* elements of a run that make a unit; a Where's and its output */
+    CUT = 8192,  /* elements of a run that make a unit */
+    OPERANDS = 4 /* a Where's, and its output */
+};
 
 /* in: the numbers with which the run begins; step: 0 or 1, of each. */
 typedef void run_loop(const void *const *in, const int64_t *step, void *out, int64_t count);

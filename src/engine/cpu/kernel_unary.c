@@ -28,7 +28,8 @@ static const struct {
               {-0.5f, SAC_UNARY_RECIPROCAL_SQRT},
               {-1, SAC_UNARY_RECIPROCAL}};
 
-/* Of a Pow by one constant number that float32 has; false: by others, and by 0. */
+/* Of a Pow by one constant number that float32 has; false: by others, and by 0. A whole number to a
+ * small whole power stays one. */
 static bool power_of(const struct sac_op_call *c, enum sac_unary *op, float *exponent)
 {
     const struct sac_operand *by = &c->in[1];
@@ -38,9 +39,10 @@ static bool power_of(const struct sac_op_call *c, enum sac_unary *op, float *exp
     if (y == 0 || !(fabs(y) <= FLT_MAX) || y != (double)(float)y)
         return false;
     *exponent = (float)y;
-    *op = y != floor(y)     ? SAC_UNARY_POWER
-          : fmod(y, 2) != 0 ? SAC_UNARY_POWER_ODD
-                            : SAC_UNARY_POWER_EVEN;
+    *op = y != floor(y)                          ? SAC_UNARY_POWER
+          : y > 0 && y <= SAC_UNARY_PRODUCTS_MAX ? SAC_UNARY_PRODUCT
+          : fmod(y, 2) != 0                      ? SAC_UNARY_POWER_ODD
+                                                 : SAC_UNARY_POWER_EVEN;
     for (size_t i = 0; i < SAC_COUNT(powers); i++)
         if (*exponent == powers[i].exponent)
             *op = powers[i].op;
@@ -83,7 +85,7 @@ static struct sac_kernel_offer unary_supports(struct sac_device                *
     if (sac_cpu_level() < SAC_CPU_AVX2 || q->call->in[0].dtype != SAC_F32)
         return sac_kernel_refuse("not float32, or no AVX2");
     if (power && !power_of(q->call, &op, &exponent))
-        return sac_kernel_refuse("not a power of one constant float32, or of 0");
+        return sac_kernel_refuse("its exponent is not one constant float32, or is 0");
     offer.in_layout[1] = SAC_LAYOUT_PLAIN;
     offer.out_layout[0] = offer.in_layout[0];
     return sac_layout_is_half(q->in_layout[0]) ? sac_kernel_refuse("half precision") : offer;

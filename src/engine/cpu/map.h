@@ -53,9 +53,10 @@ enum sac_unary {
     SAC_UNARY_RECIPROCAL_SQRT,
     SAC_UNARY_SQUARE,
     SAC_UNARY_CUBE,
-    SAC_UNARY_POWER,      /* x^alpha, which is neither 0 nor infinite, nor whole */
-    SAC_UNARY_POWER_EVEN, /* of an even one */
+    SAC_UNARY_POWER,      /* x^alpha; alpha is finite, and not whole */
+    SAC_UNARY_POWER_EVEN, /* alpha is even, and not 0 */
     SAC_UNARY_POWER_ODD,
+    SAC_UNARY_PRODUCT, /* alpha is whole, from 1 to SAC_UNARY_PRODUCTS_MAX */
     SAC_UNARY_CEIL,
     SAC_UNARY_FLOOR,
     SAC_UNARY_ROUND, /* to even */
@@ -65,6 +66,7 @@ enum sac_unary {
     SAC_UNARY_SOFTSIGN,
     SAC_UNARY_THRESHOLDED
 };
+enum { SAC_UNARY_PRODUCTS_MAX = 8 };
 /* What some of them have besides x. */
 struct sac_unary_numbers {
     float alpha, gamma;

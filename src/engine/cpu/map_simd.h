@@ -70,6 +70,7 @@ SIMD_INLINE vec unary(enum sac_unary op, const struct sac_unary_numbers *by, vec
     case SAC_UNARY_CUBE: return v_mul(v_mul(x, x), x);
     case SAC_UNARY_POWER: return v_power_fraction(x, by->alpha);
     case SAC_UNARY_POWER_EVEN: return v_power(x, by->alpha);
+    case SAC_UNARY_PRODUCT: return v_product(x, (int)by->alpha);
     case SAC_UNARY_POWER_ODD: return v_or(v_power(x, by->alpha), v_and(x, v_set(-0.0f)));
     case SAC_UNARY_CEIL: return MM(ceil_ps)(x);
     case SAC_UNARY_FLOOR: return MM(floor_ps)(x);
@@ -106,7 +107,7 @@ SIMD_FN void SIMD_NAME(sac_map_unary)(enum sac_unary op, const struct sac_unary_
     ARM(SAC_UNARY_RECIPROCAL_SQRT) ARM(SAC_UNARY_SQUARE) ARM(SAC_UNARY_CUBE) ARM(SAC_UNARY_CEIL)
     ARM(SAC_UNARY_FLOOR) ARM(SAC_UNARY_ROUND) ARM(SAC_UNARY_CELU) ARM(SAC_UNARY_ELU)
     ARM(SAC_UNARY_MISH) ARM(SAC_UNARY_SOFTSIGN) ARM(SAC_UNARY_THRESHOLDED) ARM(SAC_UNARY_LOG)
-    ARM(SAC_UNARY_POWER) ARM(SAC_UNARY_POWER_EVEN) ARM(SAC_UNARY_POWER_ODD)
+    ARM(SAC_UNARY_POWER) ARM(SAC_UNARY_POWER_EVEN) ARM(SAC_UNARY_POWER_ODD) ARM(SAC_UNARY_PRODUCT)
         /* clang-format on */
 #undef ARM
     }

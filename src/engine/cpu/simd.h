@@ -424,6 +424,13 @@ SIMD_INLINE vec v_power(vec x, float y)
     const vec half = v_round(v_mul(n, v_set(0.5f))); /* 2^n in two steps ends in infinity and 0 */
     return v_pow2(v_sub(n, half), v_pow2(half, v_fma(v_exp2_slope(r), r, v_set(1.0f))));
 }
+SIMD_INLINE vec v_product(vec x, int n) /* x^n, n from 1 */
+{
+    vec p = x;
+    for (int i = 1; i < n; i++)
+        p = v_mul(p, x);
+    return p;
+}
 /* x^y of a y that is not whole: below 0 there is none, but C has one of -infinity. */
 SIMD_INLINE vec v_power_fraction(vec x, float y)
 {

@@ -18,7 +18,8 @@ extern const struct sac_kernel_provider sac_kernels_cuda;
 
 /* relayout.c, as in struct sac_device_ops */
 sac_result cuda_find_odd(struct sac_device *dev, struct sac_device_stream *stream,
-                         const void *numbers, int64_t count, bool half, uint32_t *odd);
+                         const void *numbers, int64_t count, bool half, bool nan_alone,
+                         uint32_t *odd);
 sac_result cuda_relayout(struct sac_device *dev, struct sac_device_stream *stream,
                          const struct sac_operand *o, void *dst, int to, const void *src, int from);
 

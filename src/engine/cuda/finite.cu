@@ -51,11 +51,13 @@ void launch(const void *numbers, int64_t count, struct odd_bits bits, uint32_t *
 } // namespace
 
 extern "C" cudaError_t cuda_launch_find_odd(const void *numbers, int64_t count, bool half,
-                                            uint32_t *odd, cudaStream_t stream)
+                                            bool nan_alone, uint32_t *odd, cudaStream_t stream)
 {
     if (half)
-        launch<uint16_t>(numbers, count, {0x7fff7fffu, 0x04000400u}, odd, stream);
+        launch<uint16_t>(numbers, count, {0x7fff7fffu, nan_alone ? 0x03ff03ffu : 0x04000400u}, odd,
+                         stream);
     else
-        launch<uint32_t>(numbers, count, {0x7fffffffu, 0x00800000u}, odd, stream);
+        launch<uint32_t>(numbers, count, {0x7fffffffu, nan_alone ? 0x007fffffu : 0x00800000u}, odd,
+                         stream);
     return cudaGetLastError();
 }

@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-cudaError_t cuda_launch_find_odd(const void *numbers, int64_t count, bool half, uint32_t *odd,
-                                 cudaStream_t stream);
+cudaError_t cuda_launch_find_odd(const void *numbers, int64_t count, bool half, bool nan_alone,
+                                 uint32_t *odd, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

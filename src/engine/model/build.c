@@ -24,6 +24,7 @@ struct build {
     sac_model                 *model, *reference; /* on the device, and on the CPU in float32 */
     sac_device                *cpu;
     struct sac_build_shapes    shapes;
+    char                       given[SAC_BUILD_SHAPES_TEXT]; /* of the bucket: the shapes given */
     sac_tensor               **in, **out; /* [ports] of the bucket, on the device */
     void                     **numbers;   /* [inputs] the same data in host memory */
     int                        worst;     /* the sample of the calibration data to check with */
@@ -183,7 +184,7 @@ static sac_result make_input(struct build *b, int batch, struct sac_build_size s
 /* With the usual size: sizes differ less in their numbers than pictures do. */
 static sac_result calibrate(struct build *b)
 {
-    const struct sac_build_size usual = {b->params.width, b->params.height};
+    const struct sac_build_size usual = {b->params.width, b->params.height, SAC_BUILD_USUAL};
     struct sac_tensor_desc     *desc = NULL;
     /* In FP8 the CPU has no fast kernels to look with. */
     if (!b->params.calibration || b->quantise == SAC_PRECISION_FP8)
@@ -213,7 +214,7 @@ static sac_result take_quantised(struct build *b)
 
 static sac_result quantise(struct build *b, sac_device *dev, const char *path, void *user)
 {
-    const struct sac_build_size usual = {b->params.width, b->params.height};
+    const struct sac_build_size usual = {b->params.width, b->params.height, SAC_BUILD_USUAL};
     struct sac_build_params     params = b->params;
     struct sac_tensor_desc     *desc = NULL;
     if (!b->quantise)
@@ -327,6 +328,8 @@ static sac_result build_bucket(struct build *b, int batch, struct sac_build_size
                                   .width = size.width,
                                   .height = size.height,
                                   .limit = sac_difference_limit((int)b->model->params.precision)};
+    sac_build_shapes_print(b->model, &b->shapes, batch, size, b->given, sizeof b->given);
+    bucket->shapes = b->given[0] ? b->given : NULL;
     sac_result    res = make_input(b, batch, size);
     const int64_t begun = sac_time_ns();
     if (res == SAC_OK)
@@ -344,7 +347,9 @@ static sac_result build_bucket(struct build *b, int batch, struct sac_build_size
         res = check_sample(b, batch - 1, batch, &bucket->error);
     if (res == SAC_OK)
         describe_plan(b, bucket);
-    if (res != SAC_OK && size.width)
+    if (res != SAC_OK && bucket->shapes)
+        res = sac_fail_prefix(b->ctx, res, "with %s: ", bucket->shapes);
+    else if (res != SAC_OK && size.width)
         res = sac_fail_prefix(b->ctx, res, "with batch %d of %dx%d: ", batch, size.width,
                               size.height);
     return res;
@@ -394,8 +399,10 @@ static sac_result over_limit(struct build *b, const struct sac_build_bucket *buc
     static const char *const mend[] = {[SAC_PRECISION_FP16] = "; build it with --precision tf32",
                                        [SAC_PRECISION_TF32] = "; build it with --precision fp32",
                                        [SAC_PRECISION_FP32] = ""};
-    char                     steps[480], size[32] = "";
-    if (bucket->width)
+    char                     steps[480], size[SAC_BUILD_SHAPES_TEXT + 8] = "";
+    if (bucket->shapes)
+        snprintf(size, sizeof size, ", %s,", bucket->shapes);
+    else if (bucket->width)
         snprintf(size, sizeof size, " of %dx%d", bucket->width, bucket->height);
     find_suspects(b, bucket->limit, steps, sizeof steps);
     return SAC_FAIL(b->ctx, SAC_ERR_FORMAT,

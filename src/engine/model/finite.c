@@ -56,9 +56,9 @@ sac_result sac_finite_look(struct sac_finite *f, sac_device *dev, struct sac_dev
         if ((d->dtype != SAC_F32 && d->dtype != SAC_F16) || numbers == 0)
             continue;
         if (dev->ops->host_memory)
-            *f->odd |= !sac_numbers_are_finite(at, numbers, d->dtype == SAC_F16);
+            *f->odd |= !sac_numbers_are_finite(at, numbers, d->dtype == SAC_F16, false);
         else if (dev->ops->find_odd)
-            res = dev->ops->find_odd(dev, stream, at, numbers, d->dtype == SAC_F16,
+            res = dev->ops->find_odd(dev, stream, at, numbers, d->dtype == SAC_F16, false,
                                      (uint32_t *)(uintptr_t)f->odd);
     }
     return res;

@@ -3,7 +3,7 @@
  * everything behind it NaN: nothing is found then, and nobody would learn why. So all outputs of
  * every run are looked at, where they lie; the device sets a word of host memory if one is not
  * finite, and the log says so once. Where an output is of integers, the plan looks at the numbers
- * that they are made of (engine/plan/looks.c). */
+ * that they are made of (engine/plan/finite.c). */
 #ifndef SAC_ENGINE_MODEL_FINITE_H
 #define SAC_ENGINE_MODEL_FINITE_H
 
@@ -23,7 +23,7 @@ void sac_finite_close(struct sac_finite *f); /* with all looks done; accepts a z
  * done; of those with `of` images only at the first n. */
 sac_result sac_finite_look(struct sac_finite *f, sac_device *dev, struct sac_device_stream *stream,
                            sac_tensor *const *tensors, int count, int n, int of);
-/* What looks that are done have found so far counts for nothing: it was no caller's input. */
+/* After runs with made-up input, which are done: what they gave is no fault. */
 void sac_finite_forget(struct sac_finite *f);
 /* Warns, once, if a look that is done has found something. path: of the model, which ran in this
  * precision. */

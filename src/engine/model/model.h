@@ -219,8 +219,10 @@ sac_result sac_model_plan(sac_model *model, const struct sac_operand *shapes,
 sac_result sac_model_run_on(sac_model *model, struct sac_device_stream *stream,
                             sac_tensor *const *in, sac_tensor **out);
 /* Warns, once, if runs that are done met numbers that are not finite where outputs of integers
- * don't show them. What outputs of floats have is the caller's to look at (finite.h). */
-void sac_model_say_odd(sac_model *model);
+ * don't show them. Outputs of floats are the caller's to check (finite.h). */
+void sac_model_say_not_finite(sac_model *model);
+/* After runs with made-up input, which are done: what they met is no fault. */
+void sac_model_forget_not_finite(sac_model *model);
 /* From now on the only input and the outputs have the layout that the kernels use: float16 where
  * the port says float32, and the input [N,H,W,C] where it says [N,C,H,W]. That saves a pass over
  * them.

@@ -173,7 +173,14 @@ sac_result sac_model_run_on(sac_model *m, struct sac_device_stream *stream, sac_
     return res;
 }
 
-void sac_model_say_odd(sac_model *m)
+void sac_model_forget_not_finite(sac_model *m)
+{
+    pthread_mutex_lock(&m->lock);
+    sac_finite_forget(&m->finite);
+    pthread_mutex_unlock(&m->lock);
+}
+
+void sac_model_say_not_finite(sac_model *m)
 {
     pthread_mutex_lock(&m->lock);
     sac_finite_say(&m->finite, m->ctx, m->path, sac_model_precision(m));

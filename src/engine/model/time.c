@@ -128,6 +128,7 @@ sac_result sac_model_time(sac_model *m, sac_tensor *const *in, double seconds,
     if (res == SAC_OK)
         res = time_rounds(&t, seconds, &times);
     const sac_result done = close_timing(&t);
+    sac_model_forget_not_finite(m); /* the time counts, not the numbers */
     if (res == SAC_OK && done == SAC_OK)
         *out = times;
     return res == SAC_OK ? done : res;

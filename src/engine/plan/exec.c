@@ -75,7 +75,7 @@ static sac_result run_steps(struct sac_plan *plan)
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++) {
         struct sac_step *step = &plan->steps[i];
         int64_t          begun = plan->profile ? sac_time_ns() : 0;
-        res = sac_plan_look(plan, step, NULL);
+        res = sac_plan_check_finite(plan, step, NULL);
         if (res == SAC_OK)
             res = sac_plan_run_step(plan, step);
         if (res == SAC_OK && plan->params.watch)

@@ -103,10 +103,11 @@ sac_result sac_plan_step_on_device(struct sac_plan *plan, const struct sac_step 
     return SAC_OK;
 }
 
+/* What is checked before a step counts as its time. */
 static sac_result queue_step(struct sac_plan *plan, const struct sac_step *step,
                              struct sac_device_stream *stream)
 {
-    sac_result res = sac_plan_look(plan, step, stream);
+    sac_result res = sac_plan_check_finite(plan, step, stream);
     return res == SAC_OK ? sac_plan_step_on_device(plan, step, stream) : res;
 }
 
@@ -314,7 +315,7 @@ static sac_result run_waiting(struct sac_plan *plan, struct sac_device_stream *s
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++) {
         struct sac_step *step = &plan->steps[i];
         const int64_t    begun = sac_time_ns();
-        res = sac_plan_step_on_device(plan, step, stream);
+        res = queue_step(plan, step, stream);
         if (res == SAC_OK)
             res = sac_plan_settle(plan, stream);
         step->time_ns += sac_time_ns() - begun;

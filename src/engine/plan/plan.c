@@ -94,7 +94,7 @@ static sac_result build(struct sac_plan *plan, const struct sac_operand *shapes)
     if (res == SAC_OK)
         res = sac_plan_place_memory(plan);
     if (res == SAC_OK)
-        res = sac_plan_mark_looks(plan);
+        res = sac_plan_mark_checked(plan);
     return res == SAC_OK && !plan->dev->ops->host_memory ? sac_plan_finish_device(plan) : res;
 }
 

@@ -47,9 +47,9 @@ struct sac_plan_params {
     /* By value id: 1 where the step that makes it stays in float32, in TF32, when the precision is
      * FP16. NULL: none does. */
     const char *wide;
-    /* Set to 1 where a look finds a number that is not finite (looks.c): host memory that the
-     * device can write, and that the caller reads once the run is done. NULL: nobody looks. */
-    uint32_t *odd;
+    /* Set to 1 where a number is found that is not finite (finite.c): host memory that the device
+     * can write, and that the caller reads once the run is done. NULL: nothing is checked. */
+    volatile uint32_t *odd;
     /* On a device whose memory is the host's: called after each step, with its outputs in place.
      * NULL: nobody looks. */
     void (*watch)(void *user, struct sac_plan *plan, const struct sac_step *step);
@@ -124,7 +124,7 @@ struct sac_step {
     bool                     strided;       /* the kernel can read and write parts of other slots */
     bool                     writes_any;    /* the kernel can write slots[in_count] in any layout */
     uint64_t                 taken;         /* bit i: the kernel's state holds input i */
-    uint64_t                 looks;         /* bit i: are input i's numbers finite? (looks.c) */
+    uint64_t                 checked;       /* bit i: are input i's numbers finite? (finite.c) */
     char                    *chosen;        /* the kernel's choice, NULL: nothing to choose */
     int64_t                  time_ns, runs; /* when profiling */
     char                     implementation[80];
@@ -184,12 +184,12 @@ void       sac_plan_destroy(struct sac_plan **plan);
  * outputs of Splits parts of their inputs. */
 void sac_plan_place_concats(struct sac_plan *plan);
 
-/* Marks the inputs of steps whose numbers a run looks at. */
-sac_result sac_plan_mark_looks(struct sac_plan *plan);
-/* Looks at those of a step that is about to run; on a device whose memory is not the host's it is
+/* Marks the inputs of steps whose numbers each run checks. */
+sac_result sac_plan_mark_checked(struct sac_plan *plan);
+/* Checks those of a step that is about to run; on a device whose memory is not the host's that is
  * queued. */
-sac_result sac_plan_look(const struct sac_plan *plan, const struct sac_step *step,
-                         struct sac_device_stream *stream);
+sac_result sac_plan_check_finite(const struct sac_plan *plan, const struct sac_step *step,
+                                 struct sac_device_stream *stream);
 
 /* Is the plan for these input shapes? */
 bool sac_plan_fits(const struct sac_plan *plan, const struct sac_operand *shapes);
