@@ -179,7 +179,7 @@ struct sac_quantised {
  * which is the batch's. */
 struct sac_build_shape {
     const char            *input; /* its name; NULL: the only one */
-    struct sac_tensor_desc least, usual, greatest;
+    struct sac_tensor_desc min, opt, max;
 };
 struct sac_build_params {
     struct sac_model_params model;
@@ -200,11 +200,10 @@ struct sac_build_params {
     int layers_min; /* percent of its layers that are quantised at least, or it is refused; 0: 50 */
     /* Called when it is done, before on_bucket; NULL: nobody asks. */
     void (*on_quantised)(void *user, const struct sac_quantised *quantised);
-    /* [shape_count] of other inputs than images; borrowed for the call. The least go together, with
-     * the least size of images, and so do the usual and the greatest. */
+    /* Of other inputs than images, behind the last one that is all 0; borrowed for the call. All
+     * min go together, with the least size of images, and so do all opt and all max. NULL: none. */
     const struct sac_build_shape *shapes;
-    int64_t                       shape_count;
-    uint64_t                      reserved[2]; /* 0 */
+    uint64_t                      reserved[1]; /* 0 */
 };
 SAC_API struct sac_build_params sac_build_params_default(void);
 

@@ -64,7 +64,7 @@ enum { SHAPES_MAX = 16 };
 
 /* What --shape gives, and the names' memory. */
 struct given {
-    struct sac_build_shape shapes[SHAPES_MAX];
+    struct sac_build_shape shapes[SHAPES_MAX + 1]; /* the last is all 0 */
     char                   names[SHAPES_MAX][256];
     int                    count;
 };
@@ -72,7 +72,7 @@ struct given {
 /* "1,16:1,77:1,512", or one that stands for all three. */
 static bool read_points(const char *text, struct sac_build_shape *out)
 {
-    struct sac_tensor_desc *const point[] = {&out->least, &out->usual, &out->greatest};
+    struct sac_tensor_desc *const point[] = {&out->min, &out->opt, &out->max};
     int                           count = 0;
     for (; count < 3; count++, text++)
         if (!shape_read(text, &text, point[count]) || *text != ':')
@@ -80,8 +80,8 @@ static bool read_points(const char *text, struct sac_build_shape *out)
     if (*text || count == 1 || count == 3)
         return false;
     if (count == 0)
-        out->usual = out->greatest = out->least;
-    return out->usual.rank > 0;
+        out->opt = out->max = out->min;
+    return out->opt.rank > 0;
 }
 
 /* "tokens=1,77"; with one input the name may be left out. */
@@ -111,7 +111,6 @@ static int read_shapes(const struct text_list *texts, struct given *out,
     for (size_t i = 0; i < texts->count && status == STATUS_OK; i++)
         status = read_shape(texts->items[i], out, fault);
     params->shapes = out->shapes;
-    params->shape_count = out->count;
     return status;
 }
 

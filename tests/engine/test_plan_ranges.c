@@ -248,11 +248,10 @@ static sac_result build_shapes(const char *input, struct sac_tensor_desc least,
                                struct sac_tensor_desc usual, struct sac_tensor_desc greatest,
                                int batch_max)
 {
-    const struct sac_build_shape shape = {input, least, usual, greatest};
+    const struct sac_build_shape shapes[] = {{input, least, usual, greatest}, {.input = NULL}};
     struct sac_build_params      params = sac_build_params_default();
     params.batch_max = batch_max;
-    params.shapes = &shape;
-    params.shape_count = 1;
+    params.shapes = shapes;
     bucket_count = 0;
     return sac_model_build(far, model_path, &params, out, note_bucket, NULL);
 }

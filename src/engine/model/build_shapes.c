@@ -24,9 +24,9 @@ static const struct sac_tensor_desc *at_point(const struct sac_build_shape *give
                                               enum sac_build_point          point)
 {
     switch (point) {
-    case SAC_BUILD_LEAST: return &given->least;
-    case SAC_BUILD_GREATEST: return &given->greatest;
-    default: return &given->usual;
+    case SAC_BUILD_LEAST: return &given->min;
+    case SAC_BUILD_GREATEST: return &given->max;
+    default: return &given->opt;
     }
 }
 
@@ -77,7 +77,9 @@ static sac_result choose_sizes(sac_context *ctx, const struct sac_build_params *
 sac_result sac_build_shapes_choose(sac_context *ctx, const struct sac_build_params *p,
                                    struct sac_build_shapes *out)
 {
-    *out = (struct sac_build_shapes){.given = p->shapes, .given_count = p->shape_count};
+    *out = (struct sac_build_shapes){.given = p->shapes};
+    while (p->shapes && p->shapes[out->given_count].min.rank > 0)
+        out->given_count++;
     if (p->batch_min < 1 || p->batch_opt < p->batch_min || p->batch_max < p->batch_opt ||
         p->batch_max > BATCH_MOST)
         return SAC_FAIL(ctx, SAC_ERR_ARG, "batch %d:%d:%d: want 1 <= min <= opt <= max <= %d",
@@ -179,8 +181,8 @@ static sac_result settle_size(const sac_model *m, struct sac_build_size *size)
  * next's? */
 static bool fits(const struct sac_tensor_desc *port, const struct sac_build_shape *given)
 {
-    const struct sac_tensor_desc *least = &given->least, *usual = &given->usual,
-                                 *greatest = &given->greatest;
+    const struct sac_tensor_desc *least = &given->min, *usual = &given->opt,
+                                 *greatest = &given->max;
     bool good =
         least->rank == port->rank && usual->rank == port->rank && greatest->rank == port->rank;
     for (int d = 1; d < port->rank && good; d++) {
