@@ -29,14 +29,8 @@ static sac_result no_memory(const struct sac_quality_judge *j)
 
 /* ---- boxes ---- */
 
-struct boxes {
-    struct sac_buffer          *buffer;
-    const struct sac_detection *list;
-    int                         count;
-};
-
 static sac_result decode(const struct sac_quality_judge *j, sac_tensor *const *out, float score_min,
-                         struct boxes *boxes)
+                         struct sac_detections *boxes)
 {
     struct sac_head_outputs  o = {.count = 0};
     struct sac_detect_spec   s = {.input_width = j->width,
@@ -48,6 +42,7 @@ static sac_result decode(const struct sac_quality_judge *j, sac_tensor *const *o
     const struct sac_fit_map map = {.scale_x = 1, .scale_y = 1};
     enum sac_dtype           dtypes[SAC_HEAD_OUTPUTS_MAX];
     const void              *tensors[SAC_DETECT_TENSORS_MAX] = {NULL};
+    struct sac_buffer       *lists = NULL;
     sac_result               res = sac_head_outputs_shape(&o, j->cpu, j->view.model, out, 1);
     if (res != SAC_OK)
         return res;
@@ -64,15 +59,13 @@ static sac_result decode(const struct sac_quality_judge *j, sac_tensor *const *o
     s.keep = SAC_CLAMP((int)BOXES_MAX, 1, SAC_MAX(s.cells, 1));
     if (s.cells == 0)
         return SAC_OK;
-    res = sac_buffer_create(j->cpu, sac_detect_out_bytes(&s, 1), "boxes", &boxes->buffer);
+    res = sac_buffer_create(j->cpu, sac_detect_out_bytes(&s, 1), "boxes", &lists);
     if (res == SAC_OK)
-        res = sac_detect_run(j->cpu, NULL, &s, tensors, &map, 1, sac_buffer_data(boxes->buffer));
-    if (res != SAC_OK)
-        return res;
-    const char *lists = sac_buffer_data(boxes->buffer);
-    boxes->count = *(const int32_t *)(const void *)lists;
-    boxes->list = (const struct sac_detection *)(const void *)(lists + sac_detect_boxes_at(1));
-    return SAC_OK;
+        res = sac_detect_run(j->cpu, NULL, &s, tensors, &map, 1, sac_buffer_data(lists));
+    if (res == SAC_OK)
+        res = sac_detect_fetch(j->cpu, NULL, &s, sac_buffer_data(lists), 1, boxes);
+    sac_buffer_unref(&lists);
+    return res;
 }
 
 static double iou(const struct sac_detection *a, const struct sac_detection *b)
@@ -86,13 +79,14 @@ static double iou(const struct sac_detection *a, const struct sac_detection *b)
 }
 
 /* The box of the truth that it is; best first, each is found once. -1: none. */
-static int match(const struct boxes *want, const bool *taken, const struct sac_detection *d)
+static int match(const struct sac_detections *want, const bool *taken,
+                 const struct sac_detection *d)
 {
     int    best = -1;
     double most = MATCH_IOU;
-    for (int i = 0; i < want->count; i++) {
+    for (int i = 0; i < (int)want->count; i++) {
         const double share =
-            want->list[i].class_id == d->class_id && !taken[i] ? iou(&want->list[i], d) : 0;
+            want->items[i].class_id == d->class_id && !taken[i] ? iou(&want->items[i], d) : 0;
         if (share >= most) {
             most = share;
             best = i;
@@ -115,29 +109,29 @@ static bool count_wanted(struct sac_quality_judge *j, int class_id)
 static sac_result compare_boxes(struct sac_quality_judge *j, sac_tensor *const *want,
                                 sac_tensor *const *got)
 {
-    struct boxes truth = {NULL}, found = {NULL};
-    bool        *taken = NULL;
-    sac_result   res = decode(j, want, TRUE_SCORE, &truth);
+    struct sac_detections truth = {NULL}, found = {NULL};
+    bool                 *taken = NULL;
+    sac_result            res = decode(j, want, TRUE_SCORE, &truth);
     if (res == SAC_OK)
         res = decode(j, got, FOUND_SCORE, &found);
-    if (res == SAC_OK && !(taken = sac_calloc((size_t)truth.count + 1, sizeof *taken)))
+    if (res == SAC_OK && !(taken = sac_calloc(truth.count + 1, sizeof *taken)))
         res = no_memory(j);
-    for (int i = 0; i < truth.count && res == SAC_OK; i++)
-        if (!count_wanted(j, truth.list[i].class_id))
+    for (size_t i = 0; i < truth.count && res == SAC_OK; i++)
+        if (!count_wanted(j, truth.items[i].class_id))
             res = no_memory(j);
-    for (int i = 0; i < found.count && res == SAC_OK; i++) {
-        const int at = match(&truth, taken, &found.list[i]);
+    for (size_t i = 0; i < found.count && res == SAC_OK; i++) {
+        const int at = match(&truth, taken, &found.items[i]);
         if (at >= 0)
             taken[at] = true;
         if (!sac_grow((void **)&j->boxes, &j->box_cap, j->box_count + 1, sizeof *j->boxes))
             res = no_memory(j);
         else
             j->boxes[j->box_count++] = (struct sac_judged_box){
-                SAC_CLAMP(found.list[i].class_id, 0, CLASSES_MAX), found.list[i].score, at >= 0};
+                SAC_CLAMP(found.items[i].class_id, 0, CLASSES_MAX), found.items[i].score, at >= 0};
     }
     sac_free(taken);
-    sac_buffer_unref(&truth.buffer);
-    sac_buffer_unref(&found.buffer);
+    sac_detections_finish(&truth);
+    sac_detections_finish(&found);
     return res;
 }
 

@@ -89,20 +89,27 @@ static sac_result copy_boxes(sac_device *dev, struct sac_device_stream *stream, 
 static size_t bytes_of(const struct sac_detect_spec *s, int n, size_t boxes)
 {
     const size_t most = (size_t)n * (size_t)s->keep;
-    return sac_detect_boxes_at(n) + SAC_MIN(boxes, most) * sizeof(struct sac_detection);
+    return sac_detect_boxes_at(n) + SAC_MIN(boxes, most) * sac_detect_box_bytes(s);
 }
 
-static sac_result take(sac_device *dev, const int32_t *count, const struct sac_detection *boxes,
-                       int n, struct sac_detections *found)
+static sac_result take(sac_device *dev, const struct sac_detect_spec *s, const void *host, int n,
+                       struct sac_detections *found)
 {
+    const int32_t *count = host;
+    const char    *box = (const char *)host + sac_detect_boxes_at(n);
+    const size_t   bytes = sac_detect_box_bytes(s);
+    const int      only = sac_detect_only_class(s);
     for (int i = 0; i < n; i++) {
-        const size_t boxes_of_image = (size_t)count[i];
-        if (!sac_grow((void **)&found[i].items, &found[i].capacity, boxes_of_image, sizeof *boxes))
+        struct sac_detections *list = &found[i];
+        const size_t           boxes = (size_t)count[i];
+        if (!sac_grow((void **)&list->items, &list->capacity, boxes, sizeof *list->items))
             return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for the boxes of a frame");
-        if (boxes_of_image)
-            memcpy(found[i].items, boxes, boxes_of_image * sizeof *boxes);
-        found[i].count = boxes_of_image;
-        boxes += boxes_of_image;
+        for (list->count = 0; list->count < boxes; list->count++, box += bytes) {
+            struct sac_detection *to = &list->items[list->count];
+            memcpy(to, box, bytes);
+            if (only >= 0)
+                to->class_id = only;
+        }
     }
     return SAC_OK;
 }
@@ -130,10 +137,7 @@ sac_result sac_detect_fetch_end(sac_device *dev, struct sac_device_stream *strea
     if (res == SAC_OK && end > had && stream)
         res = dev->ops->stream_wait(stream);
     if (res == SAC_OK)
-        res = take(
-            dev, count,
-            (const struct sac_detection *)(const void *)((char *)host + sac_detect_boxes_at(n)), n,
-            found);
+        res = take(dev, s, host, n, found);
     /* A few more than now, or what it was, a little less each time: a box too many crosses the bus
      * for nothing, and one too few costs a second copy of some microseconds. */
     *expected = SAC_MAX(boxes + boxes / 16 + 1, *expected - (*expected + 15) / 16);

@@ -419,9 +419,35 @@ SAC_ANYWHERE int sac_detect_order(const struct sac_detection *a, const struct sa
 #ifndef __CUDACC__
 #include "vision/vision.h"
 
+/* The class of all boxes where no other can come out, else below 0. */
+static inline int sac_detect_only_class(const struct sac_detect_spec *s)
+{
+    int only = -1;
+    if (s->form != SAC_DETECT_ROWS && s->classes == 1)
+        return 0;
+    for (int i = 0; i < (int)SAC_COUNT(s->wanted) && !s->all_classes; i++) {
+        const uint32_t bits = s->wanted[i];
+        if (bits && (only >= 0 || (bits & (bits - 1))))
+            return -1;
+        for (int k = 0; k < 32 && bits; k++)
+            if (bits >> k & 1)
+                only = 32 * i + k;
+    }
+    return only;
+}
+
 /* What comes out lies in device memory: int32_t count[n], then from sac_detect_boxes_at on the
  * boxes of all images, packed, each image's best first; with origins, from sac_detect_origins_at on
- * as many int32_t, the cell of each. */
+ * as many int32_t, the cell of each.
+ *
+ * A box is a struct sac_detection, or its first sac_detect_box_bytes: the host knows the only class
+ * that there can be, and boxes cross to it in every frame. With origins a box is whole, for those
+ * who read it on the device. */
+static inline size_t sac_detect_box_bytes(const struct sac_detect_spec *s)
+{
+    return !s->origins && sac_detect_only_class(s) >= 0 ? offsetof(struct sac_detection, class_id)
+                                                        : sizeof(struct sac_detection);
+}
 static inline size_t sac_detect_boxes_at(int n)
 {
     return ((size_t)n * sizeof(int32_t) + 63) & ~(size_t)63;

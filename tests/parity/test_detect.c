@@ -6,6 +6,7 @@
 #include "vision/detect.h"
 #include "heads/heads.h"
 #include "tests/gpu.h"
+#include "tests/parity/bytes.h"
 #include "tests/vision/frames.h"
 
 static sac_device *cpu;
@@ -299,8 +300,8 @@ static void shape_detr(struct subject *s, int classes)
 
 static void shape(struct subject *s, int classes_max)
 {
-    const int classes = test_between(5, classes_max); /* no count that the four of a box could be
-                                                         taken for */
+    /* no count that the four of a box could be taken for */
+    const int classes = test_between(0, 4) ? test_between(5, classes_max) : 1;
     if (s->head == &sac_head_nanodet)
         shape_nanodet(s, classes);
     else if (s->head == &sac_head_detr)
@@ -323,7 +324,7 @@ static struct sac_head_input input_of(const struct subject         *s,
 
 static void choose_classes(struct subject *s)
 {
-    const int some = test_between(0, 2) ? 0 : test_between(1, 64);
+    const int some = test_between(0, 2) ? 0 : test_between(0, 2) ? test_between(1, 64) : 1;
     const int classes = s->spec.form == SAC_DETECT_ROWS ? 10 : s->spec.classes;
     for (int i = 0; i < some; i++)
         s->wanted[s->wanted_count++] = test_between(0, classes - 1);
@@ -521,6 +522,126 @@ static void refuses_what_has_no_room(void **state)
     assert_sac_ok(sac_detect_fetch(cpu, NULL, &s, NULL, 0, NULL));
 }
 
+/* ---- lists as they cross to the host ---- */
+
+enum { LISTS_MAX = 32, ROWS = 40, COLUMNS = 6 };
+
+/* Finished rows of images far apart, so many of each at its front; all of one class, or of two. */
+struct rows {
+    float                  numbers[LISTS_MAX][ROWS][COLUMNS];
+    int                    n, count[LISTS_MAX], classes;
+    struct sac_fit_map     maps[LISTS_MAX];
+    struct sac_detect_spec spec;
+};
+
+static void rows_init(struct rows *r, int n, int classes, int most)
+{
+    const int64_t image = (int64_t)ROWS * COLUMNS;
+    *r = (struct rows){.n = n, .classes = classes};
+    r->spec = (struct sac_detect_spec){.form = SAC_DETECT_ROWS,
+                                       .tensor_count = 1,
+                                       .input_width = 640,
+                                       .input_height = 640,
+                                       .cells = ROWS,
+                                       .classes = 80,
+                                       .box = {{0, SAC_F32, 0, image, COLUMNS, 1}},
+                                       .score = {{0, SAC_F32, 4, image, COLUMNS, 1}},
+                                       .label = {0, SAC_F32, 5, image, COLUMNS, 1},
+                                       .score_min = 0.1f,
+                                       .keep = ROWS};
+    r->spec.wanted[1] = classes > 1 ? 1u << 5 | 1u << 7 : 1u << 5;
+    for (int i = 0; i < n; i++) {
+        r->maps[i] = (struct sac_fit_map){1, 1, 0, 0};
+        r->count[i] = test_between(0, most);
+        for (int k = 0; k < r->count[i]; k++) {
+            float *row = r->numbers[i][k];
+            row[0] = (float)(i * 100 + k);
+            row[1] = (float)k;
+            row[2] = row[0] + 9;
+            row[3] = row[1] + 7;
+            row[4] = 0.9f - (float)k * 0.01f;
+            row[5] = k % 2 && classes > 1 ? 39 : 37;
+        }
+    }
+}
+
+static void expect_rows(const struct rows *r, const struct sac_detections *found)
+{
+    for (int i = 0; i < r->n; i++) {
+        assert_int_equal(found[i].count, r->count[i]);
+        for (int k = 0; k < r->count[i]; k++) {
+            const struct sac_detection *d = &found[i].items[k];
+            assert_memory_equal(d, r->numbers[i][k], 5 * sizeof(float));
+            assert_int_equal(d->class_id, (int)r->numbers[i][k][5]);
+        }
+    }
+}
+
+/* From fewer boxes expected than there are, which takes a second copy, to more. */
+static void fetch_rows(sac_device *dev, struct rows *r, size_t expected)
+{
+    struct sac_detections found[LISTS_MAX] = {{0}};
+    struct sac_buffer    *in = test_room(dev, sizeof r->numbers), *host = NULL,
+                      *out = test_room(dev, sac_detect_out_bytes(&r->spec, r->n));
+    const void *tensors[] = {sac_buffer_data(in)};
+    test_write(dev, in, r->numbers, sizeof r->numbers);
+    assert_sac_ok(
+        sac_host_buffer_create(dev, sac_detect_out_bytes(&r->spec, r->n), "boxes", &host));
+    assert_sac_ok(
+        sac_detect_run(dev, NULL, &r->spec, tensors, r->maps, r->n, sac_buffer_data(out)));
+    assert_sac_ok(sac_detect_fetch_begin(dev, NULL, &r->spec, sac_buffer_data(out), r->n, expected,
+                                         sac_buffer_data(host)));
+    assert_sac_ok(sac_device_wait(dev));
+    assert_sac_ok(sac_detect_fetch_end(dev, NULL, &r->spec, sac_buffer_data(out), r->n, &expected,
+                                       sac_buffer_data(host), found));
+    expect_rows(r, found);
+    for (int i = 0; i < r->n; i++)
+        sac_detections_finish(&found[i]);
+    sac_buffer_unref(&in);
+    sac_buffer_unref(&out);
+    sac_buffer_unref(&host);
+}
+
+static void lists_arrive_whole(void **state)
+{
+    static const size_t expected[] = {0, 1, 30, LISTS_MAX * ROWS};
+    static struct rows  r;
+    sac_device         *gpu = gpu_open(NULL);
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        rows_init(&r, i % 2 ? LISTS_MAX : 1, 1 + i / 2 % 2, i / 4 % 3 ? ROWS : 0);
+        for (size_t k = 0; k < SAC_COUNT(expected); k++) {
+            fetch_rows(cpu, &r, expected[k]);
+            fetch_rows(gpu, &r, expected[k]);
+        }
+    }
+    sac_device_unref(&gpu);
+}
+
+static void one_class_need_not_cross(void **state)
+{
+    struct sac_detect_spec s = {.form = SAC_DETECT_CENTRE, .classes = 80};
+    (void)state;
+    assert_int_equal(sac_detect_only_class(&s), -1);
+    s.wanted[2] = 1u << 31;
+    assert_int_equal(sac_detect_only_class(&s), 95);
+    assert_int_equal(sac_detect_box_bytes(&s), 20);
+    s.origins = true;
+    assert_int_equal(sac_detect_box_bytes(&s), 24);
+    s.wanted[2] |= 1;
+    assert_int_equal(sac_detect_only_class(&s), -1);
+    s.wanted[2] = s.wanted[63] = 1;
+    assert_int_equal(sac_detect_only_class(&s), -1);
+    s.wanted[2] = 0;
+    assert_int_equal(sac_detect_only_class(&s), SAC_DETECT_CLASSES_MAX - 32);
+    s.all_classes = true;
+    assert_int_equal(sac_detect_only_class(&s), -1);
+    s.classes = 1;
+    assert_int_equal(sac_detect_only_class(&s), 0);
+    s.form = SAC_DETECT_ROWS; /* whose labels say what they like */
+    assert_int_equal(sac_detect_only_class(&s), -1);
+}
+
 /* Against the C library's, over all that it takes. */
 static void the_exponential_is_one(void **state)
 {
@@ -537,6 +658,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_exponential_is_one),
         cmocka_unit_test(refuses_what_has_no_room),
+        cmocka_unit_test(one_class_need_not_cross),
+        cmocka_unit_test(lists_arrive_whole),
         cmocka_unit_test(boxes_are_listed_best_first),
         cmocka_unit_test(the_gpu_gives_the_boxes_of_the_cpu),
         cmocka_unit_test(also_of_large_inputs),

@@ -55,6 +55,8 @@ void cuda_launch_alone(void (*kernel)(P...), dim3 grid, dim3 block, size_t share
 /* One that is never gathered: on a stream of cuda_stream_of. */
 #define CUDA_LAUNCH_ALONE(kernel, grid, block, shared, stream, ...) \
     cuda_launch_alone(kernel, grid, block, shared, 1, stream, __VA_ARGS__)
+/* In the kernel: that memory. */
+#define CUDA_SHARED_ROOM(type, name) extern __shared__ type name[]
 /* The same in clusters of so many blocks: from compute capability 9.0 on. */
 #define CUDA_LAUNCH_CLUSTER(kernel, grid, block, shared, cluster, stream, ...) \
     cuda_launch_alone(kernel, grid, block, shared, cluster, stream, __VA_ARGS__)

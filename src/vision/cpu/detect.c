@@ -72,14 +72,15 @@ static void run_image(void *arg, int image, int worker)
 
 static void pack(const struct work *w, int n, void *out)
 {
-    int32_t              *count = out;
-    struct sac_detection *boxes = (void *)((char *)out + sac_detect_boxes_at(n));
-    int32_t              *origins = (void *)((char *)out + sac_detect_origins_at(w->spec->keep, n));
+    int32_t     *count = out;
+    char        *box = (char *)out + sac_detect_boxes_at(n);
+    int32_t     *origins = (void *)((char *)out + sac_detect_origins_at(w->spec->keep, n));
+    const size_t bytes = sac_detect_box_bytes(w->spec);
     for (int i = 0; i < n; i++) {
         const size_t first = (size_t)i * (size_t)w->spec->keep;
         count[i] = w->count[i];
-        memcpy(boxes, w->boxes + first, (size_t)count[i] * sizeof *boxes);
-        boxes += count[i];
+        for (int k = 0; k < count[i]; k++, box += bytes)
+            memcpy(box, &w->boxes[first + (size_t)k], bytes);
         if (!w->spec->origins)
             continue;
         memcpy(origins, w->origins + first, (size_t)count[i] * sizeof *origins);

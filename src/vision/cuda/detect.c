@@ -44,8 +44,11 @@ static cudaError_t launch(struct cuda_detect_params p, const struct sac_fit_map 
 {
     const struct cuda_detect_params first = p;
     const struct cuda_detect_out    lists = {
-           out, (void *)((char *)out + sac_detect_boxes_at(n)),
-        p.origins ? (void *)((char *)out + sac_detect_origins_at(p.spec.keep, n)) : NULL};
+           .count = out,
+           .boxes = (void *)((char *)out + sac_detect_boxes_at(n)),
+           .box_words = (int)(sac_detect_box_bytes(&p.spec) / sizeof *lists.boxes),
+           .origins =
+            p.origins ? (void *)((char *)out + sac_detect_origins_at(p.spec.keep, n)) : NULL};
     cudaError_t res = cudaSuccess;
     for (int at = 0, count; at < n && res == cudaSuccess; at += count) {
         count = SAC_MIN(n - at, (int)CUDA_DETECT_IMAGES);

@@ -148,13 +148,13 @@ __global__ void __launch_bounds__(NMS_THREADS)
     nms(const __grid_constant__ struct cuda_detect_params p)
 {
     early_begin();
-    __shared__ uint64_t        keys_shared[KEYS_SHARED];
-    extern __shared__ uint32_t dead[]; /* a bit per cell */
-    const int                  image = blockIdx.x;
-    const size_t               first = (size_t)image * p.spec.cells;
-    struct cuda_detect_state  *state = &p.state[image];
-    const struct list          l = {p.candidates + first, p.cell + first, state->found};
-    int                        n = 1;
+    __shared__ uint64_t keys_shared[KEYS_SHARED];
+    CUDA_SHARED_ROOM(uint32_t, dead); /* a bit per cell */
+    const int                 image = blockIdx.x;
+    const size_t              first = (size_t)image * p.spec.cells;
+    struct cuda_detect_state *state = &p.state[image];
+    const struct list         l = {p.candidates + first, p.cell + first, state->found};
+    int                       n = 1;
     while (n < l.count)
         n *= 2;
     uint64_t *keys = n <= KEYS_SHARED ? keys_shared : p.keys + (size_t)image * p.keys_room;
@@ -178,6 +178,8 @@ __global__ void __launch_bounds__(NMS_THREADS)
 
 /* ---- packing ---- */
 
+enum { BOX_WORDS = sizeof(struct sac_detection) / sizeof(uint32_t) };
+
 __global__ void pack(const struct cuda_detect_state *state, const struct sac_detection *kept,
                      const int32_t *origins, int keep, struct cuda_detect_out out)
 {
@@ -195,11 +197,12 @@ __global__ void pack(const struct cuda_detect_state *state, const struct sac_det
     if (sum)
         atomicAdd(&before, sum);
     __syncthreads();
-    for (int i = threadIdx.x; i < n; i += blockDim.x) {
-        out.boxes[before + i] = kept[(size_t)image * keep + i];
-        if (origins)
-            out.origins[before + i] = origins[(size_t)image * keep + i];
-    }
+    const uint32_t *words = (const uint32_t *)(kept + (size_t)image * keep);
+    uint32_t       *to = out.boxes + (size_t)before * out.box_words;
+    for (int i = threadIdx.x; i < n * out.box_words; i += blockDim.x)
+        to[i] = words[i / out.box_words * BOX_WORDS + i % out.box_words];
+    for (int i = threadIdx.x; i < n && origins; i += blockDim.x)
+        out.origins[before + i] = origins[(size_t)image * keep + i];
 }
 
 } // namespace

@@ -99,9 +99,10 @@ cudaError_t cuda_launch_detect(const struct cuda_detect_params *params,
                                const struct sac_fit_map *maps, int n, cudaStream_t stream);
 /* The lists of all images, packed. */
 struct cuda_detect_out {
-    int32_t              *count; /* [n] */
-    struct sac_detection *boxes;
-    int32_t              *origins; /* NULL with the parameters' */
+    int32_t  *count;     /* [n] */
+    uint32_t *boxes;     /* of each so many */
+    int       box_words; /* of struct sac_detection's, the first ones */
+    int32_t  *origins;   /* NULL with the parameters' */
 };
 cudaError_t cuda_launch_detect_pack(const struct cuda_detect_state *state,
                                     const struct sac_detection *kept, const int32_t *origins,

@@ -37,6 +37,8 @@ typedef struct emulated_event  *cudaEvent_t;
     ((void)(stream), emulated::launch(grid, block, [&] { kernel(__VA_ARGS__); }))
 #define CUDA_LAUNCH_ALONE(kernel, grid, block, shared, stream, ...) \
     ((void)(shared), CUDA_LAUNCH(kernel, grid, block, stream, __VA_ARGS__))
+/* As much as any launch may ask for. */
+#define CUDA_SHARED_ROOM(type, name) static type name[(48 << 10) / sizeof(type)]
 
 struct dim3 {
     unsigned x, y, z;
@@ -87,6 +89,18 @@ static inline int __popc(unsigned v)
 static inline int __ffs(int v)
 {
     return __builtin_ffs(v);
+}
+static inline unsigned __float_as_uint(float v)
+{
+    unsigned bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+static inline unsigned atomicOr(unsigned *p, unsigned v)
+{
+    const unsigned old = *p;
+    *p |= v;
+    return old;
 }
 static inline int atomicMax(int *p, int v)
 {

@@ -19,6 +19,7 @@ sac_device *gpu_open(const struct sac_device_params *params)
     vision = *dev->ops->vision;
     vision.appearance = cuda_appearance;
     vision.camera = cuda_camera;
+    vision.detect = cuda_detect;
     vision.difference = cuda_difference;
     vision.composite = cuda_composite;
     vision.instances = cuda_instances;

@@ -13,12 +13,6 @@ extern "C" uint8_t sac_float_to_f8(float f);
 
 #define BYTES_HOPPER 1
 
-static inline unsigned __float_as_uint(float f)
-{
-    unsigned u;
-    memcpy(&u, &f, sizeof u);
-    return u;
-}
 static inline float __uint_as_float(unsigned u)
 {
     float f;
