@@ -450,7 +450,7 @@ static inline size_t sac_detect_box_bytes(const struct sac_detect_spec *s)
 }
 static inline size_t sac_detect_boxes_at(int n)
 {
-    return ((size_t)n * sizeof(int32_t) + 63) & ~(size_t)63;
+    return (size_t)n * sizeof(int32_t); /* all that follows is of 4 byte words too */
 }
 static inline size_t sac_detect_origins_at(int keep, int n)
 {
