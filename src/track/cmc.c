@@ -14,7 +14,7 @@ bool sac_cmc_can_read(const sac_frame *frame)
     return (!sac_device_apart(frame->device) || frame->device->ops->vision->camera) &&
            sac_format_info_of(frame->format) && frame->width >= least && frame->width <= most &&
            frame->height >= SAC_MAX(least, sac_camera_shrink(frame->width)) &&
-           frame->height <= most;
+           frame->height <= most && frame->pitch_bytes[0] <= INT32_MAX;
 }
 
 bool sac_cmc_reserve(struct sac_cmc *cmc, const sac_frame *frame)

@@ -236,6 +236,9 @@ static void refuses_what_it_cannot_read(void **state)
     assert_false(sac_cmc_can_read(&f));
     f.format = SAC_PIXEL_NV12;
     assert_true(sac_cmc_can_read(&f));
+    f.pitch_bytes[0] = (size_t)INT32_MAX + 1; /* devices step by 32 bits */
+    assert_false(sac_cmc_can_read(&f));
+    f.pitch_bytes[0] = 0;
     f.height = 3;
     assert_false(sac_cmc_can_read(&f));
     f.width = 8192; /* a pixel of the small picture would be higher than the frame */

@@ -7,7 +7,7 @@ enum { JOBS_MAX = 65535 /* blocks of a grid along y */, JOBS_USUAL = 64 };
 
 /* What the launches need to know of all jobs together. */
 struct totals {
-    size_t moving, cells;
+    size_t moving;
     int    tiles_max, cells_max;
     bool   turned;
 };
@@ -24,7 +24,6 @@ static struct totals totals_of(const struct sac_camera_job *jobs, int n)
         const struct sac_camera_plane *level = &jobs[i].now.level[0];
         t.turned = t.turned || jobs[i].frame->orientation != SAC_UPRIGHT;
         t.moving += (size_t)jobs[i].moving_count;
-        t.cells += (size_t)sac_camera_cells_of(&jobs[i].now);
         t.cells_max = SAC_MAX(t.cells_max, sac_camera_cells_of(&jobs[i].now));
         t.tiles_max = SAC_MAX(t.tiles_max, tiles_along(level->width) * tiles_along(level->height));
     }
@@ -36,7 +35,7 @@ static struct totals totals_of(const struct sac_camera_job *jobs, int n)
 static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_camera_job *to,
                        struct sac_camera_box *moving)
 {
-    uint32_t boxes = 0, corners = 0;
+    uint32_t boxes = 0;
     for (int i = 0; i < n; i++) {
         const struct sac_camera_job *job = &jobs[i];
         const sac_frame             *frame = job->frame;
@@ -45,26 +44,24 @@ static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_cam
                                              .now = job->now.level[0].pixels,
                                              .before = job->has_before ? job->before.level[0].pixels
                                                                        : NULL,
-                                             .across = luma.across,
-                                             .down = luma.down,
-                                             .width = frame->width,
-                                             .height = frame->height,
+                                             .across = (int32_t)luma.across,
+                                             .down = (int32_t)luma.down,
+                                             .width = (uint16_t)frame->width,
+                                             .height = (uint16_t)frame->height,
                                              .format = frame->format,
                                              .moving = boxes,
-                                             .moving_count = (uint32_t)job->moving_count,
-                                             .corners = corners};
+                                             .moving_count = (uint32_t)job->moving_count};
         memcpy(&to[i], &made, sizeof made);
         if (job->moving_count)
             memcpy(&moving[boxes], job->moving, (size_t)job->moving_count * sizeof *moving);
         boxes += (uint32_t)job->moving_count;
-        corners += (uint32_t)sac_camera_cells_of(&job->now);
     }
 }
 
 /* Reserve enough for many frames: the next batch may be larger. */
-static size_t corner_bytes(size_t cells, int cells_max)
+static size_t corner_bytes(int jobs, int cells_max)
 {
-    return (SAC_MAX(cells, (size_t)cells_max * JOBS_USUAL) + 1) *
+    return ((size_t)SAC_MAX(jobs, (int)JOBS_USUAL) * (size_t)cells_max + 1) *
            sizeof *(struct cuda_camera_params){0}.corners;
 }
 
@@ -85,10 +82,10 @@ sac_result cuda_reserve(struct sac_device *dev, struct sac_device_stream *stream
 }
 
 static sac_result launch(struct sac_device *dev, struct sac_device_stream *stream,
-                         const struct totals *t, struct cuda_camera_params *p)
+                         struct cuda_camera_params *p)
 {
     void      *scratch = NULL;
-    sac_result res = cuda_scratch_take(dev, stream, corner_bytes(t->cells, t->cells_max), &scratch);
+    sac_result res = cuda_scratch_take(dev, stream, corner_bytes(p->n, p->cells_max), &scratch);
     if (res != SAC_OK)
         return res;
     p->corners = scratch;
@@ -118,7 +115,7 @@ static sac_result queue_jobs(struct sac_device *dev, struct sac_device_stream *s
     res =
         cuda_commands_send(dev, stream, block, bytes, "boxes that the camera's motion leaves out");
     if (res == SAC_OK)
-        res = launch(dev, stream, &t, &p);
+        res = launch(dev, stream, &p);
     cuda_commands_done(dev, stream, block);
     return res;
 }

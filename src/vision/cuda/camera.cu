@@ -33,11 +33,11 @@ __device__ uint8_t mean_of(const cuda_camera_job &job, int shrink, int x, int y)
     const int rows = sac_camera_rows(shrink);
     unsigned  sum = 0;
     for (int j = 0; j < rows; j++) {
-        const uint8_t *row = job.luma + sac_camera_row(y, j, shrink) * job.down;
+        const uint8_t *row = job.luma + (int64_t)sac_camera_row(y, j, shrink) * job.down;
 #pragma unroll 8
         for (int i = 0; i < shrink; i++) {
             const int at = x * shrink + i;
-            sum += TURNED ? sac_camera_luma(row + at * job.across,
+            sum += TURNED ? sac_camera_luma(row + (int64_t)at * job.across,
                                             (enum sac_pixel_format)job.format, 0)
                           : sac_camera_luma(row, (enum sac_pixel_format)job.format, at);
         }
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(LANES *CORNERS) follow_corners(const cuda_came
               !is_moving(p, job, lane, c.match);
     c.followed = c.found && follow_corner(rooms[threadIdx.y], job, lane, &c.match);
     if (lane == 0)
-        p.corners[job.corners + cell] = c;
+        p.corners[(size_t)blockIdx.y * p.cells_max + cell] = c;
 }
 
 /* ---- the motion that most agree on ---- */
@@ -375,9 +375,10 @@ __global__ void __launch_bounds__(AGREE_THREADS) agree(const cuda_camera_params 
     const cuda_camera_job    job = p.jobs[blockIdx.x];
     const sac_camera_pyramid now = pyramid_of(job, job.now);
     const int cells = sac_camera_cells(now.level[0].width) * sac_camera_cells(now.level[0].height);
-    const int n = job.before ? gather(t, p.corners + job.corners, cells) : 0;
-    sac_camera_move out = sac_camera_still(n);
-    bool            good = n >= SAC_CAMERA_INLIERS_MIN;
+    const cuda_camera_corner *corners = p.corners + (size_t)blockIdx.x * p.cells_max;
+    const int                 n = job.before ? gather(t, corners, cells) : 0;
+    sac_camera_move           out = sac_camera_still(n);
+    bool                      good = n >= SAC_CAMERA_INLIERS_MIN;
     if (good)
         propose(t, n);
     for (int round = 0; round < 2 && good; round++) {

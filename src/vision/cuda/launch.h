@@ -146,13 +146,14 @@ struct cuda_appearance_params {
 cudaError_t cuda_launch_appearance(const struct cuda_appearance_params *params,
                                    cudaStream_t                         stream);
 
+/* No larger than it must be: one goes to the GPU with every frame. */
 struct cuda_camera_job {
-    const uint8_t *luma;         /* the upright picture's first sample */
-    uint8_t       *now, *before; /* before NULL: there is no former frame */
-    int64_t        across, down; /* bytes to the next sample and to the one below */
-    int32_t        width, height, format;
+    const uint8_t *luma;          /* the upright picture's first sample */
+    uint8_t       *now, *before;  /* before NULL: there is no former frame */
+    int32_t        across, down;  /* bytes to the next sample and to the one below */
+    uint16_t       width, height; /* SAC_CAMERA_SIZE_MAX at most */
+    int32_t        format;
     uint32_t       moving, moving_count; /* first box */
-    uint32_t       corners;              /* first of its cells' corners */
 };
 struct cuda_camera_corner {
     struct sac_camera_match match;
@@ -161,7 +162,7 @@ struct cuda_camera_corner {
 struct cuda_camera_params {
     const struct cuda_camera_job *jobs; /* [n], device memory */
     const struct sac_camera_box  *moving;
-    struct cuda_camera_corner    *corners;                 /* scratch */
+    struct cuda_camera_corner    *corners;                 /* [n,cells_max], scratch */
     struct sac_camera_move       *out;                     /* [n] */
     int                           n, tiles_max, cells_max; /* of one job */
     bool                          turned;                  /* one frame at least is not upright */
