@@ -3,8 +3,9 @@
  * over time and compared with those of a frame. The arithmetic is only here, for the host's
  * gallery, the CPU's entry and the CUDA kernels, which must agree to the last bit.
  *
- * An object owns a slot: a piece of device memory of sac_appearance_slot_bytes, laid out as
- * sac_appearance_slot_of says, whose contents begin with an update that calls it fresh. */
+ * An object owns a slot: a piece of device memory of sac_appearance_slot_bytes, at a multiple of
+ * SAC_APPEARANCE_SLOT_ALIGN, laid out as sac_appearance_slot_of says, whose contents begin with an
+ * update that calls it fresh. */
 #ifndef SAC_VISION_APPEARANCE_H
 #define SAC_VISION_APPEARANCE_H
 
@@ -53,6 +54,8 @@ SAC_ANYWHERE size_t sac_appearance_ask_out(const struct sac_appearance_ask *ask)
 
 /* ---- slots ---- */
 
+enum { SAC_APPEARANCE_SLOT_ALIGN = 64 };
+
 struct sac_appearance_slot {
     int32_t *views; /* filled */
     double  *met_s; /* [views_max] when a view was last met */
@@ -66,9 +69,10 @@ SAC_ANYWHERE size_t sac_appearance_met_bytes(int views_max)
 
 SAC_ANYWHERE size_t sac_appearance_slot_bytes(struct sac_appearance_shape s)
 {
-    size_t bytes = 16 + sac_appearance_met_bytes(s.views_max) +
-                   (size_t)s.views_max * (size_t)s.dim * sizeof(float);
-    return (bytes + 63) / 64 * 64;
+    const size_t align = SAC_APPEARANCE_SLOT_ALIGN,
+                 bytes = 16 + sac_appearance_met_bytes(s.views_max) +
+                         (size_t)s.views_max * (size_t)s.dim * sizeof(float);
+    return (bytes + align - 1) / align * align;
 }
 
 SAC_ANYWHERE struct sac_appearance_slot sac_appearance_slot_of(void *memory, int views_max)

@@ -20,6 +20,23 @@ __device__ group own_group()
     return {(int)threadIdx.x % LANES, 0xffu << first};
 }
 
+__device__ char *address_of(const cuda_appearance_params &p, const cuda_addresses &list, size_t i)
+{
+    const uint64_t units =
+        p.wide ? ((const uint64_t *)list.units)[i] : ((const uint32_t *)list.units)[i];
+    return list.lowest + units * list.unit_bytes;
+}
+
+__device__ sac_appearance_slot slot_of(const cuda_appearance_params &p, size_t i)
+{
+    return sac_appearance_slot_of(address_of(p, p.slots, i), p.shape.views_max);
+}
+
+__device__ const float *row_of(const cuda_appearance_params &p, size_t i)
+{
+    return (const float *)address_of(p, p.rows, i);
+}
+
 /* sac_appearance_dot; every lane has the result. */
 __device__ float dot(group g, const float *a, const float *b, int n)
 {
@@ -68,48 +85,50 @@ __global__ void __launch_bounds__(THREADS) update(const cuda_appearance_params p
     const group g = own_group();
     if (at >= p.update_count)
         return;
-    const sac_appearance_update u = p.updates[at];
-    const sac_appearance_slot   slot = sac_appearance_slot_of(u.slot, p.shape.views_max);
-    const int                   views = u.fresh ? 0 : *slot.views, dim = p.shape.dim;
-    int                         view;
-    const float                 distance = nearest(g, slot, views, dim, u.row, &view);
-    const bool                  joins = sac_appearance_joins(views, p.shape.views_max, distance);
+    const cuda_appearance_update u = p.updates[at];
+    const sac_appearance_slot    slot = slot_of(p, at);
+    const float                 *row = row_of(p, at);
+    const double                 now_s = p.times[u.time];
+    const int                    views = u.fresh ? 0 : *slot.views, dim = p.shape.dim;
+    int                          view;
+    const float                  distance = nearest(g, slot, views, dim, row, &view);
+    const bool                   joins = sac_appearance_joins(views, p.shape.views_max, distance);
     if (joins) {
-        blend(g, slot.rows + (size_t)view * dim, u.row, dim,
-              sac_appearance_keep(u.now_s - slot.met_s[view]));
+        blend(g, slot.rows + (size_t)view * dim, row, dim,
+              sac_appearance_keep(now_s - slot.met_s[view]));
     } else {
         view = sac_appearance_place(slot.met_s, views, p.shape.views_max);
         for (int i = g.lane; i < dim; i += LANES)
-            slot.rows[(size_t)view * dim + i] = u.row[i];
+            slot.rows[(size_t)view * dim + i] = row[i];
     }
     __syncwarp(g.mask); /* all have read what now changes */
     if (g.lane == 0) {
         *slot.views = view + 1 > views ? view + 1 : views;
-        slot.met_s[view] = u.now_s;
+        slot.met_s[view] = now_s;
     }
 }
 
 __global__ void __launch_bounds__(THREADS) compare(const cuda_appearance_params p)
 {
     early_begin();
-    const cuda_appearance_ask ask = p.asks[blockIdx.y];
+    const cuda_appearance_ask ask = p.asks[blockIdx.y], next = p.asks[blockIdx.y + 1];
     const int                 pair = blockIdx.x * GROUPS + threadIdx.x / LANES;
+    const int                 pairs = next.out - ask.out, candidates = next.rows - ask.rows;
     const group               g = own_group();
-    if (pair >= (ask.objects + 1) * ask.candidates)
+    if (pair >= pairs)
         return;
-    const int    object = pair / ask.candidates - 1;
-    const float *row = p.rows[ask.rows + pair % ask.candidates];
+    const int    object = pair / candidates - 1;
+    const float *row = row_of(p, ask.rows + pair % candidates);
     float        out;
     if (object < 0) {
         out = dot(g, row, row, p.shape.dim);
     } else {
-        const sac_appearance_slot slot =
-            sac_appearance_slot_of(p.slots[ask.slots + object], p.shape.views_max);
-        int view;
+        const sac_appearance_slot slot = slot_of(p, ask.slots + object);
+        int                       view;
         out = nearest(g, slot, *slot.views, p.shape.dim, row, &view);
     }
     if (g.lane == 0)
-        p.out[ask.out + pair] = out;
+        p.out[(size_t)ask.out + pair] = out;
 }
 
 } // namespace

@@ -126,22 +126,34 @@ cudaError_t cuda_launch_picture(const struct sac_picture_job *job, cudaStream_t 
 cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows, int dim,
                                   float *out, cudaStream_t stream);
 
-/* struct sac_appearance_ask with its lists put behind those of the asks before it. */
+/* What goes to the GPU of struct sac_appearance_job is kept short, as it goes with every frame.
+ *
+ * Addresses: each so many units behind the lowest, in 32 bits; or in 64 bits, where one list of the
+ * job has some that are too far apart. */
+struct cuda_addresses {
+    char       *lowest;
+    const void *units; /* uint32_t, or uint64_t */
+    uint32_t    unit_bytes;
+};
+/* The updates' slots and rows are the first ones of their lists. */
+struct cuda_appearance_update {
+    uint32_t time : 31, fresh : 1;
+};
+/* Where an ask's slots, rows and numbers begin; they end where those of the next one begin. */
 struct cuda_appearance_ask {
-    uint32_t slots, rows; /* first ones */
-    int32_t  objects, candidates;
-    uint64_t out; /* first number */
+    uint32_t slots, rows, out;
 };
 /* All lists in device memory. */
 struct cuda_appearance_params {
-    struct sac_appearance_shape         shape;
-    const struct sac_appearance_update *updates;
-    void *const                        *slots;
-    const float *const                 *rows;
-    const struct cuda_appearance_ask   *asks;
-    int                                 update_count, ask_count;
-    int                                 pairs_max; /* most numbers of one ask */
-    float                              *out;
+    struct sac_appearance_shape          shape;
+    bool                                 wide; /* addresses are in 64 bits */
+    struct cuda_addresses                slots, rows;
+    const double                        *times; /* those of a stream's updates are one */
+    const struct cuda_appearance_update *updates;
+    const struct cuda_appearance_ask    *asks; /* [ask_count + 1] */
+    int                                  update_count, ask_count;
+    int                                  pairs_max; /* most numbers of one ask */
+    float                               *out;
 };
 cudaError_t cuda_launch_appearance(const struct cuda_appearance_params *params,
                                    cudaStream_t                         stream);
