@@ -220,12 +220,12 @@ static void rows_may_be_far_apart(void **state)
 
 /* ---- the camera ---- */
 
-enum { CAMERAS = 5, LOOKS = 4 };
+enum { CAMERAS = 5, LOOKS = 4, MOVING = 40 };
 
 /* A scene as several frames show it, on the host. */
 struct clip {
     sac_frame            *frame[LOOKS];
-    struct sac_camera_box moving[3];
+    struct sac_camera_box moving[MOVING];
     int                   moving_count;
 };
 
@@ -250,11 +250,16 @@ static void make_clip(sac_device *cpu, struct clip *c, int width, int height,
             (struct sac_similarity){1 + test_between(-20, 20) * 1e-3, test_between(-20, 20) * 1e-3,
                                     test_between(-200, 200) * 0.1, test_between(-200, 200) * 0.1};
     }
-    c->moving_count = test_between(0, 3);
+    /* A few large ones, or many small ones, whose edges some corners stand at; beyond the picture
+     * too. */
+    const bool many = test_between(0, 1);
+    c->moving_count = many ? test_between(MOVING / 2, MOVING) : test_between(0, 3);
     for (int i = 0; i < c->moving_count; i++) {
-        float                 x = (float)test_between(0, width), y = (float)test_between(0, height);
-        const struct sac_rect rect = {x, y, x + (float)test_between(0, width / 2) + 0.5f,
-                                      y + (float)height / 3};
+        const float x = (float)test_between(-width / 9, width),
+                    y = (float)test_between(-height / 9, height);
+        const struct sac_rect rect = {x, y,
+                                      x + (float)test_between(0, width / (many ? 8 : 2)) + 0.5f,
+                                      y + (float)height / (many ? 12 : 3)};
         c->moving[i] = sac_camera_box_of(&rect, sac_camera_shrink(width));
     }
 }
@@ -306,18 +311,21 @@ static void finish_clips(struct clip *clips, int n)
             sac_frame_unref(&clips[i].frame[k]);
 }
 
-/* Sizes where something ends: a level, a cell, a tile; a frame larger than 16 rows a pixel. */
+enum { SIZES = 13, ROUNDS = 30 };
+
+/* Sizes where something ends: a level, a cell, a tile, the boxes of a small picture; a frame larger
+ * than 16 rows a pixel. */
 static void choose_size(int round, int *width, int *height)
 {
-    static const int sizes[][2] = {{16, 16},    {17, 33},   {35, 16},    {322, 241},
-                                   {480, 270},  {640, 480}, {97, 1300},  {1919, 541},
-                                   {1280, 720}, {5440, 96}, {1080, 1920}};
-    if ((size_t)round < SAC_COUNT(sizes)) {
+    static const int sizes[SIZES][2] = {
+        {16, 16},    {17, 33},    {35, 16},   {322, 241},   {480, 270}, {640, 480}, {97, 1300},
+        {1919, 541}, {1280, 720}, {5440, 96}, {1080, 1920}, {100, 900}, {60, 560}};
+    if (round < SIZES) {
         *width = sizes[round][0];
         *height = sizes[round][1];
     } else {
         *width = test_between(16, 700);
-        *height = test_between(16, 500);
+        *height = test_between(16, 600);
     }
 }
 
@@ -326,10 +334,10 @@ static void the_gpu_sees_the_same_motion(void **state)
     (void)state;
     sac_device *gpu = gpu_open(NULL), *cpu = test_device();
     int         found = 0;
-    for (int round = 0; round < gpu_rounds(24); round++) {
+    for (int round = 0; round < gpu_rounds(ROUNDS); round++) {
         struct clip            clips[CAMERAS];
         struct sac_camera_move want[LOOKS][CAMERAS], got[LOOKS][CAMERAS];
-        const int              n = round < 11 ? 1 : test_between(2, CAMERAS);
+        const int              n = round < SIZES ? 1 : test_between(2, CAMERAS);
         for (int i = 0; i < n; i++) {
             int width, height;
             choose_size(round, &width, &height);
@@ -351,8 +359,8 @@ static void the_gpu_sees_the_same_motion(void **state)
             }
         finish_clips(clips, n);
     }
-    assert_true(found > 20 || gpu_rounds(24) < 24); /* most of the scenes do move; the first are
-                                                       tiny */
+    /* Most of the scenes do move; the first are tiny. */
+    assert_true(found > 20 || gpu_rounds(ROUNDS) < ROUNDS);
     sac_device_unref(&gpu);
     sac_device_unref(&cpu);
 }

@@ -7,7 +7,7 @@ enum { JOBS_MAX = 65535 /* blocks of a grid along y */, JOBS_USUAL = 64 };
 
 /* What the launches need to know of all jobs together. */
 struct totals {
-    size_t moving;
+    size_t box_bytes;
     int    tiles_max, cells_max;
     bool   turned;
 };
@@ -17,23 +17,47 @@ static int tiles_along(int size)
     return (size + CUDA_CAMERA_TILE - 1) / CUDA_CAMERA_TILE;
 }
 
+static size_t box_bytes_of(const struct sac_camera_job *job)
+{
+    return (size_t)job->moving_count * (cuda_camera_is_small(&job->now.level[0])
+                                            ? sizeof(struct cuda_camera_box)
+                                            : sizeof *job->moving);
+}
+
 static struct totals totals_of(const struct sac_camera_job *jobs, int n)
 {
     struct totals t = {0};
     for (int i = 0; i < n; i++) {
         const struct sac_camera_plane *level = &jobs[i].now.level[0];
         t.turned = t.turned || jobs[i].frame->orientation != SAC_UPRIGHT;
-        t.moving += (size_t)jobs[i].moving_count;
+        t.box_bytes += box_bytes_of(&jobs[i]);
         t.cells_max = SAC_MAX(t.cells_max, sac_camera_cells_of(&jobs[i].now));
         t.tiles_max = SAC_MAX(t.tiles_max, tiles_along(level->width) * tiles_along(level->height));
     }
     return t;
 }
 
+/* The first even pixel that is not before v, in two pixels. */
+static uint8_t half_of(int v)
+{
+    return (uint8_t)((SAC_CLAMP(v, 0, (int)CUDA_CAMERA_SMALL_MAX) + 1) / 2);
+}
+
+static void write_boxes(const struct sac_camera_job *job, struct cuda_camera_box *to)
+{
+    const struct sac_camera_box *box = job->moving;
+    if (cuda_camera_is_small(&job->now.level[0]))
+        for (int i = 0; i < job->moving_count; i++)
+            to[i] = (struct cuda_camera_box){half_of(box[i].x0), half_of(box[i].y0),
+                                             half_of(box[i].x1), half_of(box[i].y1)};
+    else if (job->moving_count)
+        memcpy(to, box, (size_t)job->moving_count * sizeof *box);
+}
+
 /* Brightness is read byte by byte, so that any row alignment works: one frame that failed would
  * fail the whole batch. */
 static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_camera_job *to,
-                       struct sac_camera_box *moving)
+                       struct cuda_camera_box *moving)
 {
     uint32_t boxes = 0;
     for (int i = 0; i < n; i++) {
@@ -52,9 +76,8 @@ static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_cam
                                              .moving = boxes,
                                              .moving_count = (uint32_t)job->moving_count};
         memcpy(&to[i], &made, sizeof made);
-        if (job->moving_count)
-            memcpy(&moving[boxes], job->moving, (size_t)job->moving_count * sizeof *moving);
-        boxes += (uint32_t)job->moving_count;
+        write_boxes(job, &moving[boxes]);
+        boxes += (uint32_t)(box_bytes_of(job) / sizeof *moving);
     }
 }
 
@@ -99,7 +122,7 @@ static sac_result queue_jobs(struct sac_device *dev, struct sac_device_stream *s
 {
     const struct totals        t = totals_of(jobs, n);
     const size_t               job_bytes = (size_t)n * sizeof(struct cuda_camera_job);
-    const size_t               bytes = job_bytes + t.moving * sizeof(struct sac_camera_box);
+    const size_t               bytes = job_bytes + t.box_bytes;
     struct cuda_command_block *block = NULL;
     sac_result                 res = cuda_commands_take(dev, bytes, &block);
     if (res != SAC_OK)

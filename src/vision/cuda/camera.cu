@@ -113,12 +113,22 @@ __device__ bool best_in_cell(const sac_camera_plane &p, int left, int top, int l
     return at < count;
 }
 
-__device__ bool is_moving(const cuda_camera_params &p, const cuda_camera_job &job, int lane,
-                          const sac_camera_match &m)
+static_assert(SAC_CAMERA_BORDER % 2 == 0 && SAC_CAMERA_CELL % 2 == 0, "corners at even pixels");
+
+__device__ bool is_moving(const cuda_camera_params &p, const cuda_camera_job &job, bool small,
+                          int lane, const sac_camera_match &m)
 {
-    bool moves = false;
-    for (unsigned i = lane; i < job.moving_count; i += LANES)
-        moves = moves || sac_camera_moves(p.moving + job.moving + i, 1, (int)m.x, (int)m.y);
+    const cuda_camera_box *boxes = p.moving + job.moving;
+    const sac_camera_box  *whole = (const sac_camera_box *)boxes;
+    const int              x = (int)m.x, y = (int)m.y;
+    bool                   moves = false;
+    for (unsigned i = lane; i < job.moving_count; i += LANES) {
+        const sac_camera_box box =
+            small ? sac_camera_box{(int16_t)(2 * boxes[i].x0), (int16_t)(2 * boxes[i].y0),
+                                   (int16_t)(2 * boxes[i].x1), (int16_t)(2 * boxes[i].y1)}
+                  : whole[i];
+        moves = moves || sac_camera_moves(&box, 1, x, y);
+    }
     return __any_sync(~0u, moves);
 }
 
@@ -221,7 +231,7 @@ __global__ void __launch_bounds__(LANES *CORNERS) follow_corners(const cuda_came
     cuda_camera_corner c = {};
     c.found = best_in_cell(level, SAC_CAMERA_BORDER + cell % across * SAC_CAMERA_CELL,
                            SAC_CAMERA_BORDER + cell / across * SAC_CAMERA_CELL, lane, &c.match) &&
-              !is_moving(p, job, lane, c.match);
+              !is_moving(p, job, cuda_camera_is_small(&level), lane, c.match);
     c.followed = c.found && follow_corner(rooms[threadIdx.y], job, lane, &c.match);
     if (lane == 0)
         p.corners[(size_t)blockIdx.y * p.cells_max + cell] = c;

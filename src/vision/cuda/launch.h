@@ -158,6 +158,16 @@ struct cuda_appearance_params {
 cudaError_t cuda_launch_appearance(const struct cuda_appearance_params *params,
                                    cudaStream_t                         stream);
 
+/* A struct sac_camera_box in two pixels of level 0, as corners stand at every second one. Pictures
+ * that are too large for that have boxes as they are. */
+struct cuda_camera_box {
+    uint8_t x0, y0, x1, y1;
+};
+enum { CUDA_CAMERA_SMALL_MAX = 2 * UINT8_MAX };
+SAC_ANYWHERE bool cuda_camera_is_small(const struct sac_camera_plane *level)
+{
+    return level->width <= CUDA_CAMERA_SMALL_MAX && level->height <= CUDA_CAMERA_SMALL_MAX;
+}
 /* No larger than it must be: one goes to the GPU with every frame. */
 struct cuda_camera_job {
     const uint8_t *luma;          /* the upright picture's first sample */
@@ -165,7 +175,7 @@ struct cuda_camera_job {
     int32_t        across, down;  /* bytes to the next sample and to the one below */
     uint16_t       width, height; /* SAC_CAMERA_SIZE_MAX at most */
     int32_t        format;
-    uint32_t       moving, moving_count; /* first box */
+    uint32_t       moving, moving_count; /* where the boxes begin, in those of a small picture */
 };
 struct cuda_camera_corner {
     struct sac_camera_match match;
@@ -173,7 +183,7 @@ struct cuda_camera_corner {
 };
 struct cuda_camera_params {
     const struct cuda_camera_job *jobs; /* [n], device memory */
-    const struct sac_camera_box  *moving;
+    const struct cuda_camera_box *moving;
     struct cuda_camera_corner    *corners;                 /* [n,cells_max], scratch */
     struct sac_camera_move       *out;                     /* [n] */
     int                           n, tiles_max, cells_max; /* of one job */
