@@ -86,10 +86,12 @@ static void show_all_stacks(int signal)
     const int                   folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY);
     long                        size;
     while ((size = syscall(SYS_getdents64, folder, buffer, sizeof buffer)) > 0)
-        for (const char *at = buffer; at < buffer + size;
-             at += ((const struct entry *)(const void *)at)->bytes)
-            if (((const struct entry *)(const void *)at)->name[0] != '.')
-                show_thread(atoi(((const struct entry *)(const void *)at)->name));
+        for (const char *at = buffer; at < buffer + size;) {
+            const struct entry *thread = (const void *)at;
+            if (thread->name[0] != '.')
+                show_thread(atoi(thread->name));
+            at += thread->bytes;
+        }
     _exit(128 + signal);
 }
 
