@@ -16,7 +16,7 @@ BAR, VR_BARS = 0.95, {"hevc_vr_1080p": 8, "hevc_vr_sbs_2160p": 15}
 SIZES = ("hevc_1080p", "hevc_2160p", "hevc_8k", "hevc_6k")
 BOTH = {"none": [], "skip-still 0.01": ["--skip-still", 0.01], "region": ["--region"], "scales 0.5,1,2": ["--scales", "0.5,1,2"]}
 TECHNIQUES = {"person_seg": BOTH, "person_matte": BOTH | {"small-model person_seg": ["--small-model", "person_seg"]}}
-FACETS = {which: ["--stereo", "sbs", "--projection", "equirect180", "--facets", which] for which in ("none", "front", "all")}
+FACETS = {"none": ["--stereo", "sbs"]} | {which: ["--stereo", "sbs", "--projection", "equirect180", "--facets", which] for which in ("front", "all")}
 
 
 def run(bench, inputs, *options, model=None, timeout=90):
