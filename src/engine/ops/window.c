@@ -95,8 +95,8 @@ sac_result sac_window_read_transposed(const struct sac_op_call *c, const int64_t
 {
     int64_t     pads[2 * SAC_WINDOW_DIMS], more[SAC_WINDOW_DIMS], wanted[SAC_WINDOW_DIMS];
     const char *auto_pad = sac_attr_string(c->node, "auto_pad", "NOTSET");
-    bool        lower = strcmp(auto_pad, "SAME_LOWER") == 0;
-    bool        same = lower || strcmp(auto_pad, "SAME_UPPER") == 0;
+    bool        upper = strcmp(auto_pad, "SAME_UPPER") == 0;
+    bool        same = upper || strcmp(auto_pad, "SAME_LOWER") == 0;
     SAC_TRY(read_common(c, 0, kernel, w, pads));
     SAC_TRY(sac_extents_read(c, "output_padding", 0, (size_t)w->rank, 0, more));
     SAC_TRY(sac_extents_read(c, "output_shape", 0, (size_t)w->rank, 0, wanted));
@@ -105,7 +105,7 @@ sac_result sac_window_read_transposed(const struct sac_op_call *c, const int64_t
         if (same || wanted[i]) {
             int64_t out = wanted[i] ? wanted[i] : w->in[d] * w->stride[d];
             int64_t pad = SAC_MAX(0, full - out);
-            w->pad_begin[d] = lower ? pad - pad / 2 : pad / 2;
+            w->pad_begin[d] = upper ? pad / 2 : pad - pad / 2; /* NOTSET with an output_shape too */
             w->pad_end[d] = pad - w->pad_begin[d];
             w->out[d] = out;
         } else {
