@@ -71,6 +71,8 @@ sac_result sac_codec_receive(struct sac_decoder *dec, sac_frame **out,
 
 void sac_codec_close(struct sac_decoder *dec)
 {
+    if (dec->state && dec->ops->closing)
+        dec->ops->closing(dec);
     avcodec_free_context(&dec->avc);
     av_frame_free(&dec->picture);
     if (dec->state)

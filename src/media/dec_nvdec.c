@@ -5,6 +5,7 @@
  * unless AV_HWACCEL_FLAG_UNSAFE_OUTPUT is set. One number sets both the surfaces that NVDEC decodes
  * into and those that are mapped, so the pool is sized here for the stream's reference pictures,
  * the present picture, and those that may be lent out. */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,9 +25,42 @@ struct state {
     struct sac_device_stream *stream; /* the device's, on which pictures are completed */
     struct sac_surfaces      *surfaces;
     struct sac_uploader *round_trip; /* with params.round_trip: each picture to the host and back */
+    bool                 holds_lock; /* the one below */
     sac_result           refusal;    /* SAC_OK: none */
     char                 why[320];
 };
+
+/* Decoders are made and freed one after the other. libavcodec asks for the decoder's abilities
+ * before it makes one, and two threads that asked at once both ended in that call
+ * (cuvidGetDecoderCaps of libnvcuvid 580.159, one H200, 2026-11-29; once in some thousand streams,
+ * where other programs kept the card busy). It costs nothing: the driver takes them one by one.
+ * Only the decoder that a new size replaces in the middle of a stream is freed without: libavcodec
+ * does that before it asks us. */
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
+void sac_nvdec_lock(void)
+{
+    pthread_mutex_lock(&one_at_a_time);
+}
+
+void sac_nvdec_unlock(void)
+{
+    pthread_mutex_unlock(&one_at_a_time);
+}
+
+static void hold_lock(struct state *st)
+{
+    if (!st->holds_lock)
+        sac_nvdec_lock();
+    st->holds_lock = true;
+}
+
+static void let_lock_go(struct state *st)
+{
+    if (st->holds_lock)
+        sac_nvdec_unlock();
+    st->holds_lock = false;
+}
 
 /* ---- which codecs ---- */
 
@@ -204,6 +238,7 @@ static enum AVPixelFormat choose(AVCodecContext *avc, const enum AVPixelFormat *
         snprintf(why, sizeof why, "NVDEC: no surfaces for %s", what);
         return refuse(st, SAC_ERR_MEMORY, why);
     }
+    hold_lock(st); /* libavcodec makes the decoder now: until its call returns */
     return AV_PIX_FMT_CUDA;
 }
 
@@ -251,6 +286,7 @@ static sac_result refusal(struct sac_decoder *dec)
 {
     struct state *st = dec->state;
     sac_result    res = st->refusal;
+    let_lock_go(st);
     st->refusal = SAC_OK; /* returned once: earlier pictures may still be received */
     if (res == SAC_OK || !st->why[0])
         return res;
@@ -309,10 +345,19 @@ static sac_result give(struct sac_decoder *dec, sac_frame **out, struct sac_pict
     return sac_surfaces_lend(st->surfaces, picture, &desc, st->stream, out);
 }
 
+static void closing(struct sac_decoder *dec)
+{
+    struct state *st = dec->state;
+    if (st->surfaces)
+        sac_surfaces_closing(st->surfaces);
+    hold_lock(st);
+}
+
 static void release(struct sac_decoder *dec)
 {
     struct state *st = dec->state;
     sac_uploader_destroy(&st->round_trip);
+    let_lock_go(st);
     sac_surfaces_close(&st->surfaces);
 }
 
@@ -324,5 +369,6 @@ const struct sac_decoder_ops sac_decoder_nvdec = {
     .refusal = refusal,
     .wait = wait_for_surface,
     .give = give,
+    .closing = closing,
     .release = release,
 };

@@ -226,6 +226,7 @@ struct sac_decoder_ops {
     sac_result (*wait)(struct sac_decoder *dec); /* until a frame may be given; NULL: always */
     /* dec->picture as a frame, without number and time. SAC_ERR_FORMAT: it is lost. */
     sac_result (*give)(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note);
+    void (*closing)(struct sac_decoder *dec); /* before libavcodec's context is; NULL: nothing */
     void (*release)(struct sac_decoder *dec); /* the state, half-built too */
 };
 extern const struct sac_decoder_ops sac_decoder_avcodec, sac_decoder_nvdec;
@@ -254,11 +255,18 @@ void       sac_decoder_close(struct sac_decoder *dec);
 /* dec_nvdec.c: libavcodec's decoder for this codec that can use NVDEC, or NULL. It need not be the
  * codec's default decoder (AV1: libdav1d can't use it). */
 const AVCodec *sac_nvdec_codec(enum AVCodecID id);
+/* Held by who makes or frees a decoder of the GPU, or a picture that may be the last to hold one.
+ */
+void sac_nvdec_lock(void);
+void sac_nvdec_unlock(void);
 
 /* ---- surfaces.c: pictures in a GPU decoder's own memory, lent out as frames ---- */
 
 struct sac_surfaces;
 sac_result sac_surfaces_create(sac_device *dev, const char *source_name, struct sac_surfaces **out);
+/* From here on whoever gives a frame back may free the decoder, and does it under its lock. Waits
+ * for those that began before. */
+void sac_surfaces_closing(struct sac_surfaces *surfaces);
 /* Frames that are lent out stay valid. */
 void sac_surfaces_close(struct sac_surfaces **surfaces);
 /* At most this many may be lent out at once. */

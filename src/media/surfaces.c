@@ -22,6 +22,8 @@ struct sac_surfaces {
     pthread_mutex_t    lock;        /* guards the rest */
     pthread_cond_t     returned;
     int                lent, max;
+    bool               closed;
+    int                returning; /* pictures on their way back since before it was closed */
     struct sac_buffer *reserved;
     struct surface    *unused;
 };
@@ -69,6 +71,15 @@ static void surfaces_unref(struct sac_surfaces *s)
     pthread_mutex_destroy(&s->lock);
     sac_device_release(s->dev);
     sac_free(s);
+}
+
+void sac_surfaces_closing(struct sac_surfaces *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->closed = true;
+    while (s->returning)
+        pthread_cond_wait(&s->returned, &s->lock);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void sac_surfaces_close(struct sac_surfaces **surfaces)
@@ -134,8 +145,17 @@ static void give_back(void *user)
 {
     struct surface      *one = user;
     struct sac_surfaces *s = one->from;
-    av_frame_unref(one->picture); /* the decoder may use it again from here on */
     pthread_mutex_lock(&s->lock);
+    const bool may_be_last = s->closed;
+    s->returning += !may_be_last;
+    pthread_mutex_unlock(&s->lock);
+    if (may_be_last)
+        sac_nvdec_lock();
+    av_frame_unref(one->picture); /* the decoder may use it again from here on */
+    if (may_be_last)
+        sac_nvdec_unlock();
+    pthread_mutex_lock(&s->lock);
+    s->returning -= !may_be_last;
     one->next = s->unused;
     s->unused = one;
     s->lent--;
