@@ -211,8 +211,8 @@ def execute(command, timeout, env=None, folder=None):
         said, text = errors.read(), output.read()
     if status != 0:
         lines = [line for line in said.splitlines() if line.strip()] or ["nothing was said"]
-        told = next((at for at, line in enumerate(lines) if "of its threads" in line), len(lines) - 1)
-        last = "; ".join(lines[told:])[:8000]  # a test's stacks, else the last line
+        told = next((at for at, line in enumerate(lines) if "of its threads" in line or "saccade: crashed" in line), len(lines) - 1)
+        last = "; ".join(lines[told:])[:8000]  # stacks, else the last line
         raise Failed(f"{pathlib.Path(str(command[0])).name} ended with {status}: {last}", text)
     return text, said, watch
 

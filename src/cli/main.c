@@ -11,6 +11,7 @@
 
 #include <saccade/context.h>
 
+#include "../base/bad_end.h"
 #include "../base/nearest.h"
 #include "verbs.h"
 #include "wrap.h"
@@ -160,6 +161,40 @@ static int finish_output(int status, struct fault *fault)
                                          strerror(why ? why : EIO));
 }
 
+/* ---- bad ends ---- */
+
+#if defined(__GLIBC__) && !SAC_SANITIZED /* they report a crash themselves */
+/* The process ends by the same signal, so that its status and a core file say so. A second thread
+ * that comes here waits for that. */
+static void report_bad_end(int number)
+{
+    static atomic_flag begun = ATOMIC_FLAG_INIT;
+    static const char what[] = "saccade: crashed, by a defect of its own or of a library or driver "
+                               "that it uses; please report it with these stacks. The thread that "
+                               "crashed was at\n";
+    if (atomic_flag_test_and_set(&begun))
+        for (;;)
+            pause();
+    sac_stack_show(what);
+    sac_stacks_show((int)syscall(SYS_gettid));
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void watch_for_bad_ends(void)
+{
+    static const int       bad[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    const struct sigaction report = {.sa_handler = report_bad_end};
+    sac_stacks_prepare();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        sigaction(bad[i], &report, NULL);
+}
+#else
+static void watch_for_bad_ends(void)
+{
+}
+#endif
+
 int main(int argc, char **argv)
 {
     struct fault       fault = {0};
@@ -171,6 +206,7 @@ int main(int argc, char **argv)
      * happens. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    watch_for_bad_ends();
     settings_init(&settings);
     if (argc < 2) {
         help_program(stderr);

@@ -313,6 +313,18 @@ def test_who_holds_memory_is_told_at_any_time(program, long_clip, tmp_path):
     assert process.returncode == 130, said
 
 
+@pytest.mark.skipif('SACCADE_SANITIZED' in os.environ, reason='the sanitizers report a crash themselves')
+def test_a_crash_says_where_each_thread_was(program, long_clip, tmp_path):
+    process = start(program, track_args(long_clip / 'img', long_clip, tmp_path))
+    wait_until(process, lambda: has_frames(tmp_path, 'o.jsonl'))
+    process.send_signal(signal.SIGSEGV)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == -signal.SIGSEGV, said
+    assert said.count('saccade: crashed') == 1
+    assert said.count('one of its threads is at') > 2, said  # those that decode, infer and track
+    assert 'libc.so' in said
+
+
 def test_a_killed_run_leaves_the_former_results_alone(program, long_clip, tmp_path):
     for name in OUTPUTS.values():
         (tmp_path / name).write_bytes(b'former')
