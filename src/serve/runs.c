@@ -301,7 +301,7 @@ bool sac_runs_arrived(const struct sac_runs *r, int slot)
 sac_result sac_runs_end(struct sac_runs *r, int slot, sac_request *const *requests, int n)
 {
     sac_result res = r->dev->ops->event_wait(r->slot[slot].done);
-    sac_model_say_not_finite(r->instance[slot % r->streams]);
+    sac_model_say_not_finite(sac_runs_model_of(r, slot));
     for (int i = 0; i < n && res == SAC_OK && r->host; i++) {
         take_fetched(r, &r->slot[slot], requests[i]);
         res = download(r, requests[i]);

@@ -40,6 +40,12 @@ struct sac_runs {
     struct sac_runs_slot    slot[SAC_BATCHES_MAX];
 };
 
+/* The model, or its twin, that runs what this slot holds. */
+static inline sac_model *sac_runs_model_of(const struct sac_runs *r, int slot)
+{
+    return r->instance[slot % r->streams];
+}
+
 /* item.c: what one item is; params: width, height, preprocess, host_outputs. */
 sac_result sac_runs_init(struct sac_runs *r, sac_model *model,
                          const struct sac_server_params *params);

@@ -114,7 +114,7 @@ sac_result sac_runs_queue(struct sac_runs *r, struct sac_runs_slot *slot, int s)
     sac_tensor **out = slot->out + s * r->outputs;
     if (r->varies)
         sac_runs_drop_outputs(r, slot);
-    return sac_model_run_on(r->instance[(slot - r->slot) % r->streams], slot->stream,
+    return sac_model_run_on(sac_runs_model_of(r, (int)(slot - r->slot)), slot->stream,
                             slot->view + s * r->inputs, out);
 }
 
@@ -128,7 +128,7 @@ static sac_result warm_up(struct sac_runs *r, int number, int s)
             r->varies = sac_model_shapes_vary(r->model);
     }
     sac_result waited = r->dev->ops->stream_wait(slot->stream);
-    sac_model_forget_not_finite(r->instance[number % r->streams]);
+    sac_model_forget_not_finite(sac_runs_model_of(r, number));
     res = res == SAC_OK ? waited : res;
     return res == SAC_OK && r->sizes.size[s] > 1 ? check_outputs(r, slot, s) : res;
 }
