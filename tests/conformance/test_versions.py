@@ -34,6 +34,7 @@ def one(value, dtype=np.float32):
 CASES = [
     ("Slice", 9, [(3, 8, 9)], dict(starts=[1, -5], ends=[7, 2 ** 31], axes=[1, 2]), 1),
     ("Slice", 10, [(3, 8, 9), ints(-1), ints(-100), ints(1), ints(-3)], {}, 1),
+    ("Slice", 10, [(0, 40), ints(-1), ints(-2 ** 63), ints(0), ints(-1)], {}, 1),
     ("Squeeze", 11, [(1, 3, 1, 4)], dict(axes=[0, 2]), 1),
     ("Squeeze", 11, [(1, 3, 1, 4)], {}, 1),
     ("Unsqueeze", 11, [(3, 4)], dict(axes=[0, -1]), 1),
