@@ -226,7 +226,7 @@ sac_result sac_slice_read(const struct sac_op_call *c, struct sac_slice *s)
         int64_t span = step < 0 ? start - end : end - start, stride = step < 0 ? -step : step;
         s->start[d] = start;
         s->step[d] = step;
-        s->dims[d] = dim && span > 0 ? (span - 1) / stride + 1 : 0; /* of none, none backwards too */
+        s->dims[d] = dim && span > 0 ? (span - 1) / stride + 1 : 0; /* of none, none */
     }
     return SAC_OK;
 }
