@@ -221,7 +221,8 @@ struct sac_pipeline_params {
     float              trail_s;     /* length of a trail; default 2 */
     const char        *command;     /* for the header line of the JSON lines, or NULL */
     const char *const *reads; /* [read_count] other files that the program has read, such as its
-                                 configuration: no output may overwrite them. Used by create only */
+                                 configuration: no output may overwrite them. Used by create only;
+                                 NULL among them: none */
     int read_count;           /* default 0 */
     /* Called on the sink thread for each frame, in order, before anything is drawn; may be NULL.
      * Each input has its own sink thread; only one of them calls at a time. frame is NULL without a
@@ -238,7 +239,11 @@ struct sac_pipeline_params {
      * Runs that segment have none. */
     const char *disk_cache;
     uint64_t    disk_cache_bytes; /* bound of all such entries of the folder; 0 (default): 10 GiB */
-    uint64_t    reserved[14];     /* 0 */
+    const char *const *writes; /* [write_count] other files that the program will write, such as a
+                                  report: no run begins that reads or writes one of them. Used by
+                                  create only; NULL among them: none */
+    int      write_count;      /* default 0 */
+    uint64_t reserved[12];     /* 0 */
 };
 SAC_API struct sac_pipeline_params sac_pipeline_params_default(void);
 

@@ -81,15 +81,16 @@ static void take_layers(const struct settings *s, struct profile *p)
 
 /* ---- the verb ---- */
 
-/* The earlier run is compared with this one, not replaced by it. */
-static int check_against(const struct profile *p, struct fault *fault)
+/* A run has one file of each. */
+static int check_settings(const struct settings *s, const struct profile *p, struct fault *fault)
 {
-    struct stat earlier, written;
-    if (!p->against || stat(p->against, &earlier) != 0 || stat(p->stats_path, &written) != 0 ||
-        earlier.st_dev != written.st_dev || earlier.st_ino != written.st_ino)
+    const char *stats = s->run.job.stats_out, *trace = s->run.job.trace_out;
+    if (!stats && !trace)
         return STATUS_OK;
-    return fault_usage(fault, "output '%s' would overwrite --against '%s'; name another --output",
-                       p->stats_path, p->against);
+    return fault_usage(
+        fault, "profile writes the run's %s itself, beside the page '%s': leave %s '%s' out",
+        stats ? "statistics" : "trace", p->page, stats ? "--stats" : "--trace",
+        stats ? stats : trace);
 }
 
 static bool ends_with(const char *text, const char *ending)
@@ -106,6 +107,9 @@ static int name_files(struct settings *s, struct profile *p, struct fault *fault
     if (!p->page || !ends_with(p->page, ".html"))
         return fault_usage(fault, "profile needs --output REPORT.html");
     const int stem = (int)strlen(p->page) - 5;
+    int       status = check_settings(s, p, fault);
+    if (status != STATUS_OK)
+        return status;
     if (stem > (int)sizeof path - 16)
         return fault_usage(fault, "--output '%s': the name is too long", p->page);
     snprintf(path, sizeof path, "%.*s.json", stem, p->page);
@@ -115,13 +119,16 @@ static int name_files(struct settings *s, struct profile *p, struct fault *fault
     snprintf(path, sizeof path, "%.*s.folded", stem, p->page);
     p->folded = settings_hold(s, path);
     p->against = s->against;
+    p->reads[0] = s->config;
+    p->reads[1] = p->against;
+    p->writes[0] = p->page;
+    p->writes[1] = s->profile_stacks ? p->folded : NULL;
     p->rows = s->profile_rows;
     p->shapes = s->profile_shapes;
     p->by_memory = s->profile_sort == PROFILE_BY_MEMORY;
     if (!p->stats_path || !p->trace_path || !p->folded)
         return fault_failure(fault, "out of memory");
-    int status = check_against(p, fault);
-    if (status == STATUS_OK && access(p->page, F_OK) == 0) /* else its folder is created */
+    if (access(p->page, F_OK) == 0) /* else its folder is created */
         status = whole_file_check(p->page, fault);
     return status;
 }

@@ -54,6 +54,7 @@ struct profile_model {
 
 struct profile {
     const char *page, *stats_path, *trace_path, *against;
+    const char *reads[2], *writes[2]; /* beside the run's own files; NULL: none */
 
     struct profile_model       model;
     struct sac_pipeline_stats  stats; /* of the run, when it has ended */

@@ -36,7 +36,13 @@ static void fill_params(struct settings *s, const char *input, struct sac_pipeli
     params->disk_cache_bytes = (uint64_t)(s->disk_cache_gb * 1e9);
     params->job.monitor = s->watched ? &s->monitor : NULL;
     params->reads = (const char *const *)&s->config;
-    params->read_count = s->config ? 1 : 0;
+    params->read_count = 1;
+    if (s->profile) {
+        params->reads = s->profile->reads;
+        params->read_count = sizeof s->profile->reads / sizeof *s->profile->reads;
+        params->writes = s->profile->writes;
+        params->write_count = sizeof s->profile->writes / sizeof *s->profile->writes;
+    }
 }
 
 /* ---- several GPUs ---- */

@@ -115,6 +115,8 @@ static void add_all(struct sac_files *files, const struct sac_pipeline_params *p
     add_job(files, &params->job);
     for (int i = 0; i < params->read_count; i++)
         sac_files_add_input(files, params->reads[i]);
+    for (int i = 0; i < params->write_count; i++)
+        sac_files_add_output(files, params->writes[i], NULL);
 }
 
 struct sac_stream_params sac_pipeline_only_stream(const struct sac_pipeline_params *params)
@@ -132,6 +134,7 @@ sac_result sac_pipeline_check_files(sac_context *ctx, const struct sac_pipeline_
     SAC_NEEDS_NO_LATER_FIELD(ctx, params, "pipeline parameters");
     SAC_NEEDS_ARRAY(ctx, params->streams, params->stream_count);
     SAC_NEEDS_ARRAY(ctx, params->reads, params->read_count);
+    SAC_NEEDS_ARRAY(ctx, params->writes, params->write_count);
     struct sac_files                files = {.ctx = ctx};
     const struct sac_stream_params  one = sac_pipeline_only_stream(params);
     const bool                      many = params->stream_count > 0;

@@ -132,6 +132,8 @@ static sac_result copy_params(sac_pipeline *pipe, const struct sac_pipeline_para
     pipe->params.devices = devices;
     pipe->params.reads = NULL; /* used only by create's check */
     pipe->params.read_count = 0;
+    pipe->params.writes = NULL;
+    pipe->params.write_count = 0;
     const char **strings[] = {
         &pipe->params.input,        &pipe->params.detections,  &pipe->params.command,
         &pipe->params.sink.encoder, &pipe->params.sink.preset, &pipe->params.disk_cache,
@@ -511,6 +513,7 @@ static sac_result check_params(sac_context *ctx, const struct sac_pipeline_param
         {"stream_count", p->stream_count, 0, INT_MAX},
         {"device_count", p->device_count, 0, INT_MAX},
         {"read_count", p->read_count, 0, INT_MAX},
+        {"write_count", p->write_count, 0, INT_MAX},
         {"fps", p->fps, 0, 1e6},
         {"labels", p->labels, 0, SAC_LABEL_ID | SAC_LABEL_CLASS | SAC_LABEL_SCORE | SAC_LABEL_AUTO},
         {"trail_s", p->trail_s, 0, 3600},
@@ -518,6 +521,7 @@ static sac_result check_params(sac_context *ctx, const struct sac_pipeline_param
     SAC_NEEDS_ARRAY(ctx, p->streams, p->stream_count);
     SAC_NEEDS_ARRAY(ctx, p->devices, p->device_count);
     SAC_NEEDS_ARRAY(ctx, p->reads, p->read_count);
+    SAC_NEEDS_ARRAY(ctx, p->writes, p->write_count);
     for (int i = 0; i < p->stream_count; i++) {
         char name[32];
         snprintf(name, sizeof name, "stream %d", i);

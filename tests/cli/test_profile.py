@@ -192,7 +192,7 @@ def test_a_page_that_cannot_be_written_leaves_the_former_one(saccade, clip, tmp_
     arguments = ['profile', clip / 'img', '--detections', clip / 'det.txt', '-o', tmp_path / 'a.html']
     assert saccade(*arguments).returncode == 0
     former = (tmp_path / 'a.json').read_bytes()
-    fails(saccade(*arguments, '--against', tmp_path / 'a.json'), 2, 'a.json', 'would overwrite --against')
+    fails(saccade(*arguments, '--against', tmp_path / 'a.json'), 2, 'a.json', 'would overwrite an input')
     assert (tmp_path / 'a.json').read_bytes() == former
     (tmp_path / 'b.html').mkdir()
     fails(saccade(*arguments[:-1], tmp_path / 'b.html'), 2, 'b.html', 'is a folder')
@@ -206,10 +206,33 @@ def test_a_page_that_cannot_be_written_leaves_the_former_one(saccade, clip, tmp_
     (['-o', 'a.mp4'], ['--output REPORT.html']),
     (['-o', 'a.html', '--against', '/nowhere.json'], ['/nowhere.json']),
     (['-o', 'a.html', '--task', 'sing'], ["'sing'"]),
+    (['-o', 'a.html', '--stats', 's.json'], ['statistics itself', "leave --stats 's.json' out"]),
+    (['-o', 'a.html', '--trace', 't.json'], ['trace itself', "leave --trace 't.json' out"]),
 ])
 def test_mistakes(saccade, clip, tmp_path, options, words):
     run = saccade('profile', clip / 'img', '--detections', clip / 'det.txt', *options, cwd=tmp_path)
     fails(run, run.returncode or -1, *words)
+
+
+@pytest.mark.parametrize('name, page, options', [
+    ('clip.html', 'clip.html', []),
+    ('clip.json', 'clip.html', []),
+    ('clip.trace.json', 'clip.html', []),
+    ('clip.folded', 'clip.html', ['--stack']),
+    ('old.trace.json', 'old.html', ['--against', 'old.trace.json']),
+    ('old.html', 'old.html', ['--against', 'old.html']),
+    ('old.folded', 'old.html', ['--stack', '--against', 'old.folded']),
+    ('old.folded', 'old.html', ['--stack', '--config', 'old.folded']),
+])
+def test_nothing_that_the_run_reads_is_overwritten(saccade, clip, tmp_path, name, page, options):
+    held = {'--against': b'{"format":"saccade-stats","fps":3}', '--config': b'log_level: warn\n'}
+    file = tmp_path / name
+    file.write_bytes(next((held[option] for option in options if option in held), b'P6 1 1 255\nabc'))
+    before = file.read_bytes()
+    clip = clip / 'img' if name.startswith('old') else name
+    fails(saccade('profile', clip, '--detector', 'person_det_fast', '--device', 'cpu', '-o', page, *options, cwd=tmp_path), 2, name,
+          'would overwrite')
+    assert file.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize('old', ['', '[', '{}', '{"format":"saccade-stats"}', '- fps\n', '{"format":["saccade-stats"]}'])
