@@ -525,7 +525,7 @@ def test_all_techniques_together(saccade, video, square, tmp_path):
     segment(saccade, video, '--model', square, '--small-model', network(tmp_path / 'u.onnx', sure=0.5), '--region',
             '--skip-still', 0.2, '--skip-max', 1, '--as', 'png', '-o', tmp_path / 'm', '--stats', tmp_path / 's.json')
     savings = json.loads((tmp_path / 's.json').read_text())['savings']
-    assert savings['still'] and savings['regions'] and savings['small'] + savings['large'] == FRAMES
+    assert savings['still'] and savings['regions'] and savings['still'] + savings['small'] + savings['large'] == FRAMES
     masks = frames_of(tmp_path / 'm/%06d.png', 'gray')
     assert all(iou(masks[i] >= 128, inside(i)) > 0.8 for i in range(FRAMES))
 

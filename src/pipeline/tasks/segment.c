@@ -407,13 +407,18 @@ static sac_result look_again(struct sac_segment_run *t, int slot, struct sac_ite
     if (res != SAC_OK)
         return res;
     const int again = sac_early_count(t->early);
+    int       small = 0, large = 0; /* looked; a frame that is kept had neither */
+    for (int i = 0; i < n; i++)
+        small += !t->came_to[i].kept;
     for (int i = 0; i < again; i++) {
+        const struct sac_segmenter_summary *came_to = &t->came_to[sac_early_index(t->early, i)];
         t->again[i] = items[sac_early_index(t->early, i)];
-        count_scales(t, &t->came_to[sac_early_index(t->early, i)]);
+        count_scales(t, came_to);
+        large += !came_to->kept;
     }
     if (again)
         sac_task_record(&t->base, &times, SAC_STAGE_MATTE, t->again, again);
-    sac_books_count_early(books, n - again, again);
+    sac_books_count_early(books, small - large, large);
     return SAC_OK;
 }
 
