@@ -248,7 +248,6 @@ void sac_books_count_early(struct sac_books *b, int small, int large)
 void sac_books_count_item(struct sac_books *b, struct sac_item *item)
 {
     struct sac_lane *lane = item->lane;
-    item->done_ns = sac_time_ns();
     sac_timer_add(b->timers, SAC_SPAN_LATENCY, item->done_ns - item->submitted_ns);
     sac_device_count_frames(b->dev, 1);
     atomic_fetch_add(&b->frames, 1);

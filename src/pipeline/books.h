@@ -65,7 +65,7 @@ void sac_books_record_gpu(struct sac_books *b, enum sac_stage stage, int64_t beg
 /* For sac_source_params.on_decoded, with the books as its user. */
 void sac_books_on_decoded(void *books, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns);
 
-/* An item enters; a batch begins; an item leaves for its sink, which sets its done_ns. */
+/* An item enters; a batch begins; an item that was done leaves for its sink. */
 void sac_books_enter(struct sac_books *b, const struct sac_item *item);
 void sac_books_count_batch(struct sac_books *b, int frames, bool full);
 void sac_books_count_limit(struct sac_books *b, bool grown); /* of batches; else it fell */

@@ -59,10 +59,11 @@ static void pass_on(struct sac_finishing *f)
     struct sac_task_run *run = job->run;
     for (int i = 0; i < f->count; i++) {
         struct sac_item *item = f->item[i];
-        if (!item->last)
-            sac_books_count_item(job->books, item);
-        else if (run->task->forget)
+        if (item->last && run->task->forget)
             run->task->forget(run, item->stream_id);
+        item->done_ns = sac_time_ns();
+        if (!item->last && item->status == SAC_OK) /* what failed was not done */
+            sac_books_count_item(job->books, item);
         if (sac_queue_push_wait(item->lane ? item->lane->done : job->done, item) != SAC_OK)
             sac_job_recycle(job, item);
     }
