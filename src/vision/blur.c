@@ -4,7 +4,7 @@
  * It is halved by area until a pixel is as wide as the radius, and doubled on the way back. Growing
  * it by the whole factor at once would show the small picture's grid; doubled step by step its
  * pixels become quadratic B-splines: bilinear weights of a doubling are 1/4 and 3/4, which is
- * Chaikin's corner cutting. */
+ * Chaikin's corner cutting. The last size is less than halved, where the radius wants it. */
 #include "base/base.h"
 #include "device/format.h"
 #include "vision/vision.h"
@@ -28,10 +28,11 @@ static sac_result open_levels(struct levels *l, int radius, sac_frame *out)
     sac_result res = SAC_OK;
     l->frame[0] = out;
     l->count = 1;
-    for (; radius > 1 && l->count < LEVELS_MAX && res == SAC_OK; radius = (radius + 1) / 2) {
+    for (int wide = 1; wide < radius && l->count < LEVELS_MAX && res == SAC_OK;) {
         sac_frame desc = *out;
-        desc.width = (l->frame[l->count - 1]->width + 1) / 2;
-        desc.height = (l->frame[l->count - 1]->height + 1) / 2;
+        wide = SAC_MIN(2 * wide, radius);
+        desc.width = (out->width + wide - 1) / wide;
+        desc.height = (out->height + wide - 1) / wide;
         res = sac_frame_create(out->device, &desc, &l->frame[l->count]);
         if (res == SAC_OK)
             l->count++;
