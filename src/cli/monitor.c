@@ -2,8 +2,11 @@
 /* saccade monitor: the machine, its GPUs and the runs of saccade on it, drawn again after each
  * interval. */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +20,7 @@ struct board {
     const struct settings *settings;
     sac_context           *ctx;
     sac_monitor           *monitor;
+    FILE                  *out;  /* of the text */
     struct sac_text        text; /* of the JSON */
     struct sac_json        json;
     int                    runs;
@@ -158,26 +162,29 @@ static int show_json(struct board *b, struct fault *fault)
 
 /* ---- text ---- */
 
-static void print_figure(const struct sac_monitor_figure *f)
+/* 80 columns: a long unit stands once, behind the name. */
+static void print_figure(const struct board *b, const struct sac_monitor_figure *f)
 {
     const double values[] = {f->now, f->mean_1m, f->mean_5m, f->least, f->most};
+    const bool   apart = strlen(f->unit) > 5;
     char         name[48], text[32];
-    snprintf(name, sizeof name, "%.40s", f->name);
-    printf("  %-28s", name);
+    snprintf(name, sizeof name, "%.30s%s%.12s", f->name, apart ? ", " : "", apart ? f->unit : "");
+    fprintf(b->out, "  %-22s", name);
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        sac_monitor_format(values[i], f->unit, text, sizeof text);
-        printf(" %14s", text);
+        sac_monitor_format(values[i], apart ? "" : f->unit, text, sizeof text);
+        fprintf(b->out, " %10s", text);
     }
-    putchar('\n');
+    fputc('\n', b->out);
 }
 
-static void print_head(void)
+static void print_head(const struct board *b)
 {
-    printf("  %-28s %14s %14s %14s %14s %14s\n", "", "now", "1 min", "5 min", "least", "most");
+    fprintf(b->out, "  %-22s %10s %10s %10s %10s %10s\n", "", "now", "1 min", "5 min", "least",
+            "most");
 }
 
 /* The latest first; what is over is shown for a while in case nobody looked. */
-static void print_event(const struct sac_monitor_event *e, double now_s)
+static void print_event(const struct board *b, const struct sac_monitor_event *e, double now_s)
 {
     enum { SHOWN_S = 120 };
     char text[400];
@@ -188,8 +195,8 @@ static void print_event(const struct sac_monitor_event *e, double now_s)
                  now_s - e->begun_s, e->text);
     else
         snprintf(text, sizeof text, "  over since %.0f s: %s", now_s - e->ended_s, e->text);
-    print_clean(stdout, text);
-    putchar('\n');
+    print_clean(b->out, text);
+    fputc('\n', b->out);
 }
 
 /* "gpu0 is a NVIDIA H100", and below it the processes that hold the most of its memory. */
@@ -199,11 +206,11 @@ static void print_card(struct board *b, int gpu)
     struct sac_monitor_process list[SHOWN_MAX];
     const int                  n = sac_monitor_get_processes(b->monitor, gpu, list, SHOWN_MAX);
     char                       memory[32];
-    printf("  gpu%d is a %s\n", gpu, sac_monitor_gpu_name(b->monitor, gpu));
+    fprintf(b->out, "  gpu%d is a %s\n", gpu, sac_monitor_gpu_name(b->monitor, gpu));
     for (int i = 0; i < n; i++) {
         sac_monitor_format(list[i].memory_bytes ? (double)list[i].memory_bytes : NAN, "bytes",
                            memory, sizeof memory);
-        printf("    process %-10d %-24s %14s\n", list[i].pid, list[i].name, memory);
+        fprintf(b->out, "    process %-10d %-24s %14s\n", list[i].pid, list[i].name, memory);
     }
 }
 
@@ -211,17 +218,17 @@ static void print_machine(struct board *b)
 {
     struct sac_monitor_figure figure;
     struct sac_monitor_event  event;
-    puts("machine");
-    print_head();
+    fputs("machine\n", b->out);
+    print_head(b);
     for (int i = 0; sac_monitor_get_figure(b->monitor, i, &figure) == SAC_OK; i++)
-        print_figure(&figure);
+        print_figure(b, &figure);
     for (int i = 0; sac_monitor_gpu_name(b->monitor, i); i++)
         print_card(b, i);
     if (!sac_monitor_gpu_name(b->monitor, 0))
-        puts("  no GPU: NVML, or a card, was not found");
+        fputs("  no GPU: NVML, or a card, was not found\n", b->out);
     for (int i = sac_monitor_event_count(b->monitor) - 1; i >= 0; i--)
         if (sac_monitor_get_event(b->monitor, i, &event) == SAC_OK)
-            print_event(&event, clock_s(CLOCK_MONOTONIC) - b->begun_s);
+            print_event(b, &event, clock_s(CLOCK_MONOTONIC) - b->begun_s);
 }
 
 /* Figures that were always 0 only fill the screen. */
@@ -231,29 +238,64 @@ static void print_run(void *user, const struct sac_monitor_run *run)
     char          title[320];
     snprintf(title, sizeof title, "\nrun %d: %s, for %.0f s%s", run->pid, run->title,
              run->elapsed_s, run->silent_s > 10 ? " (not heard of for more than 10 s)" : "");
-    putchar('\n');
-    print_clean(stdout, title + 1);
-    putchar('\n');
-    print_head();
+    fputc('\n', b->out);
+    print_clean(b->out, title + 1);
+    fputc('\n', b->out);
+    print_head(b);
     for (int i = 0; i < run->figure_count; i++)
         if (run->figures[i].most > 0)
-            print_figure(&run->figures[i]);
+            print_figure(b, &run->figures[i]);
     for (int i = run->event_count - 1; i >= 0; i--)
-        print_event(&run->events[i], run->elapsed_s);
-    printf("  its monitor takes %.2f %% of one core\n", 100 * run->cost);
+        print_event(b, &run->events[i], run->elapsed_s);
+    fprintf(b->out, "  its monitor takes %.2f %% of one core\n", 100 * run->cost);
     b->runs++;
+}
+
+static sac_result print_all(struct board *b)
+{
+    b->runs = 0;
+    print_machine(b);
+    sac_result res = sac_monitor_list_runs(b->ctx, print_run, b);
+    if (!b->runs)
+        fputs("\nno run of saccade that can be seen\n", b->out);
+    fprintf(b->out, "\nthis monitor takes %.2f %% of one core\n", 100 * cost_of(b));
+    return res;
+}
+
+/* A terminal's window shows the beginning, and says what it has no room for. */
+static void draw(const char *text, int rows)
+{
+    const char *end = text;
+    int         lines = 0, more = 0;
+    for (; *end && lines < rows - 2; lines++)
+        end = strchr(end, '\n') + 1;
+    for (const char *at = end; (at = strchr(at, '\n')); at++)
+        more++;
+    fputs("\033[H\033[2J", stdout);
+    if (more > 1) {
+        fwrite(text, 1, (size_t)(end - text), stdout);
+        printf("%d more lines: a higher window shows them, or --once\n", more);
+    } else
+        fputs(text, stdout);
 }
 
 static int show_text(struct board *b, struct fault *fault)
 {
-    if (!b->settings->once && isatty(STDOUT_FILENO))
-        fputs("\033[H\033[2J", stdout);
-    print_machine(b);
-    b->runs = 0;
-    sac_result res = sac_monitor_list_runs(b->ctx, print_run, b);
-    if (!b->runs)
-        puts("\nno run of saccade that can be seen");
-    printf("\nthis monitor takes %.2f %% of one core\n", 100 * cost_of(b));
+    const char *kind = getenv("TERM");
+    const bool  draws =
+        !b->settings->once && isatty(STDOUT_FILENO) && kind && strcmp(kind, "dumb") != 0;
+    struct winsize window = {0};
+    char          *text = NULL;
+    size_t         size;
+    b->out = draws ? open_memstream(&text, &size) : stdout;
+    if (!b->out)
+        return fault_failure(fault, "out of memory");
+    sac_result res = print_all(b);
+    if (draws && fclose(b->out) == 0) {
+        const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_row > 2;
+        draw(text, known ? window.ws_row : INT_MAX);
+    }
+    free(text);
     return res == SAC_OK ? STATUS_OK : fault_library(fault, b->ctx, res);
 }
 
