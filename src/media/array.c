@@ -126,7 +126,7 @@ static sac_result check(struct sac_input *in, const struct sac_tensor_desc *d)
     if (d->shape[0] < 1 || d->shape[1] < 1 || d->shape[2] < 1 || d->shape[1] > SIDE_MAX ||
         d->shape[2] > SIDE_MAX ||
         d->shape[1] * d->shape[2] > INT_MAX / 3 - AV_INPUT_BUFFER_PADDING_SIZE)
-        return SAC_FAIL(in->ctx, SAC_ERR_LIMIT,
+        return SAC_FAIL(in->ctx, SAC_ERR_UNSUPPORTED,
                         "%s: an array %s; one frame at least, and sides of 1 to %d pixels are read",
                         in->name, shape_text(d, text, sizeof text), (int)SIDE_MAX);
     return SAC_OK;

@@ -10,6 +10,7 @@ enum { SIZE_MAX_PX = 32768 }; /* a frame's limit */
 
 struct state {
     struct sac_adopter adopter;
+    bool               left_out; /* a frame that is too large, and it was said */
 };
 
 static const AVCodec *codec_for(const sac_device *dev, enum AVCodecID id)
@@ -30,11 +31,23 @@ static sac_result prepare(struct sac_decoder *dec)
     return sac_source_uploader_create(dec, &st->adopter.up);
 }
 
+/* Said once. */
+static sac_result leave_out(struct sac_decoder *dec)
+{
+    struct state *st = dec->state;
+    if (!st->left_out)
+        sac_log(sac_device_context(dec->dev), SAC_LOG_WARN,
+                "%s: frames of %dx%d are left out: a side has at most %d pixels here",
+                dec->source_name, dec->picture->width, dec->picture->height, (int)SIZE_MAX_PX);
+    st->left_out = true;
+    return SAC_ERR_FORMAT;
+}
+
 static sac_result give(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note)
 {
     struct state *st = dec->state;
     if (dec->picture->width > SIZE_MAX_PX || dec->picture->height > SIZE_MAX_PX)
-        return SAC_ERR_FORMAT;
+        return leave_out(dec);
     sac_result res =
         sac_adopt_picture(&st->adopter, dec->dev, dec->picture,
                           sac_picture_orientation(dec, dec->picture), out, &note->converted);

@@ -233,7 +233,8 @@ static sac_result load(struct sac_input *in, const char *path, AVPacket *packet)
         res = SAC_FAIL(in->ctx, SAC_ERR_IO, "%s: %s", path,
                        file ? "not a regular file" : strerror(errno));
     else if (about.st_size > FILE_BYTES_MAX)
-        res = SAC_FAIL(in->ctx, SAC_ERR_LIMIT, "%s: larger than %d bytes", path, FILE_BYTES_MAX);
+        res = SAC_FAIL(in->ctx, SAC_ERR_UNSUPPORTED, "%s: larger than %d bytes", path,
+                       FILE_BYTES_MAX);
     else if (av_new_packet(packet, (int)about.st_size) < 0)
         res = SAC_FAIL(in->ctx, SAC_ERR_MEMORY, "%s: no memory", path);
     else
