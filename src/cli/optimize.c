@@ -462,7 +462,7 @@ static int report(struct optimizing *o)
         .taken = compared ? o->comparison.real : came && found_something(o),
         .logged = o->log.path[0] != '\0',
         .ended_by = came                  ? "Ctrl-C"
-                    : !o->search.complete ? "The budget"
+                    : !o->search.complete ? "--budget"
                                           : NULL,
         .seconds = spent_s(o),
         .duration_s = o->runner.duration_s > 0 ? o->runner.duration_s : o->input_s,

@@ -65,10 +65,15 @@ static void sort_layers(struct layers *layers, int sort)
         qsort(layers->items, layers->count, sizeof *layers->items, orders[sort]);
 }
 
+const char *profile_network(const struct profile *p)
+{
+    return p->stats.segmenter[0] ? p->stats.segmenter : p->stats.detector;
+}
+
 /* The network that took the time, at the batch that it mostly had. */
 static void take_layers(const struct settings *s, struct profile *p)
 {
-    const char  *model = p->stats.segmenter[0] ? p->stats.segmenter : p->stats.detector;
+    const char  *model = profile_network(p);
     struct fault fault = {0};
     if (!model[0]) {
         snprintf(p->layers_why, sizeof p->layers_why, "the run had no network");

@@ -76,8 +76,9 @@ struct profile {
     sac_context         *stacks_ctx;
     const char          *folded; /* their file */
     struct profile_old   old[PROFILE_OLD_MAX];
-    int                  old_count; /* 0: nothing to compare with */
-    bool                 old_model; /* of a model by itself */
+    int                  old_count;        /* 0: nothing to compare with */
+    bool                 old_model;        /* of a model by itself */
+    char                 old_network[256]; /* of a run over inputs; empty: it had none */
 };
 
 /* run.c calls it at the run's end. */
@@ -91,6 +92,8 @@ double profile_items_per_s(const struct profile *profile, int i); /* of the i-th
 int profile_write_model(const struct profile *profile, struct fault *fault);
 /* profile_trace.c: what the run's trace holds; an unreadable one leaves it empty. */
 void profile_read_trace(const char *path, struct profile_trace *out);
+/* The network of a run over inputs; "": none. */
+const char *profile_network(const struct profile *profile);
 /* profile_old.c */
 int profile_read_old(struct profile *profile, struct fault *fault);
 /* The same figure of this run; NAN: it has none. */

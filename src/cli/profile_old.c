@@ -49,7 +49,13 @@ static void read_document(struct profile *p, yaml_document_t *doc)
         read_model(p, doc);
     if (!format || strcmp(format, "saccade-stats") != 0)
         return;
+    const char *segmenter = yaml_text(doc, root, "segmenter"),
+               *detector = yaml_text(doc, root, "detector");
     p->old_model = false;
+    snprintf(p->old_network, sizeof p->old_network, "%s",
+             segmenter && strcmp(segmenter, "null") != 0 ? segmenter
+             : detector && strcmp(detector, "null") != 0 ? detector
+                                                         : "");
     add(p, "fps", "", yaml_text(doc, root, "fps"));
     add(p, "latency", "p50", yaml_text(doc, latency, "p50_ms"));
     add(p, "latency", "p99", yaml_text(doc, latency, "p99_ms"));

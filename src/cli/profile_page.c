@@ -487,6 +487,14 @@ static void put_comparison(FILE *out, const struct profile *p)
         "</table></div>\n<p>Changes of less than 5 % are not marked: two runs of one thing differ "
         "by as much.</p>\n",
         out);
+    const char *network = profile_network(p);
+    if (p->old_model || strcmp(p->old_network, network) == 0)
+        return;
+    fputs("<p>These are runs of different networks: the earlier one had ", out);
+    profile_put_text(out, p->old_network[0] ? p->old_network : "none");
+    fputs(", this one has ", out);
+    profile_put_text(out, network[0] ? network : "none");
+    fputs(".</p>\n", out);
 }
 
 /* ---- what is said first ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saccade segment: the options that it alone has. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -49,10 +50,11 @@ static int read_background(struct settings *s, struct fault *fault)
         return STATUS_OK;
     p->blur = 0;
     if (access(s->background, F_OK) != 0)
-        return fault_usage(fault,
-                           "--background '%s': it takes a colour such as #00b140, the file of a "
-                           "picture, or blur, or blur:N with N in pixels up to 1024",
-                           s->background);
+        return fault_usage(
+            fault,
+            "--background '%s': %s; it takes a colour such as #00b140, the file of a "
+            "picture, or blur, or blur:N with N in pixels up to 1024",
+            s->background, strerror(errno));
     p->background = s->background;
     return STATUS_OK;
 }

@@ -104,17 +104,16 @@ sac_result sac_contract_choose_classes(sac_context *ctx, const char *path,
 }
 
 void sac_contract_describe_classes(const struct sac_model_contract *contract, const int *classes,
-                                   int count, char *out, size_t size)
+                                   int count, int of, char *out, size_t size)
 {
-    const int       all = contract->class_count;
     struct sentence text = {out, size, 0};
     add(&text, "%s", "");
-    if (classes || all == 1) {
+    if (classes || of == 1) {
         list_names(contract, classes, count, &text);
-        if (all > 1)
-            add(&text, " (%d of %d)", count, all);
-    } else if (all) {
-        add(&text, "all %d", all);
+        if (of > 1)
+            add(&text, " (%d of %d)", count, of);
+    } else if (of) {
+        add(&text, "all %d", of);
     } else {
         add(&text, "all");
     }

@@ -58,6 +58,6 @@ void sac_detector_describe_classes(const sac_detector *det, char *out, size_t si
 {
     if (!det || !out)
         return;
-    sac_contract_describe_classes(&det->contract, det->wanted, sac_detector_kept_classes(det), out,
-                                  size);
+    sac_contract_describe_classes(&det->contract, det->wanted, sac_detector_kept_classes(det),
+                                  det->contract.class_count, out, size);
 }

@@ -242,9 +242,9 @@ int sac_contract_find_class(const struct sac_model_contract *contract, const cha
 sac_result sac_contract_choose_classes(sac_context *ctx, const char *path,
                                        const struct sac_model_contract *contract, const char *list,
                                        void *user, sac_result (*want)(void *user, int class_id));
-/* "person (1 of 80)", "all 80"; classes [count], NULL: all. */
+/* "person (1 of 80)", "all 80"; classes [count], NULL: all. of: how many the file has. */
 void sac_contract_describe_classes(const struct sac_model_contract *contract, const int *classes,
-                                   int count, char *out, size_t size);
+                                   int count, int of, char *out, size_t size);
 
 /* contract.c */
 /* What a picture's numbers are between. */

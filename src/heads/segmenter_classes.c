@@ -106,6 +106,7 @@ int sac_segmenter_kept_classes(const sac_segmenter *seg)
 
 void sac_segmenter_describe_classes(const sac_segmenter *seg, char *out, size_t size)
 {
-    sac_contract_describe_classes(&seg->contract, seg->wanted, sac_segmenter_kept_classes(seg), out,
-                                  size);
+    const int added = seg->instances.used; /* the background, which such a file does not have */
+    sac_contract_describe_classes(&seg->contract, seg->wanted, sac_segmenter_kept_classes(seg),
+                                  seg->contract.class_count - added, out, size);
 }

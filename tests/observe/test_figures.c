@@ -334,7 +334,7 @@ static void the_summary_shows_what_is_not_0(void **state)
     stats.source.pts_repaired = 2;
     stats.source.converted = 3;
     sac_stats_lines(&stats, 0, add_to, lines);
-    assert_string_equal(lines, "input       1 damaged packet or frame skipped\n"
+    assert_string_equal(lines, "input       1 damaged packet or frame, left out or concealed\n"
                                "input       2 timestamps repaired\n");
     *lines = '\0';
     sac_stats_lines(&stats, 1, add_to, lines);
