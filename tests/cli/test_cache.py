@@ -182,6 +182,22 @@ def test_several_inputs_of_which_some_are_kept(saccade, video, tmp_path):
     assert len(entries(saccade, tmp_path / 'cache')) == 2
 
 
+def test_still_frames_beside_an_input_whose_boxes_are_kept(saccade, video, tmp_path):
+    (tmp_path / 'a.mp4').write_bytes(video.read_bytes())
+    (tmp_path / 'b.mp4').write_bytes(video.read_bytes() + b'\0' * 8)
+    options = [*FAINT, '--tracker', 'bytetrack', '--skip-still', 0.001, '--max-batch', 1]
+    cache = ['--disk-cache', tmp_path / 'cache']
+    assert saccade('track', tmp_path / 'a.mp4', *options, *cache, '--mot', tmp_path / 'a.txt').returncode == 0
+    rows = []
+    for more in ([], cache):
+        run = saccade('track', tmp_path / 'a.mp4', tmp_path / 'b.mp4', *options, *more, '--mot', tmp_path / 'out')
+        assert run.returncode == 0, run.stderr
+        rows.append([[line.split(',')[:1] + line.split(',')[2:] for line in
+                      (tmp_path / f'out/{name}.txt').read_text().splitlines()] for name in 'ab'])
+    assert 'boxes of 20 frames come from the disk cache' in run.stderr
+    assert rows[0] == rows[1] and len(rows[0][1]) > 20
+
+
 def test_a_run_that_is_stopped_keeps_nothing(program, saccade, video, tmp_path):
     process = subprocess.Popen([program, 'track', video, *map(str, FAINT), '--tracker', 'bytetrack', '--realtime',
                                 '--mot', tmp_path / 'o.txt', '--disk-cache', tmp_path / 'cache'],

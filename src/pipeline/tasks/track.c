@@ -18,10 +18,20 @@ static int choose_seen(struct sac_track_run *t, struct sac_item *const *items, i
     return seen;
 }
 
+/* Of the frames of which the disk cache does not know it. */
+static sac_result decide_still(struct sac_track_run *t, struct sac_item *const *items, int n)
+{
+    int open = 0;
+    for (int i = 0; i < n; i++)
+        if (!items[i]->decided && !items[i]->kept)
+            t->seen[open++] = items[i];
+    return sac_still_decide(t->still, t->seen, open);
+}
+
 static sac_result begin(struct sac_task_run *run, int slot, struct sac_item *const *items, int n)
 {
     struct sac_track_run *t = (struct sac_track_run *)run;
-    sac_result            res = sac_still_decide(t->still, items, n);
+    sac_result            res = decide_still(t, items, n);
     if (res != SAC_OK)
         return res;
     const int seen = t->seen_count[slot] = choose_seen(t, items, n);
