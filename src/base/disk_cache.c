@@ -172,6 +172,11 @@ static bool is_over_bound(const struct sac_cache_writer *w)
     return w->cache->bytes_max && w->at + w->bytes > w->cache->bytes_max;
 }
 
+bool sac_cache_is_lost(const struct sac_cache_writer *w)
+{
+    return w->fault || is_over_bound(w);
+}
+
 void sac_cache_add(struct sac_cache_writer *w, const void *bytes, size_t size)
 {
     w->bytes += size;
@@ -243,33 +248,37 @@ sac_result sac_cache_put(sac_cache *cache, const struct sac_cache_label *label, 
 
 /* ---- reading ---- */
 
+static bool has_its_sum(const uint8_t *map, size_t size, const uint64_t expected[2])
+{
+    struct sac_sum sum;
+    uint64_t       of_all[2];
+    sac_sum_init(&sum);
+    sac_sum_add(&sum, map + sizeof(struct sac_entry_head), size - sizeof(struct sac_entry_head));
+    sac_sum_end(&sum, of_all);
+    return of_all[0] == expected[0] && of_all[1] == expected[1];
+}
+
 /* Whole, and of this key? */
-static bool is_whole(const uint8_t *map, size_t size, const char *key, bool *other)
+static bool is_whole(const uint8_t *map, size_t size, const char *key, bool reads, bool *other)
 {
     struct sac_entry_head head;
-    struct sac_sum        sum;
-    uint64_t              of_all[2];
     if (size < sizeof head)
         return false;
     memcpy(&head, map, sizeof head);
     if (memcmp(head.magic, SAC_ENTRY_MAGIC, sizeof head.magic) != 0 || head.at < sizeof head ||
-        head.at > size || head.bytes != size - head.at)
-        return false;
-    sac_sum_init(&sum);
-    sac_sum_add(&sum, map + sizeof head, size - sizeof head);
-    sac_sum_end(&sum, of_all);
-    if (of_all[0] != head.sum[0] || of_all[1] != head.sum[1])
+        head.at > size || head.bytes != size - head.at ||
+        (reads && !has_its_sum(map, size, head.sum)))
         return false;
     const size_t length = strlen(key) + 1;
     *other = head.at - sizeof head < length || memcmp(map + sizeof head, key, length) != 0;
     return !*other;
 }
 
-static sac_result take_map(sac_cache *cache, const char *path, const char *key, void *map,
-                           size_t size, sac_cached **out)
+static sac_result take_map(sac_cache *cache, const char *path, const char *key, bool reads,
+                           void *map, size_t size, sac_cached **out)
 {
     bool        other = false;
-    sac_cached *cached = is_whole(map, size, key, &other) ? sac_new(sac_cached) : NULL;
+    sac_cached *cached = is_whole(map, size, key, reads, &other) ? sac_new(sac_cached) : NULL;
     if (cached) {
         struct sac_entry_head head;
         memcpy(&head, map, sizeof head);
@@ -284,7 +293,7 @@ static sac_result take_map(sac_cache *cache, const char *path, const char *key, 
     return SAC_AGAIN;
 }
 
-static sac_result map_entry(sac_cache *cache, const char *path, const char *key, int fd,
+static sac_result map_entry(sac_cache *cache, const char *path, const char *key, bool reads, int fd,
                             sac_cached **out)
 {
     struct stat st;
@@ -296,9 +305,25 @@ static sac_result map_entry(sac_cache *cache, const char *path, const char *key,
         sac_log(cache->ctx, SAC_LOG_WARN, "%s can't be read; it is made anew", path);
         return SAC_AGAIN;
     }
-    sac_result res = take_map(cache, path, key, map, (size_t)st.st_size, out);
+    madvise(map, (size_t)st.st_size, MADV_SEQUENTIAL);
+    sac_result res = take_map(cache, path, key, reads, map, (size_t)st.st_size, out);
     if (res == SAC_OK)
         futimens(fd, NULL); /* the latest used; where that is not allowed, by when it was made */
+    return res;
+}
+
+static sac_result get(sac_cache *cache, const char *key, bool reads, sac_cached **out)
+{
+    char *path = path_of(cache, key);
+    if (!path)
+        return SAC_FAIL(cache->ctx, SAC_ERR_MEMORY, "no memory for an entry of the cache");
+    sac_result res = SAC_AGAIN;
+    const int  fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0) {
+        res = map_entry(cache, path, key, reads, fd, out);
+        close(fd);
+    }
+    sac_free(path);
     return res;
 }
 
@@ -307,17 +332,29 @@ sac_result sac_cache_get(sac_cache *cache, const char *key, sac_cached **out)
     SAC_NEEDS(NULL, cache);
     SAC_NEEDS(cache->ctx, key);
     SAC_NEEDS(cache->ctx, out);
+    return get(cache, key, true, out);
+}
+
+sac_result sac_cache_map(sac_cache *cache, const char *key, sac_cached **out)
+{
+    return get(cache, key, false, out);
+}
+
+/* Whole pages inside it, at a length that is no page's: the ends go with their neighbours. */
+void sac_cached_rest(const void *bytes, size_t size)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)bytes;
+    const uintptr_t first = begin / page * page, end = (begin + size) / page * page;
+    if (end > first)
+        madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
+void sac_cache_remove(sac_cache *cache, const char *key)
+{
     char *path = path_of(cache, key);
-    if (!path)
-        return SAC_FAIL(cache->ctx, SAC_ERR_MEMORY, "no memory for an entry of the cache");
-    sac_result res = SAC_AGAIN;
-    const int  fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0) {
-        res = map_entry(cache, path, key, fd, out);
-        close(fd);
-    }
+    if (path)
+        unlink(path);
     sac_free(path);
-    return res;
 }
 
 const void *sac_cached_bytes(const sac_cached *cached, size_t *size)

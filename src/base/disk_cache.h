@@ -30,10 +30,22 @@ sac_result sac_cache_begin(sac_cache *cache, const struct sac_cache_label *label
                            struct sac_cache_writer *out);
 /* A fault is commit's. */
 void sac_cache_add(struct sac_cache_writer *w, const void *bytes, size_t size);
+/* Nothing more is worth adding: the disk is full, or the bound is passed. Commit then says which.
+ */
+bool sac_cache_is_lost(const struct sac_cache_writer *w);
 /* The entry gets its name, and the bound is kept. On failure there is none. */
 sac_result sac_cache_commit(struct sac_cache_writer *w);
 /* Removes what was written. Accepts a zeroed writer, and one that was committed. */
 void sac_cache_abandon(struct sac_cache_writer *w);
+
+/* As sac_cache_get, but the bytes are not read for their sum: for an entry that is large beside
+ * what is done with it, whose parts have sums of their own, and which is read from begin to end. */
+sac_result sac_cache_map(sac_cache *cache, const char *key, sac_cached **out);
+/* A part of it was read, and need not stay in this process's memory. It can be read again. Any
+ * thread. */
+void sac_cached_rest(const void *bytes, size_t size);
+/* The entry of a key, if there is one. */
+void sac_cache_remove(sac_cache *cache, const char *key);
 
 /* Removes the plans and kernels least recently used from the user's cache folder until they take
  * no more than this; 0: 4 GiB. Any thread. */

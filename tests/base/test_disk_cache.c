@@ -181,6 +181,66 @@ static void what_is_larger_than_the_bound_is_refused(void **state)
     sac_cache_close(&cache);
 }
 
+/* What is given up while it is made takes no room until its end. */
+static void what_outgrows_the_bound_is_known_at_once(void **state)
+{
+    (void)state;
+    static const char            text[200];
+    sac_cache                   *cache = open_cache(600);
+    const struct sac_cache_label label = {.key = "large"};
+    struct sac_cache_writer      w = {0};
+    assert_sac_ok(sac_cache_begin(cache, &label, &w));
+    sac_cache_add(&w, text, sizeof text);
+    sac_cache_add(&w, text, sizeof text);
+    assert_false(sac_cache_is_lost(&w));
+    sac_cache_add(&w, text, sizeof text);
+    assert_true(sac_cache_is_lost(&w));
+    assert_int_equal(sac_cache_commit(&w), SAC_ERR_LIMIT);
+    assert_int_equal(count_files(".part") + count_files(".entry"), 0);
+    sac_cache_close(&cache);
+}
+
+/* Its parts have sums of their own; only what says how long it is must be whole. */
+static void a_mapped_entry_is_not_read_for_its_sum(void **state)
+{
+    (void)state;
+    enum { SIZE = 20000 };
+    char        text[SIZE + 1];
+    sac_cache  *cache = open_cache(0);
+    sac_cached *cached = NULL;
+    size_t      size;
+    memset(text, 'x', SIZE);
+    text[SIZE] = '\0';
+    put(cache, "key", text);
+    const char *path = only_entry();
+    int         fd = open(path, O_RDWR);
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(pwrite(fd, "y", 1, st.st_size - 1), 1);
+    expect_none(cache, "key");
+    assert_int_equal(sac_cache_map(cache, "kex", &cached), SAC_AGAIN);
+    assert_sac_ok(sac_cache_map(cache, "key", &cached));
+    const char *bytes = sac_cached_bytes(cached, &size);
+    assert_int_equal(size, SIZE);
+    sac_cached_rest(bytes, 0);
+    sac_cached_rest(bytes + 100, SIZE - 100); /* and it is there again when it is read */
+    assert_memory_equal(bytes, text, SIZE - 1);
+    assert_int_equal(bytes[SIZE - 1], 'y');
+    sac_cache_remove(cache, "key");
+    sac_cache_remove(cache, "key");
+    assert_int_equal(count_files(".entry"), 0);
+    assert_memory_equal(bytes, text, SIZE - 1);
+    sac_cached_release(&cached);
+    close(fd);
+    put(cache, "key", text);
+    fd = open(only_entry(), O_RDWR);
+    assert_int_equal(ftruncate(fd, st.st_size - 1), 0);
+    assert_int_equal(sac_cache_map(cache, "key", &cached), SAC_AGAIN);
+    close(fd);
+    assert_sac_ok(sac_cache_clear(cache, 0, NULL, NULL));
+    sac_cache_close(&cache);
+}
+
 struct seen {
     int      count, words, plans;
     uint64_t bytes;
@@ -292,6 +352,8 @@ int main(void)
         cmocka_unit_test(unfinished_entries_have_no_name),
         cmocka_unit_test(the_least_recently_used_goes),
         cmocka_unit_test(what_is_larger_than_the_bound_is_refused),
+        cmocka_unit_test(what_outgrows_the_bound_is_known_at_once),
+        cmocka_unit_test(a_mapped_entry_is_not_read_for_its_sum),
         cmocka_unit_test(only_files_of_ours_are_seen_and_removed),
         cmocka_unit_test(processes_share_a_folder),
         cmocka_unit_test(refuses_what_is_no_folder),
