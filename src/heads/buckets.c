@@ -418,6 +418,35 @@ static sac_result take_given(struct sac_buckets *b, struct sac_bucket *bucket, i
     return res;
 }
 
+/* ---- images of earlier runs ---- */
+
+void sac_buckets_set_images(struct sac_buckets *b, const struct sac_batch_images *images)
+{
+    b->images = images;
+    b->images_at = 0;
+}
+
+/* Those that are not kept; then the others, behind them. */
+static sac_result make_images(struct sac_buckets *b, const struct sac_preprocess_job *jobs, int n,
+                              sac_tensor *in)
+{
+    const struct sac_batch_images *x = b->images;
+    const int                      at = b->images_at;
+    const struct sac_tensor_desc   one = sac_preprocess_desc(&b->pre, 1);
+    const size_t                   bytes = (size_t)sac_tensor_desc_bytes(&one);
+    char                          *to = sac_tensor_data(in);
+    int                            made = n;
+    while (x && made > 0 && x->kept[at + made - 1].pixels)
+        made--;
+    sac_result res = sac_preprocess_run_on(b->dev, b->before, &b->pre, jobs, made, in);
+    for (int i = 0; i < made && res == SAC_OK && x && x->made; i++)
+        x->made(x->user, at + i, to + (size_t)i * bytes);
+    for (int i = made; i < n && res == SAC_OK; i++)
+        memcpy(to + (size_t)i * bytes, x->kept[at + i].pixels, bytes);
+    b->images_at += n;
+    return res;
+}
+
 static sac_result make_input(struct sac_buckets *b, struct sac_bucket *bucket,
                              const struct sac_preprocess_job *jobs, int n,
                              const struct sac_marks *marks, sac_tensor **lent)
@@ -431,7 +460,7 @@ static sac_result make_input(struct sac_buckets *b, struct sac_bucket *bucket,
     if (res == SAC_OK && b->given && n > 0)
         res = take_given(b, bucket, n, lent);
     else if (res == SAC_OK)
-        res = sac_preprocess_run_on(b->dev, b->before, &b->pre, jobs, n, bucket->in);
+        res = make_images(b, jobs, n, bucket->in);
     return res == SAC_OK ? mark(b, marks, SAC_MARK_INPUT, b->before) : res;
 }
 

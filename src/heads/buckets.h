@@ -35,6 +35,21 @@ struct sac_bucket {
     struct sac_event *read; /* of split buckets: the latest run's outputs are no longer needed */
 };
 
+/* An input of the network as sac_buckets.pre says it, which somebody has from an earlier run. */
+struct sac_kept_image {
+    const void *pixels;        /* NULL: there is none, and it is made of a frame */
+    int         width, height; /* of the frame that it was made of */
+};
+/* The images of a batch that need not be made, and who wants the others. Where the host works on
+ * the device's memory. */
+struct sac_batch_images {
+    const struct sac_kept_image *kept; /* of the whole batch; those that are made come first */
+    /* Called with each that was made, as it lies in the network's input; again after a batch that
+     * failed is tried again. NULL: nobody wants them. */
+    void (*made)(void *user, int image, const void *pixels);
+    void *user;
+};
+
 /* Points in a run, to measure between: a pair around each of its stages, which are making the
  * input, the network, and what the caller queues behind it. */
 enum {
@@ -59,7 +74,9 @@ struct sac_buckets {
     struct sac_feed       feed;
     sac_tensor *given; /* runs take their images from it, in order, and preprocess none; NULL */
     int64_t     given_at;
-    struct sac_device_stream *stream; /* all runs are on it, */
+    const struct sac_batch_images *images; /* of the batch that is begun, or NULL */
+    int                            images_at;
+    struct sac_device_stream      *stream; /* all runs are on it, */
     /* inputs are made on this one, and what reads outputs is queued on that one: the same unless
      * they are split */
     struct sac_device_stream *before, *behind;
@@ -130,6 +147,8 @@ sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
  * that somebody has prepared, from image `first` on; NULL: no more. Borrowed; the images of a run
  * that fills its bucket are read where they are, if they lie as the network wants them. */
 sac_result sac_buckets_give(struct sac_buckets *b, sac_tensor *given, int64_t first);
+/* The runs from now on are those of a batch with such images, in order; NULL: no more. Borrowed. */
+void sac_buckets_set_images(struct sac_buckets *b, const struct sac_batch_images *images);
 /* What reads its outputs is queued on `behind`: the bucket may run again after that. */
 sac_result sac_bucket_read(struct sac_buckets *b, struct sac_bucket *bucket);
 /* Plan and run each bucket as often as the device asks, the largest first, so that later runs find

@@ -228,8 +228,8 @@ sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
     det->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
     for (int i = 0, batch; i < n && res == SAC_OK; i += batch) {
         batch = SAC_MIN(n - i, det->batch);
-        res =
-            sac_detector_finish_run(det, sac_detector_begin(det, 0, frames + i, batch), found + i);
+        res = sac_detector_finish_run(det, sac_detector_begin(det, 0, frames + i, NULL, batch),
+                                      found + i);
     }
     return res;
 }

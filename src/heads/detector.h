@@ -3,8 +3,8 @@
  * and ended, which waits for them: between the two the next one can be begun, so the device never
  * runs dry. On the CPU, whose streams run at once, it is done when begin returns.
  *
- *     res = sac_detector_begin(det, 0, frames, n);
- *     res = sac_detector_begin(det, 1, others, m);
+ *     res = sac_detector_begin(det, 0, frames, NULL, n);
+ *     res = sac_detector_begin(det, 1, others, NULL, m);
  *     res = sac_detector_end(det, 0, found);
  */
 #ifndef SAC_HEADS_DETECTOR_H
@@ -94,8 +94,11 @@ sac_result sac_detector_finish_run(struct sac_detector *det, sac_result begun,
                                    struct sac_detections *found);
 /* Plan and run once all that later runs need, on a device that asks for it. */
 sac_result sac_detector_warm_up(struct sac_detector *det);
-/* 1 <= n <= det->batch; frames are borrowed until end. After a fault the slot is free again. */
-sac_result sac_detector_begin(struct sac_detector *det, int slot, sac_frame *const *frames, int n);
+/* 1 <= n <= det->batch; frames are borrowed until end. images: NULL, or those of which some are
+ * kept, whose frames are not looked at; borrowed for the call. After a fault the slot is free
+ * again. */
+sac_result sac_detector_begin(struct sac_detector *det, int slot, sac_frame *const *frames,
+                              const struct sac_batch_images *images, int n);
 /* The same for images [first, first + n) of a tensor that is prepared: boxes are in the pixels of
  * the network's input. Borrowed until end. */
 sac_result sac_detector_begin_prepared(struct sac_detector *det, int slot, sac_tensor *images,

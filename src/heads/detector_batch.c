@@ -110,7 +110,8 @@ static sac_result begin(struct sac_detector *det, struct sac_detector_slot *slot
     return res;
 }
 
-sac_result sac_detector_begin(struct sac_detector *det, int index, sac_frame *const *frames, int n)
+sac_result sac_detector_begin(struct sac_detector *det, int index, sac_frame *const *frames,
+                              const struct sac_batch_images *images, int n)
 {
     struct sac_detector_slot    *slot = &det->slots[index];
     const struct sac_preprocess *pre = &det->contract.pre;
@@ -118,14 +119,20 @@ sac_result sac_detector_begin(struct sac_detector *det, int index, sac_frame *co
     if (res != SAC_OK)
         return res;
     for (int i = 0; i < n; i++) {
-        if (!frames[i])
+        const struct sac_kept_image *kept =
+            images && images->kept[i].pixels ? &images->kept[i] : NULL;
+        if (!kept && !frames[i])
             return SAC_FAIL(det->dev->ctx, SAC_ERR_ARG, "detector: frame %d of %d is missing", i,
                             n);
-        const struct sac_rect whole = {0, 0, (float)frames[i]->width, (float)frames[i]->height};
+        const struct sac_rect whole = {0, 0, (float)(kept ? kept->width : frames[i]->width),
+                                       (float)(kept ? kept->height : frames[i]->height)};
         slot->maps[i] = sac_fit_map_of(pre, &whole);
-        det->jobs[i] = (struct sac_preprocess_job){.frame = frames[i]};
+        det->jobs[i] = (struct sac_preprocess_job){.frame = kept ? NULL : frames[i]};
     }
-    return begin(det, slot, n);
+    sac_buckets_set_images(&det->buckets, images);
+    res = begin(det, slot, n);
+    sac_buckets_set_images(&det->buckets, NULL);
+    return res;
 }
 
 sac_result sac_detector_begin_prepared(struct sac_detector *det, int index, sac_tensor *images,

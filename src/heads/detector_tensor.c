@@ -35,7 +35,7 @@ static sac_result run_batch(struct sac_detector *det, sac_tensor *t,
     for (int64_t i = 0; i < n && res == SAC_OK; i++)
         res = sac_frame_from_tensor(t, first + i, params, &frames[i]);
     if (res == SAC_OK)
-        res = sac_detector_finish_run(det, sac_detector_begin(det, 0, frames, (int)n), found);
+        res = sac_detector_finish_run(det, sac_detector_begin(det, 0, frames, NULL, (int)n), found);
     for (int64_t i = 0; i < n; i++)
         sac_frame_unref(&frames[i]);
     return res;

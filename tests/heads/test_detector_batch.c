@@ -169,8 +169,8 @@ static void check_two(sac_device *dev, sac_device *cpu, int streams)
     assert_sac_ok(sac_buckets_time(&det->buckets, true));
     assert_sac_ok(sac_detector_run(det, mine, FRAMES, want));
     for (int round = 0; round < 20; round++) {
-        assert_sac_ok(sac_detector_begin(det, 0, mine, 3));
-        assert_sac_ok(sac_detector_begin(det, 1, mine + 3, FRAMES - 3));
+        assert_sac_ok(sac_detector_begin(det, 0, mine, NULL, 3));
+        assert_sac_ok(sac_detector_begin(det, 1, mine + 3, NULL, FRAMES - 3));
         assert_sac_ok(sac_detector_end(det, 0, got, &times));
         assert_true(times.gpu_ns[0] > 0 && times.gpu_ns[1] > 0 && times.gpu_ns[2] > 0);
         assert_in_range(times.gpu_begun_ns[0], times.begun_ns - 100000000,
@@ -194,6 +194,63 @@ static void two_batches_are_under_way(void **state)
     sac_device *cpu = test_device();
     check_two(cpu, cpu, 1);
     check_two(cpu, cpu, 2);
+    sac_device_unref(&cpu);
+}
+
+enum { IMAGE_BYTES = 3 * 64 * 64 * 4 };
+
+struct made {
+    char *pixels; /* [FRAMES][IMAGE_BYTES] */
+    int   count, first;
+};
+
+static void keep(void *user, int image, const void *pixels)
+{
+    struct made *made = user;
+    memcpy(made->pixels + (size_t)(made->first + image) * IMAGE_BYTES, pixels, IMAGE_BYTES);
+    made->count++;
+}
+
+/* Images of an earlier batch take the place of frames, and say how large those were; a batch that
+ * is cut into runs has both. */
+static void images_are_kept_and_taken(void **state)
+{
+    (void)state;
+    sac_device            *cpu = test_device();
+    sac_frame             *frames[FRAMES], *mine[FRAMES], *some[FRAMES];
+    struct sac_detections  want[FRAMES] = {{0}}, got[FRAMES] = {{0}};
+    struct sac_kept_image  none[FRAMES] = {{0}}, kept[FRAMES] = {{0}};
+    struct made            made = {.pixels = sac_alloc((size_t)FRAMES * IMAGE_BYTES)};
+    struct sac_batch_times times;
+    sac_detector          *det = open_detector(cpu, "yolov8", NULL);
+    make_frames(cpu, cpu, frames, mine);
+    const struct sac_batch_images making = {none, keep, &made}, taking = {kept, keep, &made};
+    assert_int_equal(det->buckets.pre.width * det->buckets.pre.height * 3 * 4, IMAGE_BYTES);
+    assert_sac_ok(sac_detector_run(det, frames, FRAMES, want));
+    assert_sac_ok(sac_detector_begin(det, 0, frames, &making, FRAMES));
+    assert_sac_ok(sac_detector_end(det, 0, got, &times));
+    assert_int_equal(made.count, FRAMES);
+    for (int frames_left = 0; frames_left <= FRAMES; frames_left++) {
+        for (int i = 0; i < FRAMES; i++) {
+            kept[i] = (struct sac_kept_image){made.pixels + (size_t)i * IMAGE_BYTES,
+                                              frames[i]->width, frames[i]->height};
+            some[i] = i < frames_left ? frames[i] : NULL;
+            if (i < frames_left)
+                kept[i].pixels = NULL;
+        }
+        made.count = 0;
+        assert_sac_ok(sac_detector_begin(det, 1, some, &taking, FRAMES));
+        assert_sac_ok(sac_detector_end(det, 1, got, &times));
+        assert_int_equal(made.count, frames_left);
+        for (int i = 0; i < FRAMES; i++)
+            compare("yolov8", i, &want[i], &got[i], 0);
+    }
+    assert_true(want[0].count > 0);
+    finish_all(want);
+    finish_all(got);
+    sac_free(made.pixels);
+    sac_detector_destroy(&det);
+    release_frames(frames, mine);
     sac_device_unref(&cpu);
 }
 
@@ -283,7 +340,7 @@ static double us_a_batch(sac_detector *det, sac_frame **frame, bool timed)
     assert_sac_ok(sac_buckets_time(&det->buckets, timed));
     const int64_t begun = sac_time_ns();
     for (int i = 0; i < ROUNDS; i++) {
-        assert_sac_ok(sac_detector_begin(det, 0, frame, 1));
+        assert_sac_ok(sac_detector_begin(det, 0, frame, NULL, 1));
         assert_sac_ok(sac_detector_end(det, 0, &found, &times));
     }
     sac_detections_finish(&found);
@@ -475,6 +532,7 @@ int main(void)
         cmocka_unit_test(a_batch_gives_the_boxes_of_its_frames),
         cmocka_unit_test(the_cpu_decodes_what_has_no_room),
         cmocka_unit_test(two_batches_are_under_way),
+        cmocka_unit_test(images_are_kept_and_taken),
         cmocka_unit_test(a_plug_in_decodes_on_the_host),
         cmocka_unit_test(so_does_the_gpu),
         cmocka_unit_test(rows_may_be_counted_by_the_network),

@@ -37,7 +37,7 @@ static sac_result begin(struct sac_task_run *run, int slot, struct sac_item *con
     const int seen = t->seen_count[slot] = choose_seen(t, items, n);
     for (int i = 0; i < seen; i++)
         t->frames[i] = t->seen[i]->frame;
-    return seen ? sac_detector_begin(t->det, slot, t->frames, seen) : SAC_OK;
+    return seen ? sac_detector_begin(t->det, slot, t->frames, NULL, seen) : SAC_OK;
 }
 
 static bool arrived(const struct sac_task_run *run, int slot)
