@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cache on disk: what took long to compute and may be deleted at any moment, by a key that names
- * all that it depends on. A pipeline keeps detections and embeddings there (disk_cache in
- * saccade/pipeline.h), networks their plans; a program can keep results of its own beside them:
+ * all that it depends on. A pipeline keeps detections and embeddings there, on request
+ * prepared frames (disk_cache and disk_cache_frames in saccade/pipeline.h), networks their plans; a
+ * program can keep results of its own beside them:
  *
  *     sac_cache  *cache = NULL;
  *     sac_cached *found = NULL;

@@ -242,8 +242,13 @@ struct sac_pipeline_params {
     const char *const *writes; /* [write_count] other files that the program will write, such as a
                                   report: no run begins that reads or writes one of them. Used by
                                   create only; NULL among them: none */
-    int      write_count;      /* default 0 */
-    uint64_t reserved[12];     /* 0 */
+    int write_count;           /* default 0 */
+    /* 1: with a disk_cache, keep there what the detector's network takes of each frame, too, and
+     * give it to another detector that takes the same, or to this one with other thresholds or in
+     * another precision: the video is then not decoded, and on_frame gets no frame. Some megabytes
+     * a frame. Only for runs in which nothing else wants pixels, and on the CPU. 0 (default) */
+    int      disk_cache_frames;
+    uint64_t reserved[12]; /* 0 */
 };
 SAC_API struct sac_pipeline_params sac_pipeline_params_default(void);
 

@@ -10,8 +10,8 @@ enum { VALUE_SIZE = 4200 };
 
 /* What a run is not told, and what is not handed out: a section with its dot, or a key. */
 static const char *const not_measured[] = {
-    "output.",    "profile.",       "optimize.",      "search.",  "log_level", "json",
-    "disk_cache", "input.duration", "input.realtime", "monitor.", NULL};
+    "output.",    "profile.",          "optimize.",      "search.",        "log_level", "json",
+    "disk_cache", "disk_cache_frames", "input.duration", "input.realtime", "monitor.",  NULL};
 static const char *const not_handed_out[] = {
     "output.", "profile.", "optimize.", "search.", "input.", "monitor.", "log_level", "json", NULL};
 

@@ -101,6 +101,11 @@ const struct option options[] = {
      "bound of what --disk-cache keeps, in units of 1e9 bytes; the least recently used is "
      "removed",
      0.001, 1e6},
+    {"disk-cache-frames", 0, VERB_TRACK, SECTION_RUN, OPTION_FLAG, AT(run.disk_cache_frames),
+     "disk_cache_frames", NULL,
+     "keep prepared frames there, too: what the detector takes of each frame, for another that "
+     "takes the same, other thresholds or another precision, without decoding the video again; on "
+     "the CPU, where nothing else wants pixels; some MB a frame"},
     {"plan-cache-limit", 0, VERB_MODEL, SECTION_RUN, OPTION_BYTES,
      AT(run.job.device_params.plan_cache_bytes), "plan_cache_limit", "BYTES",
      "bound of the plans and kernels that networks keep in the user's cache folder, such as 2G; "

@@ -199,8 +199,9 @@ const struct verb verbs[] = {
      "saccade monitor --json | jq -c '.runs[] | {pid, title}'\n",
      0, 0, verb_monitor},
     {"cache", VERB_CACHE, "[list|clear]", "list or clear what is kept on disk",
-     "Lists the files in the cache's folder: boxes, embeddings and camera motion of clips "
-     "(--disk-cache of track), and the plans and kernels that networks keep for a GPU; each with "
+     "Lists the files in the cache's folder: boxes, embeddings, camera motion and prepared frames "
+     "of clips (--disk-cache of track), and the plans and kernels that networks keep for a GPU; "
+     "each with "
      "its size, and when it was last used. clear removes them, or with --older those that were not "
      "used for so many days. "
      "What saccade did not write is neither listed nor removed, and runs that use an entry go on. "

@@ -50,12 +50,13 @@ sac_result sac_rows_get(const struct sac_rows *rows, sac_context *ctx, int64_t n
 
 /* Shared by the items of one input; items of the push form have no lane. */
 struct sac_lane {
-    const struct sac_rows *rows;    /* instead of the detector, or NULL */
-    struct sac_replay     *replay;  /* what the disk cache has of it and gets, or NULL */
-    struct sac_queue      *done;    /* where its results go */
-    atomic_bool            discard; /* drop what has not been inferred yet */
-    bool                   refused; /* there is no memory for it; the inference thread's */
-    int                    room;    /* frames that it may have inside; its input's thread waits */
+    const struct sac_rows *rows;     /* instead of the detector, or NULL */
+    struct sac_replay     *replay;   /* what the disk cache has of it and gets, or NULL */
+    struct sac_prepared   *prepared; /* the same of its prepared frames */
+    struct sac_queue      *done;     /* where its results go */
+    atomic_bool            discard;  /* drop what has not been inferred yet */
+    bool                   refused;  /* there is no memory for it; the inference thread's */
+    int                    room;     /* frames that it may have inside; its input's thread waits */
 
     atomic_int_fast64_t frames_done, detections, tracks, first_ns, last_ns; /* books.c's */
 };
@@ -74,12 +75,16 @@ struct sac_item {
     struct sac_detections found;
     struct sac_track     *tracks;
     size_t                track_count, track_capacity;
-    int64_t               tracks_new;     /* identities that began with this frame */
-    bool                  decided, still; /* tasks/still.h: whether the network need not see it */
-    const struct sac_replay_frame  *kept; /* replay.h: its boxes, or NULL: they are found */
-    const float                    *kept_looks;  /* [kept->count,dim] the same of its embeddings */
-    const struct sac_replay_motion *kept_motion; /* the same of the camera's motion */
-    void                           *own; /* what else the task has for it, or NULL: see task.h */
+    int64_t               tracks_new;      /* identities that began with this frame */
+    bool                  decided, still;  /* tasks/still.h: whether the network need not see it */
+    const struct sac_replay_frame   *kept; /* replay.h: its boxes, or NULL: they are found */
+    const float                     *kept_looks;  /* [kept->count,dim] the same of its embeddings */
+    const struct sac_replay_motion  *kept_motion; /* the same of the camera's motion */
+    const struct sac_prepared_frame *prepared;    /* prepared.h: what is known of it, or NULL */
+    const void *image;        /* what the network takes of it; NULL: it is made of the frame */
+    bool        image_kept;   /* it was made and is recorded, */
+    uint64_t    image_sum[2]; /* and this is its sum */
+    void       *own;          /* what else the task has for it, or NULL: see task.h */
 
     int64_t              submitted_ns, done_ns; /* latency is their difference */
     struct sac_run_times times;                 /* of the batch */

@@ -368,6 +368,8 @@ static void choose_networks(sac_pipeline *pipe, struct sac_job *job)
 static sac_result look_up(sac_pipeline *pipe)
 {
     sac_result res = sac_replay_open_cache(pipe->ctx, &pipe->params, &pipe->cache);
+    if (res == SAC_OK && !pipe->cache && pipe->params.disk_cache_frames)
+        sac_log(pipe->ctx, SAC_LOG_WARN, "prepared frames are kept in a disk cache, and it is off");
     if (res != SAC_OK || !pipe->cache || pipe->jobs[0]->run->task != &sac_task_track)
         return res;
     res = sac_pipeline_open_devices(pipe);
@@ -381,11 +383,9 @@ static sac_result look_up(sac_pipeline *pipe)
 
 static void record(sac_pipeline *pipe)
 {
-    for (int i = 0; i < pipe->stream_count; i++) {
-        struct sac_stream_run *s = &pipe->streams[i];
-        if (s->ready && s->lane.replay)
-            sac_replay_record(s->lane.replay, s->job, &s->info);
-    }
+    for (int i = 0; i < pipe->stream_count; i++)
+        if (pipe->streams[i].ready && pipe->streams[i].lane.replay)
+            sac_stream_record(&pipe->streams[i]);
 }
 
 /* A step that may find no memory on the device: then the newest stream is dropped, which may be s.

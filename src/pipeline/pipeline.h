@@ -105,6 +105,7 @@ sac_result sac_stream_open_input(struct sac_stream_run *s);
 void       sac_stream_reset(struct sac_stream_run *s);   /* to open its input once more */
 sac_result sac_stream_prepare(struct sac_stream_run *s); /* after its job has started */
 sac_result sac_stream_open_outputs(struct sac_stream_run *s);
+void       sac_stream_record(struct sac_stream_run *s); /* all is open: what the disk cache lacks */
 /* A fault of one of several streams: its sentence is logged, the others go on. */
 void       sac_stream_fail(struct sac_stream_run *s, sac_result res);
 sac_result sac_stream_start(struct sac_stream_run *s);

@@ -17,7 +17,7 @@
 #include "track/core.h"
 
 /* Incremented when what is recorded changes its form or its meaning. */
-enum { REPLAY_VERSION = 1, MOTION_VERSION = 1 };
+enum { REPLAY_VERSION = 1, MOTION_VERSION = 1, FRAMES_VERSION = 1 };
 
 sac_result sac_replay_open_cache(sac_context *ctx, const struct sac_pipeline_params *params,
                                  sac_cache **out)
@@ -80,6 +80,12 @@ static void add_source(FILE *key, const struct sac_source_params *p)
     fprintf(key, "fps %016llx\n", (unsigned long long)fps);
 }
 
+static void add_skipping(FILE *key, const struct sac_track_job_params *p)
+{
+    add_number(key, "skip_still", p->skip_still);
+    fprintf(key, "skip_max %d\n", p->skip_still > 0 ? p->skip_max : 0);
+}
+
 static sac_result add_detector(const struct sac_job *job, FILE *key)
 {
     const struct sac_track_job_params *p = &job->params;
@@ -95,71 +101,117 @@ static sac_result add_detector(const struct sac_job *job, FILE *key)
     fprintf(key, "detection_max %d\nprecision %d\n", det->detection_max, (int)det->precision);
     if (p->device_params.deterministic) /* a batch's size has kernels of its own */
         fprintf(key, "deterministic, batches of %d, %d\n", p->inference_batch_max, det->batch_max);
-    add_number(key, "skip_still", p->skip_still);
-    fprintf(key, "skip_max %d\n", p->skip_still > 0 ? p->skip_max : 0);
+    add_skipping(key, p);
     return res;
 }
 
-static sac_result add_all(const struct sac_job *job, const struct sac_source_params *source,
-                          const char *input, FILE *key)
-{
-    fprintf(key, "saccade " SAC_VERSION " boxes %d\n", (int)REPLAY_VERSION);
-    sac_result res = add_file(job, key, "clip", input);
-    add_source(key, source);
-    add_text(key, "device", job->dev->ops->name);
-    add_text(key, "which", sac_device_description(job->dev));
-    if (getenv("SACCADE_WITHOUT")) /* optimisations change the last bits, or there is a fault */
-        add_text(key, "without", getenv("SACCADE_WITHOUT"));
-    return res == SAC_OK ? add_detector(job, key) : res;
-}
-
-sac_result sac_replay_key(const struct sac_job *job, const struct sac_source_params *source,
-                          const char *input, char **out)
-{
-    char  *text = NULL;
+/* A key that is being written. */
+struct key {
+    FILE  *file;
+    char  *text;
     size_t size;
-    FILE  *key = open_memstream(&text, &size);
-    if (!key)
-        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a key of the disk cache");
-    sac_result res = add_all(job, source, input, key);
-    if (fclose(key) != 0 && res == SAC_OK)
-        res = SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a key of the disk cache");
+};
+
+static sac_result fail_memory(const struct sac_job *job)
+{
+    return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a key of the disk cache");
+}
+
+static sac_result key_begin(const struct sac_job *job, struct key *k)
+{
+    k->file = open_memstream(&k->text, &k->size);
+    return k->file ? SAC_OK : fail_memory(job);
+}
+
+static sac_result key_end(const struct sac_job *job, struct key *k, sac_result res, char **out)
+{
+    if (fclose(k->file) != 0 && res == SAC_OK)
+        res = fail_memory(job);
     if (res == SAC_OK)
-        *out = text;
+        *out = k->text;
     else
-        free(text);
+        free(k->text);
     return res;
+}
+
+sac_result sac_replay_base(const struct sac_job *job, const struct sac_source_params *source,
+                           const char *input, char **out)
+{
+    struct key k;
+    sac_result res = key_begin(job, &k);
+    if (res != SAC_OK)
+        return res;
+    fprintf(k.file, "saccade " SAC_VERSION "\n");
+    res = add_file(job, k.file, "clip", input);
+    add_source(k.file, source);
+    add_text(k.file, "device", job->dev->ops->name);
+    add_text(k.file, "which", sac_device_description(job->dev));
+    if (getenv("SACCADE_WITHOUT")) /* optimisations change the last bits, or there is a fault */
+        add_text(k.file, "without", getenv("SACCADE_WITHOUT"));
+    return key_end(job, &k, res, out);
+}
+
+sac_result sac_replay_key(const struct sac_job *job, const char *base, char **out)
+{
+    struct key k;
+    sac_result res = key_begin(job, &k);
+    if (res != SAC_OK)
+        return res;
+    fprintf(k.file, "boxes %d of\n%s", (int)REPLAY_VERSION, base);
+    return key_end(job, &k, add_detector(job, k.file), out);
 }
 
 sac_result sac_replay_looks_key(const struct sac_job *job, const char *boxes, const char *reid,
                                 char **out)
 {
     const struct sac_embedder_params *p = &job->params.reid_params;
-    char                             *text = NULL;
-    size_t                            size;
-    FILE                             *key = open_memstream(&text, &size);
-    if (!key)
-        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a key of the disk cache");
-    fprintf(key, "embeddings of\n%s", boxes);
-    sac_result res = add_model(job, key, reid);
-    add_text(key, "preprocess", p->preprocess);
-    fprintf(key, "precision %d\n", (int)p->precision);
+    struct key                        k;
+    sac_result                        res = key_begin(job, &k);
+    if (res != SAC_OK)
+        return res;
+    fprintf(k.file, "embeddings of\n%s", boxes);
+    res = add_model(job, k.file, reid);
+    add_text(k.file, "preprocess", p->preprocess);
+    fprintf(k.file, "precision %d\n", (int)p->precision);
     if (job->params.device_params.deterministic)
-        fprintf(key, "deterministic, batches of %d\n", p->batch_max);
-    if (fclose(key) != 0 && res == SAC_OK)
-        res = SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a key of the disk cache");
-    if (res == SAC_OK)
-        *out = text;
-    else
-        free(text);
-    return res;
+        fprintf(k.file, "deterministic, batches of %d\n", p->batch_max);
+    return key_end(job, &k, res, out);
 }
 
 sac_result sac_replay_motion_key(const struct sac_job *job, const char *boxes, char **out)
 {
     char *key = NULL;
     if (asprintf(&key, "camera motion %d of\n%s", (int)MOTION_VERSION, boxes) < 0)
-        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a key of the disk cache");
+        return fail_memory(job);
+    *out = key;
+    return SAC_OK;
+}
+
+sac_result sac_replay_frames_key(const struct sac_job *job, const char *base,
+                                 const struct sac_preprocess *pre, char **out)
+{
+    struct key k;
+    sac_result res = key_begin(job, &k);
+    if (res != SAC_OK)
+        return res;
+    fprintf(k.file, "prepared frames %d of\n%s", (int)FRAMES_VERSION, base);
+    fprintf(k.file, "size %dx%d\nfit %d\nfilter %d\norder %d\nlayout %d\ndtype %d\n", pre->width,
+            pre->height, (int)pre->fit, (int)pre->filter, (int)pre->order, (int)pre->layout,
+            (int)pre->dtype);
+    for (int i = 0; i < 3; i++) {
+        add_number(k.file, "mean", pre->mean[i]);
+        add_number(k.file, "scale", pre->scale[i]);
+        add_number(k.file, "fill", pre->fill[i]);
+    }
+    add_skipping(k.file, &job->params);
+    return key_end(job, &k, SAC_OK, out);
+}
+
+sac_result sac_replay_times_key(const struct sac_job *job, const char *frames, char **out)
+{
+    char *key = NULL;
+    if (asprintf(&key, "times of\n%s", frames) < 0)
+        return fail_memory(job);
     *out = key;
     return SAC_OK;
 }
@@ -377,7 +429,9 @@ sac_result sac_replay_open(sac_cache *cache, const struct sac_job *job,
     }
     r->ctx = job->ctx;
     r->cache = cache;
-    sac_result res = sac_replay_key(job, &params->source, path, &r->key);
+    sac_result res = sac_replay_base(job, &params->source, path, &r->base);
+    if (res == SAC_OK)
+        res = sac_replay_key(job, r->base, &r->key);
     if (res == SAC_OK)
         res = look_up_boxes(r, &boxes);
     if (res == SAC_OK)
@@ -411,6 +465,7 @@ void sac_replay_close(struct sac_replay **replay)
     sac_free(r->rows);
     sac_free(r->name);
     sac_free(r->detector);
+    free(r->base);
     free(r->key);
     sac_free(r);
 }

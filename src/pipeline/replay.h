@@ -46,7 +46,7 @@ struct sac_replay {
     sac_context *ctx;
     sac_cache   *cache;                  /* the pipeline's */
     char        *name;                   /* of the input, for people */
-    char        *key;                    /* of the boxes */
+    char        *base, *key;             /* of all, and of the boxes */
     char        *detector;               /* its path */
     sac_cached  *boxes, *looks, *motion; /* NULL: there are none */
     int64_t      frames;                 /* with boxes */
@@ -74,14 +74,20 @@ struct sac_replay {
 /* The folder of params.disk_cache; NULL where it is off. */
 sac_result sac_replay_open_cache(sac_context *ctx, const struct sac_pipeline_params *params,
                                  sac_cache **out);
-/* The keys of the boxes, and of embeddings by that model of them; released with free.
+/* What all keys of an input begin with, the key of its boxes, and that of embeddings by that model
+ * of them; released with free.
  * Errors   SAC_ERR_IO, SAC_ERR_FORMAT, SAC_ERR_MEMORY. */
-sac_result sac_replay_key(const struct sac_job *job, const struct sac_source_params *source,
-                          const char *input, char **out);
+sac_result sac_replay_base(const struct sac_job *job, const struct sac_source_params *source,
+                           const char *input, char **out);
+sac_result sac_replay_key(const struct sac_job *job, const char *base, char **out);
 sac_result sac_replay_looks_key(const struct sac_job *job, const char *boxes, const char *reid,
                                 char **out);
 /* The same of the camera's motion: it depends on which frames a tracker sees, as the boxes do. */
 sac_result sac_replay_motion_key(const struct sac_job *job, const char *boxes, char **out);
+/* Of prepared frames, which depend on no model but by what it takes, and of their times. */
+sac_result sac_replay_frames_key(const struct sac_job *job, const char *base,
+                                 const struct sac_preprocess *pre, char **out);
+sac_result sac_replay_times_key(const struct sac_job *job, const char *frames, char **out);
 /* Inputs that are no files, such as cameras, get none: *out stays NULL. Reads the whole input once,
  * for its sum.
  * Errors   SAC_ERR_MEMORY, those of sac_models_find. */

@@ -10,8 +10,10 @@
 #include "pipeline/books.h"
 #include "pipeline/inference.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/prepared.h"
 #include "pipeline/replay.h"
 #include "pipeline/tasks/segment.h"
+#include "pipeline/tasks/track.h"
 #include "track/core.h"
 
 /* With more streams than this, each gets no more pictures in device memory than it needs. */
@@ -159,12 +161,11 @@ sac_result sac_stream_open_rows(struct sac_stream_run *s)
     return SAC_OK;
 }
 
-/* Whether anything looks at pixels, given that the boxes are kept. */
+/* Whether anything but the networks looks at pixels. */
 static bool needs_pixels(const struct sac_stream_run *s)
 {
     return s->params.video_out || s->params.crops_out ||
-           sac_replay_lacks_motion(s->lane.replay, s->job) ||
-           sac_replay_lacks_looks(s->lane.replay, s->job);
+           sac_replay_lacks_motion(s->lane.replay, s->job);
 }
 
 /* In words, for the log. */
@@ -184,7 +185,7 @@ sac_result sac_stream_look_up(struct sac_stream_run *s)
     if (res != SAC_OK || !replay || !replay->boxes)
         return res;
     s->job->replay = replay;
-    s->unseen = !needs_pixels(s);
+    s->unseen = !needs_pixels(s) && !sac_replay_lacks_looks(replay, s->job);
     s->info = sac_replay_about(replay)->info;
     sac_log(s->pipe->ctx, SAC_LOG_INFO, "%s: %s of %lld frames come from the disk cache%s", s->name,
             what_is_kept(replay), (long long)replay->frames,
@@ -200,6 +201,13 @@ static int surfaces_for(const struct sac_stream_run *s)
     return room_of(s->pipe, s->job) + 1 + (prefetch > 0 ? prefetch + 1 : 0);
 }
 
+/* Where frames come from a GPU's decoder, no disk gives them as fast. */
+static bool wants_prepared(const struct sac_stream_run *s)
+{
+    return s->params.disk_cache_frames && s->lane.replay && !s->lane.replay->boxes &&
+           !sac_device_apart(s->job->dev);
+}
+
 static sac_result open_input(void *arg)
 {
     struct sac_stream_run   *s = arg;
@@ -213,6 +221,8 @@ static sac_result open_input(void *arg)
         return res;
     if (!s->params.video_out)
         params.keep_packets = 0; /* no sink takes them */
+    if (wants_prepared(s))
+        params.prefetch = 0; /* its thread would decode at once */
     /* With the device chosen automatically, the CPU decodes what the GPU can't. */
     const char *device = s->pipe->params.job.device;
     if (params.decode == SAC_DECODE_DEFAULT && (!device || strcmp(device, "auto") == 0))
@@ -322,6 +332,24 @@ sac_result sac_stream_open_outputs(struct sac_stream_run *s)
     return sac_start_step(&s->job->start, SAC_START_OUTPUTS, open_all_outputs, s);
 }
 
+void sac_stream_record(struct sac_stream_run *s)
+{
+    const struct sac_track_run *t = (const struct sac_track_run *)s->job->run;
+    const char                 *why = NULL;
+    sac_replay_record(s->lane.replay, s->job, &s->info);
+    if (!s->params.disk_cache_frames || s->lane.replay->boxes)
+        return;
+    if (!wants_prepared(s))
+        why = "a GPU's decoder makes frames faster than a disk gives them";
+    else if (needs_pixels(s) || t->embeds)
+        why = "embeddings, camera motion, crops or an annotated video need the video's own pixels";
+    if (why)
+        sac_log(s->pipe->ctx, SAC_LOG_INFO, "%s: prepared frames are neither taken nor kept: %s",
+                s->name, why);
+    else
+        s->lane.prepared = sac_prepared_open(s->lane.replay, s->job, &t->det->buckets.pre);
+}
+
 /* ---- faults ---- */
 
 void sac_stream_fail(struct sac_stream_run *s, sac_result res)
@@ -399,10 +427,30 @@ static sac_result replay_frame(struct sac_stream_run *s, struct sac_item *item)
     return res == SAC_OK ? sac_replay_next(s->lane.replay, item) : res;
 }
 
+/* From the video where its image is damaged. */
+static sac_result prepared_frame(struct sac_stream_run *s, struct sac_item *item)
+{
+    sac_result res = sac_prepared_next(s->lane.prepared, item);
+    item->stream_id = s->params.source.stream_id;
+    if (res != SAC_OK || item->still || item->image)
+        return res;
+    while (res == SAC_OK && (!item->frame || item->frame->number < item->number)) {
+        sac_frame_unref(&item->frame);
+        res = sac_source_read_wait(s->src, &item->frame);
+    }
+    if (res == SAC_EOS || (res == SAC_OK && item->frame->number != item->number))
+        res = SAC_FAIL(s->pipe->ctx, SAC_ERR_FORMAT,
+                       "%s: it has no frame %lld, and the disk cache has: clear it", s->name,
+                       (long long)item->number);
+    return res;
+}
+
 static sac_result next_frame(struct sac_stream_run *s, int64_t turn, struct sac_item *item)
 {
     if (s->lane.replay && s->lane.replay->boxes)
         return replay_frame(s, item);
+    if (sac_prepared_has(s->lane.prepared))
+        return prepared_frame(s, item);
     return s->src ? read_frame(s, item) : next_number(s, turn, item);
 }
 
@@ -625,6 +673,8 @@ void sac_stream_join(struct sac_stream_run *s)
     s->read_started = s->sink_started = false;
     if (s->lane.replay)
         sac_replay_commit(s->lane.replay);
+    if (s->lane.prepared)
+        sac_prepared_commit(s->lane.prepared, s->lane.replay->ended ? s->lane.replay->sent : 0);
 }
 
 void sac_stream_close(struct sac_stream_run *s)
@@ -642,6 +692,7 @@ void sac_stream_finish(struct sac_stream_run *s)
     if (!s->pipe)
         return; /* it was never initialised */
     sac_queue_destroy(&s->lane.done);
+    sac_prepared_close(&s->lane.prepared);
     sac_replay_close(&s->lane.replay);
     sac_rows_finish(&s->rows);
     sac_fault_finish(&s->fault);

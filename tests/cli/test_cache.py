@@ -2,6 +2,7 @@
 """Runs that take boxes and embeddings from the disk cache, and saccade cache."""
 import json
 import math
+import resource
 import shutil
 import signal
 import subprocess
@@ -277,3 +278,206 @@ def test_a_large_input_can_be_interrupted(program, video, tmp_path):
     finally:
         process.kill()
     assert process.returncode == 130
+
+
+# ---- prepared frames ----
+
+NETWORKS = [['--score-min', 0.002], ['--nms-iou', 0.4], ['--boxes-max', 7], ['--detector', 'person_det'],
+            ['--classes', 'all', '--tracker', 'ocsort'], ['--max-batch', 4, '--deterministic'],
+            ['--tracker', 'botsort', '--no-camera-motion', '--reid', 'none', '--score-min', 0.003]]
+IMAGE = 3 * 416 * 416 * 4
+
+
+@pytest.fixture
+def prepare(saccade, video, tmp_path):
+    """prepare(*options): the tracks, the log, and how many frames were decoded. By motion: nothing wants pixels."""
+    def run(*options, cache=True, clip=video, name='tracks.txt'):
+        options = [*options, *(['--disk-cache', tmp_path / 'cache', '--disk-cache-frames'] if cache else [])]
+        ran = saccade('track', clip, *FAINT, '--tracker', 'bytetrack', *options, '--mot', tmp_path / name,
+                      '--stats', tmp_path / 'stats.json')
+        assert ran.returncode == 0, ran.stderr
+        source = json.loads((tmp_path / 'stats.json').read_text())['source']
+        return (tmp_path / name).read_bytes(), ran.stderr, source['frames']
+    return run
+
+
+def kinds(saccade, folder):
+    return sorted(e['kind'] for e in entries(saccade, folder))
+
+
+def file_of(saccade, folder, kind):
+    file, = [e['file'] for e in entries(saccade, folder) if e['kind'] == kind]
+    return folder / file
+
+
+def test_another_network_takes_the_prepared_frames(prepare, saccade, tmp_path):
+    _, log, decoded = prepare()
+    assert 'prepared' not in log and decoded == 20
+    assert kinds(saccade, tmp_path / 'cache') == ['boxes', 'frames', 'times']
+    assert IMAGE * 20 < file_of(saccade, tmp_path / 'cache', 'frames').stat().st_size < IMAGE * 20 + 5000
+    run = saccade('cache', '--disk-cache', tmp_path / 'cache')
+    assert run.returncode == 0 and '\nframes ' in run.stdout and '\ntimes ' in run.stdout
+    for options in NETWORKS:
+        plain, _, _ = prepare(*options, cache=False)
+        kept, log, decoded = prepare(*options)
+        assert plain == kept and plain.count(b'\n') > 5
+        assert '20 prepared frames come from the disk cache; the video is not decoded' in log and decoded == 0
+        again, log, _ = prepare(*options)  # the boxes were kept meanwhile
+        assert again == plain and 'prepared' not in log and 'boxes of 20 frames come from' in log
+    assert kinds(saccade, tmp_path / 'cache') == ['boxes'] * (1 + len(NETWORKS)) + ['frames', 'times']
+
+
+def test_records_have_the_times_of_the_video(prepare, tmp_path):
+    part = ['--start', 0.2, '--duration', 0.5, '--every', 2, '--rotate', 90]
+    prepare(*part)
+    records = []
+    for cache in (False, True):
+        _, log, decoded = prepare(*part, '--score-min', 0.002, '--jsonl', tmp_path / 'out.jsonl', cache=cache)
+        assert (decoded <= 1) == ('prepared frames come from' in log) == cache  # one to find the start
+        records.append((tmp_path / 'out.jsonl').read_text().splitlines()[1:])
+    assert records[0] == records[1] and len(records[0]) >= 5
+
+
+def test_another_input_of_the_network_is_another_entry(prepare, saccade, tmp_path):
+    prepare()
+    for options in (['--preprocess', 'fill=0'], ['--preprocess', 'mean=1'], ['--every', 2], ['--start', 0.1],
+                    ['--skip-still', 0.001]):
+        assert 'come from' not in prepare(*options)[1]
+        kept, log, _ = prepare(*options, '--nms-iou', 0.4)
+        assert 'prepared frames come from' in log
+        assert kept == prepare(*options, '--nms-iou', 0.4, cache=False)[0]
+    assert kinds(saccade, tmp_path / 'cache').count('frames') == 6
+
+
+def test_still_frames_have_no_image(prepare, saccade, tmp_path):
+    still = ['--skip-still', 0.02, '--skip-max', 3]
+    prepare(*still)
+    images, left = divmod(file_of(saccade, tmp_path / 'cache', 'frames').stat().st_size, IMAGE)
+    assert images < 10 and left < 5000
+    kept, _, decoded = prepare(*still, '--score-min', 0.002)
+    assert decoded == 0 and kept == prepare(*still, '--score-min', 0.002, cache=False)[0]
+
+
+def test_a_damaged_image_is_decoded_and_all_are_made_anew(prepare, saccade, tmp_path):
+    prepare()
+    frames = file_of(saccade, tmp_path / 'cache', 'frames')
+    whole = frames.read_bytes()
+    damaged = bytearray(whole)
+    for image in (3, 4, 11):
+        damaged[len(whole) - IMAGE * image - 1] ^= 1  # from the end: of images 16, 15 and 8
+    frames.write_bytes(damaged)
+    for options, decoded_frames in ((['--score-min', 0.002], 17), (['--nms-iou', 0.4], 20), (['--boxes-max', 7], 0)):
+        kept, log, decoded = prepare(*options)
+        assert kept == prepare(*options, cache=False)[0]
+        assert decoded == decoded_frames
+        assert log.count('are damaged') == (decoded == 17)
+        assert frames.exists() == (decoded != 17)
+    assert frames.read_bytes() == whole
+
+
+def test_damaged_entries_of_frames_are_made_anew(prepare, saccade, tmp_path):
+    prepare()
+    frames, times = (file_of(saccade, tmp_path / 'cache', kind) for kind in ('frames', 'times'))
+    whole = {path: path.read_bytes() for path in (frames, times)}
+    damages = [(frames, lambda b: b[:-1]), (frames, lambda b: b''), (frames, lambda b: b'x' * 16 + b[16:]),
+               (frames, lambda b: b + b'x'), (times, lambda b: b[:-9] + b'x' + b[-8:]), (times, lambda b: b[:-1])]
+    for number, (path, damage) in enumerate(damages):
+        path.write_bytes(damage(whole[path]))
+        options = ['--boxes-max', 10 + number]
+        kept, log, decoded = prepare(*options)
+        assert decoded == 20 and 'made anew' in log
+        assert kept == prepare(*options, cache=False)[0]
+        assert {path: path.read_bytes() for path in whole} == whole
+    for path in whole:
+        path.unlink()
+        assert prepare('--boxes-max', 30 + (path == frames))[2] == 20
+        assert {path: path.read_bytes() for path in whole} == whole
+
+
+def short_files():
+    """A limit on the size of files stands in for a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5 * IMAGE, 5 * IMAGE))
+
+
+@pytest.mark.parametrize('options, before, why', [(['--disk-cache-gb', 0.01], None, 'the bound'),
+                                                  ([], short_files, 'too large')])
+def test_frames_that_have_no_room_are_given_up_at_once(program, prepare, saccade, video, tmp_path, options, before, why):
+    process = subprocess.Popen([program, 'track', video, *map(str, FAINT), '--tracker', 'bytetrack', '--realtime',
+                                '--mot', tmp_path / 'o.txt', '--disk-cache', tmp_path / 'cache', '--disk-cache-frames',
+                                *map(str, options)], stderr=subprocess.PIPE, text=True, preexec_fn=before)
+    try:
+        line = next(line for line in process.stderr if 'prepared frames are not kept' in line)
+        files = list((tmp_path / 'cache').iterdir())
+        # most frames are to come: nothing is whole, but the images are gone
+        assert files and all(path.suffix == '.part' and path.stat().st_size < IMAGE for path in files)
+        _, log = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0 and why in line and 'prepared' not in log
+    assert (tmp_path / 'o.txt').read_bytes() == prepare(cache=False)[0]
+    assert kinds(saccade, tmp_path / 'cache') == ['boxes'] and len(list((tmp_path / 'cache').iterdir())) == 1
+
+
+def test_a_run_that_is_stopped_keeps_no_frames(program, video, tmp_path):
+    process = subprocess.Popen([program, 'track', video, *map(str, FAINT), '--tracker', 'bytetrack', '--realtime',
+                                '--mot', tmp_path / 'o.txt', '--disk-cache', tmp_path / 'cache',
+                                '--disk-cache-frames'], stderr=subprocess.PIPE, text=True)
+    try:
+        wait_until(process, lambda: any(path.stat().st_size > IMAGE for path in tmp_path.glob('cache/*.part')))
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert list((tmp_path / 'cache').iterdir()) == []
+
+
+def test_pixels_that_are_wanted_are_decoded(prepare, saccade, tmp_path):
+    """Prepared frames are then neither taken nor kept."""
+    wanting = [['--tracker', 'botsort', '--reid', 'none'], ['--tracker', 'botsort', '--no-camera-motion'],
+               ['--reid-every', '--reid', 'person_reid'], ['-o', tmp_path / 'out.mp4'], ['--save-crops', tmp_path / 'crops']]
+    log = prepare(*wanting[0])[1]
+    assert log.count('neither taken nor kept') == 1 and 'frames' not in kinds(saccade, tmp_path / 'cache')
+    prepare()
+    for number, options in enumerate(wanting):
+        options = [*options, '--boxes-max', 10 + number]
+        kept, log, decoded = prepare(*options)
+        assert 'neither taken nor kept' in log and decoded == 20
+        assert kept == prepare(*options, cache=False)[0]
+
+
+def test_several_inputs_of_which_some_are_prepared(prepare, saccade, video, tmp_path):
+    """A batch has frames of both."""
+    clips = [tmp_path / f'{name}.mp4' for name in 'abc']
+    for number, clip in enumerate(clips):
+        clip.write_bytes(video.read_bytes() + b'\0' * (8 * number))
+    prepare(clip=clips[0])
+    prepare(clip=clips[2])
+    for more in ([], ['--skip-still', 0.001], ['--skip-still', 0.001, '--nms-iou', 0.4]):
+        rows = []
+        for cache in ([], ['--disk-cache', tmp_path / 'cache', '--disk-cache-frames']):
+            run = saccade('track', *clips, *FAINT, '--tracker', 'bytetrack', '--score-min', 0.002, '--max-batch', 4,
+                          *more, *cache, '--mot', tmp_path / 'out', '--stats', tmp_path / 'stats.json')
+            assert run.returncode == 0, run.stderr
+            rows.append([[line.split(',')[:1] + line.split(',')[2:] for line in
+                          (tmp_path / f'out/{clip.stem}.txt').read_text().splitlines()] for clip in clips])
+        assert rows[0] == rows[1] and len(rows[0][1]) > 20
+        decoded = json.loads((tmp_path / 'stats.json').read_text())['source']['frames']
+        assert decoded == {0: 20, 2: 60, 4: 0}[len(more)]
+
+
+def test_two_processes_keep_frames_at_once(program, video, saccade, prepare, tmp_path):
+    processes = [subprocess.Popen([program, 'track', video, *map(str, FAINT), '--tracker', 'bytetrack', '--mot',
+                                   tmp_path / f'{i}.txt', '--disk-cache', tmp_path / 'cache', '--disk-cache-frames'],
+                                  stderr=subprocess.PIPE, text=True) for i in range(2)]
+    for process in processes:
+        _, log = process.communicate(timeout=120)
+        assert process.returncode == 0, log
+    assert kinds(saccade, tmp_path / 'cache') == ['boxes', 'frames', 'times']
+    assert prepare('--score-min', 0.002)[2] == 0
+    assert len(list((tmp_path / 'cache').iterdir())) == 4
+
+
+def test_frames_without_a_cache_are_said(prepare):
+    assert 'it is off' in prepare('--disk-cache-frames', cache=False)[1]

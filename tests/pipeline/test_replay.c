@@ -6,6 +6,7 @@
 
 static struct sac_job           job;
 static struct sac_source_params source;
+static struct sac_preprocess    pre;
 
 static void reset(void)
 {
@@ -14,13 +15,31 @@ static void reset(void)
     job.params = p.job;
     job.params.detector = in_folder("net.onnx");
     source = p.source;
+    pre = sac_preprocess_default();
+    pre.width = pre.height = 416;
 }
 
 /* Released by the caller with free. */
-static char *key(void)
+static char *base(void)
 {
     char *text = NULL;
-    assert_sac_ok(sac_replay_key(&job, &source, in_folder("clip.mp4"), &text));
+    assert_sac_ok(sac_replay_base(&job, &source, in_folder("clip.mp4"), &text));
+    return text;
+}
+
+static char *key(void)
+{
+    char *all = base(), *text = NULL;
+    assert_sac_ok(sac_replay_key(&job, all, &text));
+    free(all);
+    return text;
+}
+
+static char *frames_key(void)
+{
+    char *all = base(), *text = NULL;
+    assert_sac_ok(sac_replay_frames_key(&job, all, &pre, &text));
+    free(all);
     return text;
 }
 
@@ -119,6 +138,63 @@ static void motion_depends_on_what_boxes_depend_on(void **state)
     free(boxes);
 }
 
+#define FRAMES_CHANGE(change) (change, expect(frames_key, first, false, #change))
+#define FRAMES_STAY(change)   (change, expect(frames_key, first, true, #change))
+
+/* Each number that the network's input is made with, and which frames it is made of. */
+static void frames_depend_on_what_the_network_takes(void **state)
+{
+    (void)state;
+    reset();
+    char *first = frames_key();
+    FRAMES_CHANGE(pre.width++);
+    FRAMES_CHANGE(pre.height++);
+    FRAMES_CHANGE(pre.fit = SAC_FIT_STRETCH);
+    FRAMES_CHANGE(pre.filter = SAC_FILTER_AREA);
+    FRAMES_CHANGE(pre.order = SAC_ORDER_BGR);
+    FRAMES_CHANGE(pre.layout = SAC_TENSOR_LAYOUT_NHWC);
+    FRAMES_CHANGE(pre.dtype = SAC_F16);
+    for (int i = 0; i < 3; i++) {
+        FRAMES_CHANGE(pre.mean[i] += 1e-6f);
+        FRAMES_CHANGE(pre.scale[i] *= 1.001f);
+        FRAMES_CHANGE(pre.fill[i]++);
+    }
+    FRAMES_CHANGE(source.start_us = 1);
+    FRAMES_CHANGE(source.duration_us = 1);
+    FRAMES_CHANGE(source.every = 2);
+    FRAMES_CHANGE(source.rotate = SAC_ROTATE_90);
+    FRAMES_CHANGE(source.decode = SAC_DECODE_CPU);
+    FRAMES_CHANGE(job.params.skip_still = 0.01f);
+    FRAMES_CHANGE(setenv("SACCADE_WITHOUT", "attention", 1));
+    unsetenv("SACCADE_WITHOUT");
+    write_text(in_folder("clip.mp4"), "clip, cut");
+    expect(frames_key, first, false, "another clip");
+    write_text(in_folder("clip.mp4"), "clip");
+    expect(frames_key, first, true, "the clip again");
+    free(first);
+}
+
+static void frames_depend_on_no_model(void **state)
+{
+    (void)state;
+    reset();
+    char *first = frames_key(), *times = NULL;
+    assert_sac_ok(sac_replay_times_key(&job, first, &times));
+    assert_string_not_equal(first, times);
+    free(times);
+    FRAMES_STAY(job.params.detector = "other.onnx");
+    FRAMES_STAY(job.params.detector_params.head = "yolox");
+    FRAMES_STAY(job.params.detector_params.classes = "person");
+    FRAMES_STAY(job.params.detector_params.score_min = 0.5f);
+    FRAMES_STAY(job.params.detector_params.nms_iou = 0.5f);
+    FRAMES_STAY(job.params.detector_params.detection_max = 7);
+    FRAMES_STAY(job.params.detector_params.precision = SAC_PRECISION_INT8);
+    FRAMES_STAY(job.params.tracker = sac_tracker_params_default(SAC_TRACKER_SORT));
+    FRAMES_STAY(job.params.inference_batch_max = 3);
+    FRAMES_STAY(job.params.skip_max = 3); /* nothing is skipped */
+    free(first);
+}
+
 /* A plug-in's name without a slash is a file of the working folder. */
 static void keys_depend_on_a_plug_in(void **state)
 {
@@ -172,9 +248,9 @@ static void keys_need_their_files(void **state)
     (void)state;
     char *text = NULL;
     reset();
-    assert_int_equal(sac_replay_key(&job, &source, in_folder("none.mp4"), &text), SAC_ERR_IO);
+    assert_int_equal(sac_replay_base(&job, &source, in_folder("none.mp4"), &text), SAC_ERR_IO);
     job.params.detector = in_folder("none.onnx");
-    assert_int_equal(sac_replay_key(&job, &source, in_folder("clip.mp4"), &text), SAC_ERR_IO);
+    assert_int_equal(sac_replay_key(&job, "base", &text), SAC_ERR_IO);
     assert_null(text);
 }
 
@@ -201,6 +277,8 @@ int main(void)
         cmocka_unit_test(boxes_depend_on_each_option_that_changes_them),
         cmocka_unit_test(boxes_depend_on_nothing_of_trackers),
         cmocka_unit_test(motion_depends_on_what_boxes_depend_on),
+        cmocka_unit_test(frames_depend_on_what_the_network_takes),
+        cmocka_unit_test(frames_depend_on_no_model),
         cmocka_unit_test(keys_depend_on_contents),
         cmocka_unit_test(keys_depend_on_a_plug_in),
         cmocka_unit_test(keys_need_their_files),

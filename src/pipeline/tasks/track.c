@@ -2,20 +2,48 @@
 #include "pipeline/tasks/track.h"
 
 #include "base/range.h"
+#include "pipeline/prepared.h"
 #include "pipeline/replay.h"
 #include "pipeline/tasks/models.h"
 #include "pipeline/tasks/still.h"
 
 /* ---- boxes ---- */
 
-/* Those that are not still and whose boxes are not kept, into t->seen. */
+/* Those that are not still and whose boxes are not kept, into t->seen; first those whose images are
+ * made of their frames, as sac_batch_images wants it. */
 static int choose_seen(struct sac_track_run *t, struct sac_item *const *items, int n)
 {
     int seen = 0;
-    for (int i = 0; i < n; i++)
-        if (!items[i]->still && !items[i]->kept)
-            t->seen[seen++] = items[i];
+    for (int kept = 0; kept < 2; kept++)
+        for (int i = 0; i < n; i++)
+            if (!items[i]->still && !items[i]->kept && (items[i]->image != NULL) == kept)
+                t->seen[seen++] = items[i];
     return seen;
+}
+
+static void keep_image(void *user, int i, const void *pixels)
+{
+    struct sac_item *item = ((struct sac_track_run *)user)->seen[i];
+    if (item->lane && item->lane->prepared)
+        sac_prepared_keep(item->lane->prepared, item, pixels);
+}
+
+static sac_result begin_seen(struct sac_track_run *t, int slot, int seen)
+{
+    const struct sac_batch_images images = {t->images, keep_image, t};
+    for (int i = 0; i < seen; i++) {
+        const struct sac_item *item = t->seen[i];
+        t->frames[i] = item->frame;
+        t->images[i] = (struct sac_kept_image){.pixels = NULL};
+        if (item->image)
+            t->images[i] =
+                (struct sac_kept_image){item->image, item->prepared->width, item->prepared->height};
+    }
+    sac_result res = sac_detector_begin(t->det, slot, t->frames, &images, seen);
+    for (int i = 0; i < seen; i++)
+        if (t->seen[i]->image)
+            sac_prepared_rest(t->seen[i]->lane->prepared, t->seen[i]);
+    return res;
 }
 
 /* Of the frames of which the disk cache does not know it. */
@@ -35,9 +63,7 @@ static sac_result begin(struct sac_task_run *run, int slot, struct sac_item *con
     if (res != SAC_OK)
         return res;
     const int seen = t->seen_count[slot] = choose_seen(t, items, n);
-    for (int i = 0; i < seen; i++)
-        t->frames[i] = t->seen[i]->frame;
-    return seen ? sac_detector_begin(t->det, slot, t->frames, NULL, seen) : SAC_OK;
+    return seen ? begin_seen(t, slot, seen) : SAC_OK;
 }
 
 static bool arrived(const struct sac_task_run *run, int slot)

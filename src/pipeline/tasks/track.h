@@ -45,6 +45,7 @@ struct sac_track_run {
     sac_frame            **frames; /* [batch_max of the job] */
     struct sac_detections *found;  /* the same */
     struct sac_item      **seen;   /* the same: those of them that the detector sees */
+    struct sac_kept_image *images; /* the same: of those, what the disk cache has */
     int                    seen_count[SAC_TASK_SLOTS];
     struct sac_still      *still; /* NULL: all are seen */
     struct sac_detection  *crops;

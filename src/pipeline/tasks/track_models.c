@@ -118,7 +118,8 @@ static sac_result open_detector(struct sac_track_run *t)
     t->frames = t->frames ? t->frames : sac_calloc(n, sizeof(*t->frames));
     t->found = t->found ? t->found : sac_calloc(n, sizeof *t->found);
     t->seen = t->seen ? t->seen : sac_calloc(n, sizeof(*t->seen));
-    if (!t->frames || !t->found || !t->seen)
+    t->images = t->images ? t->images : sac_calloc(n, sizeof *t->images);
+    if (!t->frames || !t->found || !t->seen || !t->images)
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a batch of %zu frames", n);
     snprintf(t->head, sizeof t->head, "%s", sac_detector_head_name(t->det));
     t->base.batch_max = t->det->batch;

@@ -5,6 +5,7 @@
 
 #include "base/range.h"
 #include "pipeline/finish.h"
+#include "pipeline/prepared.h"
 #include "pipeline/replay.h"
 #include "pipeline/tasks/still.h"
 #include "pipeline/tasks/track.h"
@@ -131,6 +132,7 @@ void sac_track_release(struct sac_task_run *run)
     sac_free(t->frames);
     sac_free(t->found);
     sac_free(t->seen);
+    sac_free(t->images);
     sac_free(t->crops);
     sac_free(t->crop_frames);
 }
@@ -224,6 +226,8 @@ static void record(struct sac_track_run *t, struct sac_item *const *items, int n
         const struct sac_camera_corners corners = sac_tracker_corners(tracker->trk);
         sac_replay_add(replay, items[i], own ? own->embeddings : NULL, own ? own->row : NULL,
                        &corners);
+        if (items[i]->lane->prepared)
+            sac_prepared_add(items[i]->lane->prepared, items[i]);
     }
 }
 
