@@ -22,6 +22,9 @@ enum { REFERENCE_REPEATS = 5 }; /* it may take seconds */
 static const int64_t five[] = {5, 5}, two_pads[] = {2, 2, 2, 2}, last[] = {0, 2, 3, 1};
 static const int64_t three[] = {3, 3}, two[] = {2, 2}, ones[] = {1, 1, 1, 1};
 static const int64_t best[] = {300}, second[] = {1};
+static const int64_t around[] = {1, 1, 1, 1, 1, 1}, before_and_after[] = {1, 0, 0, 1, 0, 0};
+static const int64_t around_stem[] = {1, 3, 3, 1, 3, 3}, stem_steps[] = {1, 2, 2};
+static const int64_t flat[] = {1, 3, 3}, around_flat[] = {0, 1, 1, 0, 1, 1};
 static const float   gamma_of_srgb[] = {2.4f};
 static const float   twice[] = {1, 1, 2, 2}, eight_times[] = {1, 1, 8, 8};
 
@@ -38,6 +41,7 @@ struct bench_case {
     struct sac_attr attrs[ATTRS_MAX];
     const void     *constant; /* of the last input */
     enum sac_dtype  dtype;    /* of all inputs; 0: float32, but a Where's condition, and counts */
+    unsigned        weights;  /* bits of inputs that are known when the node is planned */
 };
 #define INT(n, v)                                           \
     {                                                       \
@@ -227,6 +231,40 @@ static const struct bench_case cases[] = {
      {{8, 128, 64, 64}},
      {INT("axis", 1)},
      NULL},
+#define DEEP(op, what, x, w, channels, ...)                                                     \
+    {                                                                                           \
+        op, what, LAST, 3, 5, {x, w, {channels}}, {__VA_ARGS__}, NULL, SAC_F32, 1 << 1 | 1 << 2 \
+    }
+#define DIMS(...)   \
+    {               \
+        __VA_ARGS__ \
+    }
+    {"Conv",
+     "R3D-18, first layer",
+     PLAIN,
+     3,
+     5,
+     {{1, 3, 16, 112, 112}, {64, 3, 3, 7, 7}, {64}},
+     {INTS("pads", around_stem), INTS("strides", stem_steps)},
+     NULL,
+     SAC_F32,
+     1 << 1 | 1 << 2},
+    DEEP("Conv", "3x3x3, 64 at 16x56x56", DIMS(1, 64, 16, 56, 56), DIMS(64, 64, 3, 3, 3), 64,
+         INTS("pads", around)),
+    DEEP("Conv", "3x3x3, 256 at 4x14x14", DIMS(1, 256, 4, 14, 14), DIMS(256, 256, 3, 3, 3), 256,
+         INTS("pads", around)),
+    DEEP("Conv", "3x1x1, 144 at 16x56x56", DIMS(1, 144, 16, 56, 56), DIMS(64, 144, 3, 1, 1), 64,
+         INTS("pads", before_and_after)),
+    DEEP("Conv", "3x3x3 depthwise, 108", DIMS(1, 108, 16, 28, 28), DIMS(108, 1, 3, 3, 3), 108,
+         INT("group", 108), INTS("pads", around)),
+    {"MaxPool",
+     "1x3x3, 64 at 16x112x112",
+     LAST,
+     1,
+     5,
+     {{1, 64, 16, 112, 112}},
+     {INTS("kernel_shape", flat), INTS("strides", stem_steps), INTS("pads", around_flat)},
+     NULL},
 #define GATE(what, n, channels, hidden)                                                          \
     {                                                                                            \
         "Excitation", what, LAST, 5, 4,                                                          \
@@ -278,6 +316,7 @@ struct bench {
     struct sac_op_call       *call;
     struct sac_kernel_plan    plan;
     sac_tensor               *in[IN_MAX], *out, *scratch;
+    float                    *weights[IN_MAX];
     void                     *in_at[SAC_OP_INPUTS_MAX], *out_at[SAC_OP_OUTPUTS_MAX];
 };
 
@@ -288,6 +327,16 @@ static sac_tensor *memory(struct bench *b, size_t bytes)
     sac_tensor *t = NULL;
     must(sac_tensor_create(b->dev, &desc, "bench", &t));
     return t;
+}
+
+/* Numbers of which functions have a value, and whose arithmetic is not that of NaN. */
+static void fill(const struct sac_operand *o, void *to)
+{
+    for (int64_t i = 0, n = sac_operand_elements(o); i < n; i++)
+        if (o->dtype == SAC_BOOL)
+            ((uint8_t *)to)[i] = (uint8_t)(i * 7919 / 16 % 2);
+        else
+            ((float *)to)[i] = (float)(i * 7919 % 1000 + 1) / 500;
 }
 
 static void describe(struct bench *b, const struct bench_case *bc)
@@ -327,6 +376,10 @@ static void describe(struct bench *b, const struct bench_case *bc)
                                   .present = bc->dims[i][0] > 0};
         memcpy(o->dims, bc->dims[i], sizeof bc->dims[i]);
         o->data = i == bc->in_count - 1 ? (void *)bc->constant : NULL;
+        if (bc->weights & 1u << i) {
+            o->data = b->weights[i] = sac_alloc((size_t)sac_operand_elements(o) * sizeof(float));
+            fill(o, b->weights[i]);
+        }
     }
     must(op->shape(c));
 }
@@ -341,16 +394,6 @@ static enum sac_layout layout_of(const struct bench *b, enum lie lie)
     if (on_host(b))
         return lie == PLAIN ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;
     return lie == PLAIN ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_CHANNELS_LAST_HALF;
-}
-
-/* Numbers of which functions have a value, and whose arithmetic is not that of NaN. */
-static void fill(const struct sac_operand *o, void *to)
-{
-    for (int64_t i = 0, n = sac_operand_elements(o); i < n; i++)
-        if (o->dtype == SAC_BOOL)
-            ((uint8_t *)to)[i] = (uint8_t)(i * 7919 / 16 % 2);
-        else
-            ((float *)to)[i] = (float)(i * 7919 % 1000 + 1) / 500;
 }
 
 /* In host memory kernel and reference row both run on the same operands. */
@@ -402,8 +445,10 @@ static void finish(struct bench *b)
 {
     if (b->plan.state)
         b->kernel->release(b->plan.state);
-    for (int i = 0; i < IN_MAX; i++)
+    for (int i = 0; i < IN_MAX; i++) {
         sac_tensor_unref(&b->in[i]);
+        sac_free(b->weights[i]);
+    }
     sac_tensor_unref(&b->out);
     sac_tensor_unref(&b->scratch);
     sac_free(b->call);
@@ -491,10 +536,12 @@ static double bytes_of(const struct bench *b)
     return bytes;
 }
 
-/* Of attention, multiplications and additions; of others 0. */
+/* Multiplications and additions, of attention and where the row counts them; of others 0. */
 static double flops_of(const struct bench *b)
 {
     const int64_t *q, *k;
+    if (b->node.op->flops)
+        return (double)b->node.op->flops(b->call);
     if (!sac_attr_ints(&b->node, "q", &q) || !sac_attr_ints(&b->node, "k", &k))
         return 0;
     return 4.0 * (double)(q[1] * q[2] * q[3] * q[4] * k[3]);

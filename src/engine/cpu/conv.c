@@ -42,7 +42,7 @@ struct sac_conv_split sac_conv_split(const struct sac_device *dev, int64_t pixel
 static int64_t weights_of(const struct sac_conv *v)
 {
     const int64_t channels = v->depthwise ? v->groups : v->groups * v->group_out_c;
-    return channels * v->kernel_h * v->kernel_w * v->group_in_c * v->planes;
+    return channels * sac_conv_taps(v) * v->group_in_c * v->planes;
 }
 
 static bool follows(const struct sac_conv_strides *s, int64_t pixels)
@@ -53,7 +53,7 @@ static bool follows(const struct sac_conv_strides *s, int64_t pixels)
 void sac_conv_flatten(struct sac_conv *v, const struct sac_device *dev, int64_t ns)
 {
     int64_t pixels = v->out_h * v->out_w;
-    if (v->kernel_h * v->kernel_w != 1 || v->stride_h * v->stride_w != 1 ||
+    if (sac_conv_taps(v) != 1 || v->in_d * v->out_d != 1 || v->stride_h * v->stride_w != 1 ||
         v->in_h * v->in_w != pixels || v->in.row != v->in_w * v->in.pixel)
         return;
     if (follows(&v->in, pixels) && follows(&v->out, pixels) &&
@@ -95,11 +95,11 @@ int sac_conv_block(int64_t vecs)
     return vecs == 5 || vecs == 6 || vecs == 9 ? 3 : 4;
 }
 
-/* Packs one group to [blocks][planes][kh][kw][I][lanes of the block]. */
+/* Packs one group to [blocks][planes][taps][I][lanes of the block]. */
 static void pack_group(const struct sac_conv *v, const struct sac_conv_weights *w,
                        const float *from, float *packed)
 {
-    const int64_t taps = (int64_t)v->kernel_h * v->kernel_w, lanes = sac_simd_lanes();
+    const int64_t taps = sac_conv_taps(v), lanes = sac_simd_lanes();
     for (int64_t oc = 0; oc < v->group_out_c; oc += v->block * lanes) {
         const int64_t vecs = (v->group_out_c - oc + lanes - 1) / lanes;
         const int64_t width = SAC_MIN(vecs, v->block) * lanes;
@@ -115,7 +115,7 @@ static void pack_group(const struct sac_conv *v, const struct sac_conv_weights *
 /* Fills block, weights, bias and their strides from the rest of v; false: no memory. */
 static bool pack(struct sac_conv *v, const struct sac_conv_weights *w)
 {
-    const int64_t taps = (int64_t)v->kernel_h * v->kernel_w, lanes = sac_simd_lanes();
+    const int64_t taps = sac_conv_taps(v), lanes = sac_simd_lanes();
     const int64_t channels = v->depthwise ? v->groups : v->group_out_c;
     const int64_t groups = v->depthwise ? 1 : v->groups;
     v->block = sac_conv_block((channels + lanes - 1) / lanes);
@@ -152,6 +152,11 @@ struct sac_conv sac_conv_product(int64_t rows, int64_t depth, int64_t columns, i
                          .groups = 1,
                          .in_h = (rows + line - 1) / line,
                          .in_w = SAC_MIN(rows, line),
+                         .in_d = 1,
+                         .out_d = 1,
+                         .kernel_d = 1,
+                         .stride_d = 1,
+                         .dilation_d = 1,
                          .kernel_h = 1,
                          .kernel_w = 1,
                          .stride_h = 1,
@@ -169,8 +174,8 @@ struct sac_conv sac_conv_product(int64_t rows, int64_t depth, int64_t columns, i
     v.out_h = v.in_h;
     v.out_w = v.in_w;
     v.last_w = rows - (v.out_h - 1) * v.out_w;
-    v.in = (struct sac_conv_strides){rows * depth, v.in_w * depth, depth, 1};
-    v.out = (struct sac_conv_strides){rows * out_row, v.in_w * out_row, out_row, 1};
+    v.in = (struct sac_conv_strides){rows * depth, v.in_w * depth, depth, 1, 0};
+    v.out = (struct sac_conv_strides){rows * out_row, v.in_w * out_row, out_row, 1, 0};
     return v;
 }
 
@@ -205,7 +210,7 @@ int64_t sac_conv_chunks(const struct sac_device *dev, int64_t units, int64_t blo
 static void work(const void *state, void *const *in, void *const *out, int64_t first, int64_t end)
 {
     const struct sac_conv_state *s = state;
-    const int64_t                rows = s->conv.n * s->conv.out_h;
+    const int64_t                rows = sac_conv_row_count(&s->conv);
     for (int64_t u = first; u < end; u++) {
         const int64_t   band = s->by_channels ? u % s->bands : u / s->chunks;
         const int64_t   chunk = s->by_channels ? u / s->bands : u % s->chunks;
@@ -233,10 +238,11 @@ void sac_conv_cut(struct sac_conv_state *s, const struct sac_device *dev, int64_
 {
     const struct sac_conv *v = &s->conv;
     const int64_t          threads = sac_worker_pool_threads(dev->workers);
-    const int64_t          rows = v->n * v->out_h, width = (int64_t)v->block * sac_simd_lanes();
-    const int64_t          channels = v->depthwise ? v->groups : v->group_out_c;
-    const bool             whole = v->groups > 1 && !v->depthwise;
-    const int64_t          input = v->n * v->in_h * v->in_w * v->groups * v->group_in_c * v->planes;
+    const int64_t rows = sac_conv_row_count(v), width = (int64_t)v->block * sac_simd_lanes();
+    const int64_t channels = v->depthwise ? v->groups : v->group_out_c;
+    const bool    whole = v->groups > 1 && !v->depthwise;
+    const int64_t input =
+        v->n * v->in_d * v->in_h * v->in_w * v->groups * v->group_in_c * v->planes;
     s->blocks = whole ? 1 : (channels + width - 1) / width;
     s->by_channels = s->blocks > 1 && own_channels(dev, weights_of(v), input);
     const int64_t wanted = sac_pieces(dev, rows * s->blocks, ns), tall = tallest(v);
@@ -257,7 +263,7 @@ sac_result sac_conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan
 {
     struct sac_conv *v = &s->conv;
     const int64_t    flops = 2 * sac_operand_elements(&plan->call->out[0]) * v->group_in_c *
-                          v->planes * v->kernel_h * v->kernel_w;
+                          v->planes * sac_conv_taps(v);
     sac_conv_flatten(v, dev, flops / FLOPS_PER_NS);
     if (!pack(v, w)) {
         sac_conv_release(s);

@@ -15,15 +15,19 @@
 #include "engine/cpu/cpu.h"
 #include "engine/ops/fused.h"
 
-/* Distances in elements. channel is 1 except for a plain input, and in bytes (quant.h). */
+/* Distances in elements. channel is 1 except for a plain input, and in bytes (quant.h). slice: from
+ * one depth to the next. */
 struct sac_conv_strides {
-    int64_t sample, row, pixel, channel;
+    int64_t sample, row, pixel, channel, slice;
 };
 
 struct sac_conv {
     int64_t n, group_in_c, group_out_c, groups;
     int64_t in_h, in_w, out_h, out_w;
     int     kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+    /* Of three dims, which is a sum of those of two over a kernel's depth. Else all 1. */
+    int64_t in_d, out_d;
+    int     kernel_d, stride_d, dilation_d, pad_front;
     bool    depthwise; /* one input and one output channel per group */
     /* A plain input is treated as `planes` maps of one channel, each with its own taps. */
     int64_t planes;
@@ -35,13 +39,14 @@ struct sac_conv {
     float clamp_min, clamp_max; /* applied when sums are stored; enough for none, relu and clip */
     bool  two_passes;           /* any other activation, or a residual after it */
 
-    /* Work is split into rows: row r is sample r / out_h, line r % out_h. A pointwise convolution
-     * treats its map as lines of a convenient length; the last may be shorter. */
+    /* Work is split into rows: row r is line r % out_h of slice r / out_h, of which each sample has
+     * out_d. A pointwise convolution treats its map as lines of a convenient length; the last may
+     * be shorter. */
     int64_t last_w;
 
     int    block;   /* most vectors of output channels in a tile (not depthwise) */
-    float *weights; /* packed: [groups][blocks][planes][kernel_h][kernel_w][group_in_c][lanes of the
-                       block], or depthwise [kernel_h][kernel_w][channels in whole vectors] */
+    float *weights; /* packed: [groups][blocks][planes][taps][group_in_c][lanes of the block], or
+                       depthwise [taps][channels in whole vectors]; taps: [depth][height][width] */
     float  *bias;   /* per group, padded with zeros to whole vectors */
     int64_t group_weights, group_bias; /* floats a group; depthwise: floats in all */
     int64_t depth; /* weights of an output channel: a block's begin at its first channel times it */
@@ -57,6 +62,14 @@ struct sac_conv_weights {
     int64_t      out_stride, in_stride;
     const float *bias;
 };
+static inline int64_t sac_conv_taps(const struct sac_conv *v)
+{
+    return (int64_t)v->kernel_d * v->kernel_h * v->kernel_w;
+}
+static inline int64_t sac_conv_row_count(const struct sac_conv *v)
+{
+    return v->n * v->out_d * v->out_h;
+}
 /* The activation and residual of a fused node, into the fields that hold them. */
 void sac_conv_read_ending(struct sac_conv *v, const struct sac_node *n);
 /* Vectors of output channels per tile, chosen to leave no thin remainder. */

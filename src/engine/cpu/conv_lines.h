@@ -16,8 +16,9 @@
  * its first pixel, and how many channels of the block exist. */
 struct tile {
     const struct sac_conv *c;
-    int                    ky0, ky1, kx0, kx1;
-    const conv_in *in; /* tap (0,0) of the first pixel; may point outside where taps are clipped */
+    int                    kz0, kz1, ky0, ky1, kx0, kx1;
+    const conv_in *in; /* tap (0,0,0) of the first pixel; may point outside where taps are clipped
+                        */
     const conv_weight *weights; /* of the block */
     int64_t            lane;    /* of the first vector: the place of its bias */
     const conv_out    *residual;
@@ -49,14 +50,15 @@ static void inner_columns(const struct sac_conv *c, int64_t *first, int64_t *las
     *last = b > w ? w : b < *first ? *first : b;
 }
 
-/* ---- lines of one sample ---- */
+/* ---- lines of one slice ---- */
 
 struct band {
     const struct sac_conv *c;
-    const conv_in         *in;
+    const conv_in         *in; /* where the kernel's first slice lies; may point outside */
     const conv_out        *residual;
     conv_out              *out;
     int64_t                y0, y1;
+    int                    kz0, kz1; /* slices of the kernel that are inside */
 };
 
 /* Weights of the convolution's first channel. */
@@ -73,6 +75,8 @@ static struct tile line_of(const struct band *b, int64_t y)
     const struct sac_conv *c = b->c;
     const int64_t          origin = y * c->stride_h - c->pad_top;
     struct tile            line = {.c = c,
+                                   .kz0 = b->kz0,
+                                   .kz1 = b->kz1,
                                    .in_step = c->in.pixel * c->stride_w,
                                    .out_step = c->out.pixel,
                                    .residual_step = c->residual.pixel};
@@ -198,6 +202,19 @@ static void run_lines(const struct band *b)
             run_block(b, g, oc);
 }
 
+/* Slice s % out_d of sample s / out_d. */
+static struct band slice_of(const struct sac_conv *c, const conv_in *in, const conv_out *residual,
+                            conv_out *out, int64_t s)
+{
+    const int64_t n = s / c->out_d, z = s % c->out_d, origin = z * c->stride_d - c->pad_front;
+    struct band   band = {.c = c};
+    band.in = in + n * c->in.sample + origin * c->in.slice;
+    band.residual = residual ? residual + n * c->residual.sample + z * c->residual.slice : NULL;
+    band.out = out + n * c->out.sample + z * c->out.slice;
+    clip_taps(origin, c->dilation_d, c->kernel_d, c->in_d, &band.kz0, &band.kz1);
+    return band;
+}
+
 /* All channels of the convolution, which may be a part of one. */
 static void run_rows(const struct sac_conv *c, const conv_in *in, const conv_out *residual,
                      conv_out *out, int64_t row0, int64_t row1)
@@ -206,14 +223,11 @@ static void run_rows(const struct sac_conv *c, const conv_in *in, const conv_out
     residual += residual ? c->first * c->residual.channel : 0;
     out += c->first * c->out.channel;
     for (int64_t r = row0; r < row1;) {
-        const int64_t     n = r / c->out_h, y = r % c->out_h, rest = c->out_h - y;
-        const int64_t     lines = rest < row1 - r ? rest : row1 - r;
-        const struct band band = {.c = c,
-                                  .in = in + n * c->in.sample,
-                                  .residual = residual ? residual + n * c->residual.sample : NULL,
-                                  .out = out + n * c->out.sample,
-                                  .y0 = y,
-                                  .y1 = y + lines};
+        const int64_t y = r % c->out_h, rest = c->out_h - y;
+        const int64_t lines = rest < row1 - r ? rest : row1 - r;
+        struct band   band = slice_of(c, in, residual, out, r / c->out_h);
+        band.y0 = y;
+        band.y1 = y + lines;
         run_lines(&band);
         r += lines;
     }

@@ -134,40 +134,43 @@ SIMD_INLINE void tile_run(const struct tile *t, const int pixels, const int bloc
 
     const int64_t step = t->in_step, step3 = 3 * step;
     const int64_t column = c->group_in_c * block * LANES; /* weights of one tap */
+    const int64_t row = c->kernel_w * column;
     for (int64_t plane = 0; plane < c->planes; plane++)
-        for (int ky = t->ky0; ky < t->ky1; ky++)
-            for (int kx = t->kx0; kx < t->kx1; kx = c->merged ? t->kx1 : kx + 1) {
-                const float *w =
-                    t->weights + ((plane * c->kernel_h + ky) * c->kernel_w + kx) * column;
-                const float *p[7];
-                p[0] = t->in + plane * c->in.channel + ky * c->dilation_h * c->in.row +
-                       kx * c->dilation_w * c->in.pixel;
+        for (int kz = t->kz0; kz < t->kz1; kz++) {
+            const float *in = t->in + plane * c->in.channel + kz * c->dilation_d * c->in.slice;
+            const float *from = t->weights + (plane * c->kernel_d + kz) * c->kernel_h * row;
+            for (int ky = t->ky0; ky < t->ky1; ky++)
+                for (int kx = t->kx0; kx < t->kx1; kx = c->merged ? t->kx1 : kx + 1) {
+                    const float *w = from + ky * row + kx * column;
+                    const float *p[7];
+                    p[0] = in + ky * c->dilation_h * c->in.row + kx * c->dilation_w * c->in.pixel;
 #pragma GCC unroll 7
-                for (int i = 1; i < (pixels + 3) / 4; i++)
-                    p[i] = p[i - 1] + 4 * step;
-                const int64_t run = c->merged ? (t->kx1 - kx) * c->group_in_c : c->group_in_c;
-                for (int64_t k = 0; k < run; k++) {
-                    vec wv[4];
-#pragma GCC unroll 4
-                    for (int j = 0; j < block; j++)
-                        wv[j] = v_load(w + j * LANES);
-#pragma GCC unroll 28
-                    for (int i = 0; i < pixels; i++) {
-                        const int64_t off = i % 4 == 0   ? 0
-                                            : i % 4 == 1 ? step
-                                            : i % 4 == 2 ? 2 * step
-                                                         : step3;
-                        vec           x = v_set(p[i / 4][off]);
+                    for (int i = 1; i < (pixels + 3) / 4; i++)
+                        p[i] = p[i - 1] + 4 * step;
+                    const int64_t run = c->merged ? (t->kx1 - kx) * c->group_in_c : c->group_in_c;
+                    for (int64_t k = 0; k < run; k++) {
+                        vec wv[4];
 #pragma GCC unroll 4
                         for (int j = 0; j < block; j++)
-                            acc[i * block + j] = v_fma(x, wv[j], acc[i * block + j]);
-                    }
-                    w += block * LANES;
+                            wv[j] = v_load(w + j * LANES);
+#pragma GCC unroll 28
+                        for (int i = 0; i < pixels; i++) {
+                            const int64_t off = i % 4 == 0   ? 0
+                                                : i % 4 == 1 ? step
+                                                : i % 4 == 2 ? 2 * step
+                                                             : step3;
+                            vec           x = v_set(p[i / 4][off]);
+#pragma GCC unroll 4
+                            for (int j = 0; j < block; j++)
+                                acc[i * block + j] = v_fma(x, wv[j], acc[i * block + j]);
+                        }
+                        w += block * LANES;
 #pragma GCC unroll 7
-                    for (int i = 0; i < (pixels + 3) / 4; i++)
-                        p[i]++;
+                        for (int i = 0; i < (pixels + 3) / 4; i++)
+                            p[i]++;
+                    }
                 }
-            }
+        }
     const struct ending e = ending_of(t);
     finish(&e, acc, pixels, block);
 }
@@ -238,18 +241,20 @@ SIMD_FN static void run_span(const struct tile *line, int64_t x0, int64_t x1)
 /* Neighbouring columns of some lines, of one vector of channels. */
 struct columns {
     const struct sac_conv *c;
-    const float           *in;      /* tap (0,0) of the first pixel of the first line */
-    const float           *weights; /* [kernel_h][kernel_w][group_bias] */
+    const float           *in;      /* tap (0,0,0) of the first pixel of the first line */
+    const float           *weights; /* [taps][group_bias] */
     const float           *bias, *residual;
     float                 *out;
     int64_t                channels;   /* from here to the last */
     int64_t                first, end; /* input columns that exist, from `in` on */
     int64_t                y, lines;   /* the first line, and how many */
+    int                    kz0, kz1;
 };
 
-/* The taps of a line that are within the map. */
+/* The taps of a line that are within the map, of one slice of the kernel. */
 struct taps {
-    int y0, y1;
+    int          y0, y1;
+    const float *in, *weights; /* of the slice */
 };
 
 SIMD_INLINE vec load_channels(const float *p, const bool whole, int64_t channels)
@@ -260,15 +265,15 @@ SIMD_INLINE vec load_channels(const float *p, const bool whole, int64_t channels
 /* kernel and stride are constants for the usual sizes, where each input vector is loaded once for
  * all the taps that use it. Columns beyond a border are zeros that nobody has written; to skip them
  * costs little, as the tests end alike for all channels and lines. */
-SIMD_INLINE void depthwise_sized(const struct columns *d, const float *in, struct taps taps,
-                                 vec *acc, const int pixels, const bool plain, const int kernel,
+SIMD_INLINE void depthwise_sized(const struct columns *d, struct taps taps, vec *acc,
+                                 const int pixels, const bool plain, const int kernel,
                                  const int stride)
 {
     const struct sac_conv *c = d->c;
     const int64_t          pixel = c->in.pixel, channels = c->group_bias;
     for (int ky = taps.y0; ky < taps.y1; ky++) {
-        const float *w = d->weights + ky * kernel * channels;
-        const float *p = in + ky * c->dilation_h * c->in.row;
+        const float *w = taps.weights + ky * kernel * channels;
+        const float *p = taps.in + ky * c->dilation_h * c->in.row;
         vec          wv[7];
 #pragma GCC unroll 7
         for (int k = 0; k < kernel; k++)
@@ -286,15 +291,16 @@ SIMD_INLINE void depthwise_sized(const struct columns *d, const float *in, struc
     }
 }
 
-SIMD_INLINE void depthwise_any(const struct columns *d, const float *in, struct taps taps, vec *acc,
+SIMD_INLINE void depthwise_any(const struct columns *d, struct taps taps, vec *acc,
                                const int pixels, const bool plain)
 {
     const struct sac_conv *c = d->c;
     const int64_t          step = c->in.pixel * c->stride_w;
     for (int ky = taps.y0; ky < taps.y1; ky++)
         for (int kx = 0; kx < c->kernel_w; kx++) {
-            const float *p = in + ky * c->dilation_h * c->in.row + kx * c->dilation_w * c->in.pixel;
-            const vec    wv = v_load(d->weights + (ky * c->kernel_w + kx) * c->group_bias);
+            const float *p =
+                taps.in + ky * c->dilation_h * c->in.row + kx * c->dilation_w * c->in.pixel;
+            const vec wv = v_load(taps.weights + (ky * c->kernel_w + kx) * c->group_bias);
 #pragma GCC unroll 8
             for (int i = 0; i < pixels; i++) {
                 const int64_t x = kx * c->dilation_w + i * c->stride_w;
@@ -324,10 +330,14 @@ SIMD_INLINE void depthwise_tile(const struct columns *d, const int pixels, const
 #pragma GCC unroll 8
         for (int i = 0; i < pixels; i++)
             acc[i] = v_load(d->bias);
-        if (kernel)
-            depthwise_sized(d, in, taps, acc, pixels, plain, kernel, stride);
-        else
-            depthwise_any(d, in, taps, acc, pixels, plain);
+        for (int kz = d->kz0; kz < d->kz1; kz++) {
+            taps.in = in + kz * c->dilation_d * c->in.slice;
+            taps.weights = d->weights + (int64_t)kz * c->kernel_h * c->kernel_w * c->group_bias;
+            if (kernel)
+                depthwise_sized(d, taps, acc, pixels, plain, kernel, stride);
+            else
+                depthwise_any(d, taps, acc, pixels, plain);
+        }
         const struct ending e = ending_of(&t);
         finish(&e, acc, pixels, 1);
         if (c->two_passes)
@@ -419,7 +429,9 @@ static void run_depthwise(const struct band *b, int64_t y, int64_t lines)
                                     .out = line.out + channel,
                                     .channels = c->groups - channel,
                                     .y = y,
-                                    .lines = lines};
+                                    .lines = lines,
+                                    .kz0 = line.kz0,
+                                    .kz1 = line.kz1};
         depthwise_lines(&all, width_of(c, y));
     }
 }

@@ -42,13 +42,21 @@ bool sac_map_fits(const struct sac_operand *o)
     return o->rank == 3 || o->rank == 4;
 }
 
+bool sac_volume_fits(const struct sac_operand *o)
+{
+    return sac_map_fits(o) || o->rank == 5;
+}
+
 static struct sac_map map_of(const struct sac_operand *o, int64_t pixel, int64_t sample)
 {
-    struct sac_map m = {.n = o->dims[0], .c = o->dims[1], .h = 1, .w = o->dims[o->rank - 1]};
-    if (o->rank == 4)
-        m.h = o->dims[2];
+    struct sac_map m = {
+        .n = o->dims[0], .c = o->dims[1], .d = 1, .h = 1, .w = o->dims[o->rank - 1]};
+    if (o->rank >= 4)
+        m.h = o->dims[o->rank - 2];
+    if (o->rank == 5)
+        m.d = o->dims[2];
     m.pixel = pixel ? pixel : m.c;
-    m.sample = sample ? sample : m.h * m.w * m.c;
+    m.sample = sample ? sample : m.d * m.h * m.w * m.c;
     return m;
 }
 

@@ -148,13 +148,16 @@ sac_result              sac_map_means_prepare(struct sac_device *dev, struct sac
 /* Numbers whose maps lie channels last here: float32 and those of quantised networks. */
 bool sac_dtype_is_mapped(enum sac_dtype t);
 
-/* An operand in channels last: [n, pixels of width x height, c], with its strides. Ranks 3 and 4; a
- * rank 3 operand has a height of one. */
+/* An operand in channels last: [n, pixels of width x height (x depth), c], with its strides. Ranks
+ * 3 to 5; where there is no height or depth, it is one. */
 struct sac_map {
     int64_t n, c, h, w;
     int64_t sample, pixel; /* elements from one to the next */
+    int64_t d;
 };
+/* Ranks 3 and 4, which may be parts of wider values; to 5. */
 bool           sac_map_fits(const struct sac_operand *o);
+bool           sac_volume_fits(const struct sac_operand *o);
 struct sac_map sac_map_in(const struct sac_kernel_plan *plan, int input);
 struct sac_map sac_map_out(const struct sac_kernel_plan *plan, int output);
 

@@ -14,9 +14,9 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2)
         return sac_kernel_refuse("needs AVX2");
-    if (!sac_call_is_float(q->call) || !sac_map_fits(&c->in[0]) ||
+    if (!sac_call_is_float(q->call) || !sac_volume_fits(&c->in[0]) ||
         sac_operand_elements(&c->out[0]) == 0)
-        return sac_kernel_refuse("not float32 of one or two spatial dimensions, or empty");
+        return sac_kernel_refuse("not float32 of one to three spatial dimensions, or empty");
     if (!c->in[1].data || (sac_op_has(c, 2) && !c->in[2].data))
         return sac_kernel_refuse("weights are not constant");
     const bool image = offer.in_layout[0] == SAC_LAYOUT_PLAIN &&
@@ -32,7 +32,36 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
 
 static struct sac_conv_strides strides_of(const struct sac_map *m)
 {
-    return (struct sac_conv_strides){m->sample, m->w * m->pixel, m->pixel, 1};
+    return (struct sac_conv_strides){m->sample, m->w * m->pixel, m->pixel, 1,
+                                     m->h * m->w * m->pixel};
+}
+
+/* Each pixel of a slice goes on its own. */
+static bool along_depth(const struct sac_conv *v)
+{
+    return v->in_d * v->out_d > 1 && v->kernel_h * v->kernel_w == 1 && v->stride_h * v->stride_w == 1 &&
+           v->out_h == v->in_h && v->out_w == v->in_w;
+}
+
+static void turn_strides(struct sac_conv_strides *s)
+{
+    s->row = s->slice;
+    s->slice = 0;
+}
+
+/* As a map whose lines are the slices: a line of all their pixels has few tiles at its ends. */
+static void lay_flat(struct sac_conv *v)
+{
+    v->in_w = v->out_w = v->last_w = v->in_h * v->in_w;
+    v->in_h = v->in_d, v->out_h = v->out_d;
+    v->kernel_h = v->kernel_d, v->stride_h = v->stride_d;
+    v->dilation_h = v->dilation_d, v->pad_top = v->pad_front;
+    v->in_d = v->out_d = 1;
+    v->kernel_d = v->stride_d = v->dilation_d = 1;
+    v->pad_front = 0;
+    turn_strides(&v->in);
+    turn_strides(&v->out);
+    turn_strides(&v->residual);
 }
 
 static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
@@ -43,7 +72,10 @@ static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
     v->groups = sac_attr_int(plan->call->node, "group", 1);
     v->group_in_c = in.c / v->groups;
     v->group_out_c = out.c / v->groups;
+    v->in_d = in.d, v->out_d = out.d;
     v->in_h = in.h, v->in_w = in.w, v->out_h = out.h, v->out_w = v->last_w = out.w;
+    v->kernel_d = (int)w->kernel[0], v->stride_d = (int)w->stride[0];
+    v->dilation_d = (int)w->dilation[0], v->pad_front = (int)w->pad_begin[0];
     v->kernel_h = (int)w->kernel[1], v->kernel_w = (int)w->kernel[2];
     v->stride_h = (int)w->stride[1], v->stride_w = (int)w->stride[2];
     v->dilation_h = (int)w->dilation[1], v->dilation_w = (int)w->dilation[2];
@@ -52,7 +84,8 @@ static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
     v->in = strides_of(&in);
     v->planes = 1;
     if (plan->in_layout[0] == SAC_LAYOUT_PLAIN) {
-        v->in = (struct sac_conv_strides){in.c * in.h * in.w, in.w, 1, in.h * in.w};
+        v->in = (struct sac_conv_strides){in.c * in.d * in.h * in.w, in.w, 1, in.d * in.h * in.w,
+                                          in.h * in.w};
         v->planes = in.c;
         v->group_in_c = 1;
     }
@@ -62,6 +95,8 @@ static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
         const struct sac_map r = sac_map_in(plan, 3);
         v->residual = strides_of(&r);
     }
+    if (along_depth(v))
+        lay_flat(v);
 }
 
 static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
@@ -78,7 +113,7 @@ static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     s->has_residual = sac_op_has(c, 3);
     sac_conv_read_ending(v, c->node);
     read_shape(v, plan, &window);
-    const int64_t                 taps = (int64_t)v->kernel_h * v->kernel_w;
+    const int64_t                 taps = sac_conv_taps(v);
     const struct sac_conv_weights w = {c->in[1].data, v->group_in_c * v->planes * taps, taps,
                                        sac_op_has(c, 2) ? c->in[2].data : NULL};
     return sac_conv_prepare(dev, plan, s, &w);

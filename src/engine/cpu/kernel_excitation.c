@@ -38,8 +38,8 @@ static struct sac_kernel_offer excitation_supports(struct sac_device            
         offer.in_layout[i] = SAC_LAYOUT_PLAIN;
     if (sac_excitation_read(q->call).pixels == 1)
         return offer;
-    if (!sac_map_fits(&q->call->in[0]))
-        return sac_kernel_refuse("no maps of at most two dimensions");
+    if (!sac_volume_fits(&q->call->in[0]))
+        return sac_kernel_refuse("no maps of at most three dimensions");
     offer.in_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
     offer.strided = true; /* the result is dense: its maps have one pixel */
     return offer;

@@ -29,9 +29,10 @@ static struct sac_kernel_offer pool_supports(struct sac_device                *d
     struct sac_kernel_offer   offer = sac_kernel_take(q);
     const struct sac_op_call *c = q->call;
     (void)dev;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_map_fits(&c->in[0]) ||
-        !(sac_call_is_float(q->call) || is_of_bytes(c)))
-        return sac_kernel_refuse("not float32 of one or two spatial dimensions, or no AVX2");
+    const bool fits = is_of_bytes(c) ? sac_map_fits(&c->in[0])
+                                     : sac_call_is_float(q->call) && sac_volume_fits(&c->in[0]);
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !fits)
+        return sac_kernel_refuse("not float32 of one to three spatial dimensions, or no AVX2");
     if (c->out_count > 1 && c->out[1].present)
         return sac_kernel_refuse("indices are wanted");
     offer.in_layout[0] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
@@ -76,6 +77,15 @@ static sac_result pool_prepare(struct sac_device *dev, struct sac_kernel_plan *p
                                  .out_row = out.w * out.pixel,
                                  .out_pixel = out.pixel,
                                  .out_sample = out.sample,
+                                 .in_d = in.d,
+                                 .out_d = out.d,
+                                 .in_slice = in.h * in.w * in.pixel,
+                                 .out_slice = out.h * out.w * out.pixel,
+                                 .kernel_d = (int)w.kernel[0],
+                                 .stride_d = (int)w.stride[0],
+                                 .dilation_d = (int)w.dilation[0],
+                                 .pad_front = (int)w.pad_begin[0],
+                                 .pad_back = (int)w.pad_end[0],
                                  .kernel_h = (int)w.kernel[1],
                                  .kernel_w = (int)w.kernel[2],
                                  .stride_h = (int)w.stride[1],
@@ -86,8 +96,9 @@ static sac_result pool_prepare(struct sac_device *dev, struct sac_kernel_plan *p
                                  .pad_left = (int)w.pad_begin[2],
                                  .pad_bottom = (int)w.pad_end[1],
                                  .pad_right = (int)w.pad_end[2]};
-    sac_units_init(&s->rows, dev, out.n * out.h,
-                   sac_operand_elements(&c->out[0]) * w.kernel[1] * w.kernel[2] / 16, pool_rows);
+    sac_units_init(&s->rows, dev, out.n * out.d * out.h,
+                   sac_operand_elements(&c->out[0]) * sac_dims_product(3, w.kernel) / 16,
+                   pool_rows);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
     plan->state = s;
     return SAC_OK;
@@ -100,12 +111,12 @@ const struct sac_kernel sac_cpu_AveragePool = {SAC_OP_AveragePool, pool_supports
 
 /* ---- means per channel ---- */
 
-/* Maps of rank 3 or 4; of ReduceMeans those over exactly the spatial dims. The result is
- * [N,C(,1,1)]. */
+/* Maps of rank 3 to 5; of ReduceMeans those over exactly the spatial dims. The result is
+ * [N,C(,1,1,1)]. */
 bool sac_map_means_fit(const struct sac_op_call *c)
 {
     int axes[SAC_RANK_MAX], count = 0;
-    if (!sac_map_fits(&c->in[0]))
+    if (!sac_volume_fits(&c->in[0]))
         return false;
     if (c->node->op->id == SAC_OP_GlobalAveragePool)
         return true;
@@ -150,8 +161,9 @@ static void means_units(const void *state, void *const *in, void *const *out, in
         const int64_t n = u / s->vectors, channel = u % s->vectors * lanes;
         next = SAC_MIN(end, (n + 1) * s->vectors);
         SAC_SIMD_PICK(sac_map_means)
-        ((const float *)in[0] + n * s->in.sample + channel, s->in.h * s->in.w, s->in.pixel,
-         SAC_MIN((next - u) * lanes, s->in.c - channel), (float *)out[0] + n * s->in.c + channel);
+        ((const float *)in[0] + n * s->in.sample + channel, s->in.d * s->in.h * s->in.w,
+         s->in.pixel, SAC_MIN((next - u) * lanes, s->in.c - channel),
+         (float *)out[0] + n * s->in.c + channel);
     }
 }
 
@@ -162,8 +174,8 @@ sac_result sac_map_means_prepare(struct sac_device *dev, struct sac_kernel_plan 
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     s->in = sac_map_in(plan, 0);
     s->vectors = (s->in.c + sac_simd_lanes() - 1) / sac_simd_lanes();
-    sac_units_init(&s->units, dev, s->in.n * s->vectors, s->in.n * s->in.c * s->in.h * s->in.w / 16,
-                   means_units);
+    sac_units_init(&s->units, dev, s->in.n * s->vectors,
+                   s->in.n * s->in.c * s->in.d * s->in.h * s->in.w / 16, means_units);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
     plan->state = s;
     return SAC_OK;

@@ -64,7 +64,7 @@ static struct sac_conv_strides strides_of(const struct sac_map *m, enum sac_dtyp
 {
     const int64_t bytes = (int64_t)sac_dtype_bytes(t);
     return (struct sac_conv_strides){m->sample * bytes, m->w * m->pixel * bytes, m->pixel * bytes,
-                                     bytes};
+                                     bytes, 0};
 }
 
 static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
@@ -81,6 +81,8 @@ static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
     v->stride_h = (int)w->stride[1], v->stride_w = (int)w->stride[2];
     v->dilation_h = (int)w->dilation[1], v->dilation_w = (int)w->dilation[2];
     v->pad_top = (int)w->pad_begin[1], v->pad_left = (int)w->pad_begin[2];
+    v->in_d = v->out_d = 1;
+    v->kernel_d = v->stride_d = v->dilation_d = 1;
     v->planes = 1;
     v->depthwise = v->groups > 1 && v->group_in_c == 1 && v->group_out_c == 1;
     v->out = strides_of(&out, c->out[0].dtype);
@@ -121,7 +123,7 @@ static struct sac_kernel_offer product_supports(struct sac_device               
 
 static struct sac_conv_strides rows_of(int64_t rows, int64_t columns, enum sac_dtype t)
 {
-    const struct sac_map m = {1, columns, 1, rows, rows * columns, columns};
+    const struct sac_map m = {1, columns, 1, rows, rows * columns, columns, 1};
     return strides_of(&m, t);
 }
 
@@ -130,7 +132,7 @@ static sac_result product_prepare(struct sac_device *dev, struct sac_kernel_plan
     const struct sac_op_call *c = plan->call;
     const int64_t             depth = c->in[1].dims[0], columns = c->in[1].dims[1];
     const int64_t             rows = sac_operand_elements(&c->in[0]) / depth;
-    const struct sac_map      in = {1, depth, 1, rows, rows * depth, depth};
+    const struct sac_map      in = {1, depth, 1, rows, rows * depth, depth, 1};
     struct sac_quant_state   *s = sac_new(struct sac_quant_state);
     if (!s)
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
@@ -143,6 +145,11 @@ static sac_result product_prepare(struct sac_device *dev, struct sac_kernel_plan
                                      .out_h = 1,
                                      .out_w = rows,
                                      .last_w = rows,
+                                     .in_d = 1,
+                                     .out_d = 1,
+                                     .kernel_d = 1,
+                                     .stride_d = 1,
+                                     .dilation_d = 1,
                                      .kernel_h = 1,
                                      .kernel_w = 1,
                                      .stride_h = 1,

@@ -89,6 +89,9 @@ struct sac_window_pool {
         out_sample;
     int kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left,
         pad_bottom, pad_right;
+    /* Of three dims; else 1. */
+    int64_t in_d, out_d, in_slice, out_slice;
+    int     kernel_d, stride_d, dilation_d, pad_front, pad_back;
 };
 
 /* Between numbers and bytes that stand for them: (byte - zero) * scale. */
@@ -166,7 +169,7 @@ struct sac_map_tap {
     /* the largest of each window, of bytes: rows row0..row1-1 of all samples' output rows */      \
     void sac_map_pool_bytes_##suffix(const struct sac_window_pool *p, bool is_signed,              \
                                      const uint8_t *x, uint8_t *y, int64_t row0, int64_t row1);    \
-    /* rows row0..row1-1 of all samples' output rows */                                            \
+    /* rows row0..row1-1 of the output rows of all samples' slices */                              \
     void sac_map_pool_##suffix(const struct sac_window_pool *p, const float *x, float *y,          \
                                int64_t row0, int64_t row1);
 SAC_MAP_FUNCTIONS(avx2)

@@ -508,26 +508,31 @@ static int64_t counted(int64_t origin, int dilation, int kernel, int64_t size, i
 }
 
 SIMD_FN static void pool_pixel(const struct sac_window_pool *p, const float *x, float *y,
-                               int64_t oy, int64_t ox)
+                               int64_t oz, int64_t oy, int64_t ox)
 {
+    const int64_t front = oz * p->stride_d - p->pad_front;
     const int64_t top = oy * p->stride_h - p->pad_top, left = ox * p->stride_w - p->pad_left;
-    int64_t       y0, y1, x0, x1;
+    int64_t       z0, z1, y0, y1, x0, x1;
+    inside(front, p->dilation_d, p->kernel_d, p->in_d, &z0, &z1);
     inside(top, p->dilation_h, p->kernel_h, p->in_h, &y0, &y1);
     inside(left, p->dilation_w, p->kernel_w, p->in_w, &x0, &x1);
-    int64_t taps = (y1 - y0) * (x1 - x0);
+    int64_t taps = (z1 - z0) * (y1 - y0) * (x1 - x0);
     if (p->count_pad)
-        taps = counted(top, p->dilation_h, p->kernel_h, p->in_h, p->pad_bottom) *
+        taps = counted(front, p->dilation_d, p->kernel_d, p->in_d, p->pad_back) *
+               counted(top, p->dilation_h, p->kernel_h, p->in_h, p->pad_bottom) *
                counted(left, p->dilation_w, p->kernel_w, p->in_w, p->pad_right);
     const vec    share = v_set(taps > 0 ? 1.0f / (float)taps : 0);
-    const float *base = x + top * p->in_row + left * p->in_pixel;
+    const float *base = x + front * p->in_slice + top * p->in_row + left * p->in_pixel;
     FLAT(p->c, {
         vec acc = v_set(p->average ? 0 : -FLT_MAX);
-        for (int64_t ky = y0; ky < y1; ky++)
-            for (int64_t kx = x0; kx < x1; kx++) {
-                const vec v = LOAD(base + ky * p->dilation_h * p->in_row +
-                                   kx * p->dilation_w * p->in_pixel + i);
-                acc = p->average ? v_add(acc, v) : v_max(acc, v);
-            }
+        for (int64_t kz = z0; kz < z1; kz++)
+            for (int64_t ky = y0; ky < y1; ky++)
+                for (int64_t kx = x0; kx < x1; kx++) {
+                    const vec v =
+                        LOAD(base + kz * p->dilation_d * p->in_slice +
+                             ky * p->dilation_h * p->in_row + kx * p->dilation_w * p->in_pixel + i);
+                    acc = p->average ? v_add(acc, v) : v_max(acc, v);
+                }
         STORE(y + i, p->average ? v_mul(acc, share) : acc);
     });
 }
@@ -536,10 +541,11 @@ SIMD_FN void SIMD_NAME(sac_map_pool)(const struct sac_window_pool *p, const floa
                                      int64_t row0, int64_t row1)
 {
     for (int64_t r = row0; r < row1; r++) {
-        const int64_t n = r / p->out_h, oy = r % p->out_h;
+        const int64_t slice = r / p->out_h, n = slice / p->out_d;
+        const int64_t oz = slice % p->out_d, oy = r % p->out_h;
+        float        *row = y + n * p->out_sample + oz * p->out_slice + oy * p->out_row;
         for (int64_t ox = 0; ox < p->out_w; ox++)
-            pool_pixel(p, x + n * p->in_sample,
-                       y + n * p->out_sample + oy * p->out_row + ox * p->out_pixel, oy, ox);
+            pool_pixel(p, x + n * p->in_sample, row + ox * p->out_pixel, oz, oy, ox);
     }
 }
 

@@ -57,7 +57,7 @@ static void set_stage(struct sac_quant_state *s, const struct sac_device *dev,
     struct sac_conv        *v = &s->base.conv;
     struct sac_quant_stage *g = &s->stage;
     const bool              flip = plan->call->in[0].dtype == SAC_I8;
-    v->in = (struct sac_conv_strides){in->sample, in->w * in->pixel, in->pixel, 1};
+    v->in = (struct sac_conv_strides){in->sample, in->w * in->pixel, in->pixel, 1, 0};
     if (!flip && (v->group_in_c >= SAC_QUAD || v->depthwise))
         return;
     *g = (struct sac_quant_stage){.on = true,
@@ -72,7 +72,7 @@ static void set_stage(struct sac_quant_state *s, const struct sac_device *dev,
     const int64_t pixel = g->groups * g->to_c, bytes = g->n * g->pixels * pixel;
     g->pixels_fn = PICK(sac_quant_stage);
     g->pieces = sac_pieces(dev, g->n * g->pixels, bytes / STAGED_PER_NS);
-    v->in = (struct sac_conv_strides){g->pixels * pixel, in->w * pixel, pixel, 1};
+    v->in = (struct sac_conv_strides){g->pixels * pixel, in->w * pixel, pixel, 1, 0};
     v->group_in_c = g->to_c;
     plan->scratch_bytes = (size_t)bytes;
 }
