@@ -265,6 +265,21 @@ static const struct bench_case cases[] = {
      {{1, 64, 16, 112, 112}},
      {INTS("kernel_shape", flat), INTS("strides", stem_steps), INTS("pads", around_flat)},
      NULL},
+#define SEQUENCE(op, gates, what, steps, batch, inputs, h, d, ...)                        \
+    {                                                                                     \
+        op, what, PLAIN, 4, 3,                                                            \
+            {{steps, batch, inputs},                                                      \
+             {d, (gates) * (h), inputs},                                                  \
+             {d, (gates) * (h), h},                                                       \
+             {d, 2 * (gates) * (h)}},                                                     \
+            {INT("hidden_size", h), __VA_ARGS__}, NULL, SAC_F32, 1 << 1 | 1 << 2 | 1 << 3 \
+    }
+    SEQUENCE("LSTM", 4, "64 steps x 8 x 256", 64, 8, 256, 256, 1, {0}),
+    SEQUENCE("LSTM", 4, "64 steps x 1 x 256", 64, 1, 256, 256, 1, {0}),
+    SEQUENCE("LSTM", 4, "26 x 1 x 512, two ways", 26, 1, 512, 256, 2,
+             TEXT("direction", "bidirectional")),
+    SEQUENCE("GRU", 3, "26 x 1 x 512", 26, 1, 512, 256, 1, INT("linear_before_reset", 1)),
+    SEQUENCE("GRU", 3, "64 steps x 8 x 256", 64, 8, 256, 256, 1, {0}),
 #define GATE(what, n, channels, hidden)                                                          \
     {                                                                                            \
         "Excitation", what, LAST, 5, 4,                                                          \

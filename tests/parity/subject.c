@@ -45,8 +45,10 @@ static double extreme(const struct sac_op *op)
     static const double twice[] = {0, -0.0, 1e-40, 1e-6, 1, -1};
     if (op->flags & SAC_OP_ELEMENTWISE)
         return single[subject_random() % SAC_COUNT(single)];
-    return op->id == SAC_OP_Excitation ? twice[subject_random() % SAC_COUNT(twice)]
-                                       : summed[subject_random() % SAC_COUNT(summed)];
+    const bool again = op->id == SAC_OP_Excitation || op->id == SAC_OP_RNN ||
+                       op->id == SAC_OP_GRU || op->id == SAC_OP_LSTM;
+    return again ? twice[subject_random() % SAC_COUNT(twice)]
+                 : summed[subject_random() % SAC_COUNT(summed)];
 }
 
 static double any_number(const struct sac_operand *o, enum fill fill, bool positive,

@@ -59,6 +59,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(GreaterOrEqual)        \
     KERNEL(GridSample)            \
     KERNEL(GroupNormalization)    \
+    KERNEL(GRU)                   \
     KERNEL(HardSigmoid)           \
     KERNEL(HardSwish)             \
     KERNEL(InstanceNormalization) \
@@ -69,6 +70,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(LessOrEqual)           \
     KERNEL(Log)                   \
     KERNEL(LpNormalization)       \
+    KERNEL(LSTM)                  \
     KERNEL(MatMul)                \
     KERNEL(Max)                   \
     KERNEL(MaxPool)               \
@@ -97,6 +99,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Relu)                  \
     KERNEL(Resize)                \
     KERNEL(RMSNormalization)      \
+    KERNEL(RNN)                   \
     KERNEL(Round)                 \
     KERNEL(SampleNorm)            \
     KERNEL(Selu)                  \
