@@ -45,9 +45,8 @@ static sac_result deform_shape(struct sac_op_call *c)
 
 static double pixel(const double *plane, const struct sac_window *w, double y, double x)
 {
-    return y < 0 || x < 0 || y >= (double)w->in[1] || x >= (double)w->in[2]
-               ? 0
-               : plane[(int64_t)y * w->in[2] + (int64_t)x];
+    const bool inside = y >= 0 && x >= 0 && y < (double)w->in[1] && x < (double)w->in[2];
+    return inside ? plane[(int64_t)y * w->in[2] + (int64_t)x] : 0; /* NaN is nowhere */
 }
 
 static double blend(const double *plane, const struct sac_window *w, double y, double x)
