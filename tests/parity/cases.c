@@ -1159,6 +1159,16 @@ const struct parity_case parity_cases[] = {
     {"RNN", "[7,3,17] [1,33,17]! [1,33,33]! [1,66]!", "hidden_size=33", 2},
     {"RNN", "[6,4,9] [2,19,9]! [2,19,19]! [2,38]! i32(6,0,3,5) [2,4,19]",
      "hidden_size=19 direction='bidirectional' clip=0.75", 2},
+    {"DeformConv", "[1,4,6,6] [6,4,3,3]! [1,18,6,6] [6]! [1,9,6,6]", "pads=1,1,1,1"},
+    {"DeformConv", "[2,37,9,11] [35,37,3,3]! [2,18,9,11] [35]!", "pads=1,1,1,1"},
+    {"DeformConv", "[1,64,13,17] [48,64,3,3]! [1,18,13,17] - [1,9,13,17]", "pads=1,1,1,1"},
+    {"DeformConv", "[2,24,9,10] [30,8,3,3]! [2,36,5,10] [30]! [2,18,5,10]",
+     "group=3 offset_group=2 pads=1,1,1,1 strides=2,1"},
+    {"DeformConv", "[1,18,8,7] [21,6,2,3]! [1,108,9,7] [21]! [1,54,9,7]",
+     "group=3 offset_group=9 pads=2,2,1,2 dilations=2,2"},
+    {"DeformConv", "[1,12,8,7] [5,12,1,1]! [1,2,8,7] [5]!", ""},
+    {"DeformConv", "[1,520,5,7] [70,520,3,3]! [1,18,5,7] [70]!", "pads=1,1,1,1"},
+    {"DeformConv", "[0,4,6,6] [6,4,3,3]! [0,18,6,6] [6]!", "pads=1,1,1,1"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

@@ -112,8 +112,7 @@ static void pack_group(const struct sac_conv *v, const struct sac_conv_weights *
     }
 }
 
-/* Fills block, weights, bias and their strides from the rest of v; false: no memory. */
-static bool pack(struct sac_conv *v, const struct sac_conv_weights *w)
+bool sac_conv_pack(struct sac_conv *v, const struct sac_conv_weights *w)
 {
     const int64_t taps = sac_conv_taps(v), lanes = sac_simd_lanes();
     const int64_t channels = v->depthwise ? v->groups : v->group_out_c;
@@ -265,7 +264,7 @@ sac_result sac_conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan
     const int64_t    flops = 2 * sac_operand_elements(&plan->call->out[0]) * v->group_in_c *
                           v->planes * sac_conv_taps(v);
     sac_conv_flatten(v, dev, flops / FLOPS_PER_NS);
-    if (!pack(v, w)) {
+    if (!sac_conv_pack(v, w)) {
         sac_conv_release(s);
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its weights");
     }

@@ -107,6 +107,8 @@ struct sac_conv_state {
     bool              by_channels;  /* units of one chunk follow each other, not those of a band */
     bool              has_residual; /* input 3 */
 };
+/* Fills block, weights, bias and their strides from the rest of v; false: no memory. */
+bool sac_conv_pack(struct sac_conv *v, const struct sac_conv_weights *w);
 /* In a pointwise convolution line ends do not matter: treats its map, or the maps of all samples,
  * as lines of a convenient length. The convolution takes about `ns`. */
 void sac_conv_flatten(struct sac_conv *v, const struct sac_device *dev, int64_t ns);

@@ -35,6 +35,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Conv)                  \
     KERNEL(CumSum)                \
     KERNEL(DeformAttention)       \
+    KERNEL(DeformConv)            \
     KERNEL(DepthToSpace)          \
     KERNEL(DequantizeLinear)      \
     KERNEL(Div)                   \
