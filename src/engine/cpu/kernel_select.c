@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where, and what asks and answers with a bool: IsNaN, comparisons, logic. In plain layout: loops
- * over runs that the compiler turns into vectors, once for each way in which an operand goes along
- * (element by element, or one for the whole run). */
+/* Where, Pow, and what asks and answers with a bool: IsNaN, comparisons, logic. In plain layout:
+ * loops over runs that the compiler turns into vectors, once for each way in which an operand goes
+ * along (element by element, or one for the whole run). */
 #include <math.h>
 #include <stdio.h>
 
-#include "engine/cpu/cpu.h"
+#include "engine/cpu/map.h"
+#include "engine/cpu/select.h"
 #include "engine/ops/util.h"
 
 enum {
@@ -101,6 +102,11 @@ TWO(both, uint8_t, (a != 0) & (b != 0))
 TWO(any, uint8_t, (a | b) != 0)
 TWO(one_of_two, uint8_t, (a != 0) != (b != 0))
 
+static void power(const void *const *in, const int64_t *step, void *out, int64_t count)
+{
+    SAC_SIMD_PICK(sac_map_power)(in[0], step[0], in[1], step[1], out, count);
+}
+
 /* ---- which ---- */
 
 #define COMPARED(name)                                                         \
@@ -120,6 +126,7 @@ static const struct {
     {SAC_OP_LessOrEqual, COMPARED(less_or_equal)},
     {SAC_OP_Not, {[SAC_BOOL] = is_false}},
     {SAC_OP_Or, {[SAC_BOOL] = any}},
+    {SAC_OP_Pow, {[SAC_F32] = power}},
     {SAC_OP_Xor, {[SAC_BOOL] = one_of_two}},
 };
 
@@ -136,11 +143,14 @@ static run_loop *loop_of(const struct sac_op_call *c)
     }
 }
 
-static struct sac_kernel_offer select_supports(struct sac_device                *dev,
-                                               const struct sac_kernel_question *q)
+struct sac_kernel_offer sac_cpu_select_supports(struct sac_device                *dev,
+                                                const struct sac_kernel_question *q)
 {
     struct sac_kernel_offer offer = sac_kernel_take(q);
     (void)dev;
+    if (q->call->node->op->id == SAC_OP_Pow &&
+        (sac_cpu_level() < SAC_CPU_AVX2 || q->call->in[1].dtype != SAC_F32))
+        return sac_kernel_refuse("its exponents are not float32, or no AVX2");
     memset(offer.in_layout, 0, sizeof offer.in_layout);
     return loop_of(q->call) ? offer : sac_kernel_refuse("inputs of another type");
 }
@@ -169,7 +179,7 @@ static void select_work(const void *state, void *const *in, void *const *out, in
     }
 }
 
-static sac_result select_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+sac_result sac_cpu_select_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
     const struct sac_operand *out = &c->out[0];
@@ -192,9 +202,9 @@ static sac_result select_prepare(struct sac_device *dev, struct sac_kernel_plan 
     return SAC_OK;
 }
 
-#define SELECT(op)                                                                        \
-    const struct sac_kernel sac_cpu_##op = {SAC_OP_##op, select_supports, select_prepare, \
-                                            sac_units_run, sac_free};
+#define SELECT(op)                                                                \
+    const struct sac_kernel sac_cpu_##op = {SAC_OP_##op, sac_cpu_select_supports, \
+                                            sac_cpu_select_prepare, sac_units_run, sac_free};
 SELECT(And)
 SELECT(Equal)
 SELECT(Greater)

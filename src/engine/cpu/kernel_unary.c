@@ -8,6 +8,7 @@
 
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/map.h"
+#include "engine/cpu/select.h"
 
 enum { CHUNK = 8192 }; /* floats per unit of work: in and out fit the L1 cache */
 
@@ -78,14 +79,9 @@ static struct sac_kernel_offer unary_supports(struct sac_device                *
                                               const struct sac_kernel_question *q)
 {
     struct sac_kernel_offer offer = sac_kernel_take(q);
-    const bool              power = q->call->node->op->id == SAC_OP_Pow;
-    enum sac_unary          op;
-    float                   exponent;
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2 || q->call->in[0].dtype != SAC_F32)
         return sac_kernel_refuse("not float32, or no AVX2");
-    if (power && !power_of(q->call, &op, &exponent))
-        return sac_kernel_refuse("its exponent is not one constant float32, or is 0");
     offer.in_layout[1] = SAC_LAYOUT_PLAIN;
     offer.out_layout[0] = offer.in_layout[0];
     return sac_layout_is_half(q->in_layout[0]) ? sac_kernel_refuse("half precision") : offer;
@@ -118,6 +114,28 @@ static sac_result unary_prepare(struct sac_device *dev, struct sac_kernel_plan *
     return SAC_OK;
 }
 
+/* ---- Pow: by one constant number, or by any numbers ---- */
+
+static struct sac_kernel_offer pow_supports(struct sac_device                *dev,
+                                            const struct sac_kernel_question *q)
+{
+    enum sac_unary op;
+    float          exponent;
+    return power_of(q->call, &op, &exponent) ? unary_supports(dev, q)
+                                             : sac_cpu_select_supports(dev, q);
+}
+
+static sac_result pow_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    enum sac_unary op;
+    float          exponent;
+    return power_of(plan->call, &op, &exponent) ? unary_prepare(dev, plan)
+                                                : sac_cpu_select_prepare(dev, plan);
+}
+
+const struct sac_kernel sac_cpu_Pow = {SAC_OP_Pow, pow_supports, pow_prepare, sac_units_run,
+                                       sac_free};
+
 #define UNARY(op)                                                                       \
     const struct sac_kernel sac_cpu_##op = {SAC_OP_##op, unary_supports, unary_prepare, \
                                             sac_units_run, sac_free};
@@ -132,7 +150,6 @@ UNARY(Gelu)
 UNARY(Log)
 UNARY(Mish)
 UNARY(Neg)
-UNARY(Pow)
 UNARY(Reciprocal)
 UNARY(Round)
 UNARY(Selu)

@@ -122,6 +122,9 @@ struct sac_map_tap {
     /* y = a op b; length 0: b is as long as a, else a pattern */                                  \
     void sac_map_binary_##suffix(enum sac_binary op, const float *a, const float *b,               \
                                  int64_t length, float *y, int64_t count);                         \
+    /* y = a^b; a step of 0: one number for all */                                                 \
+    void sac_map_power_##suffix(const float *a, int64_t a_step, const float *b, int64_t b_step,    \
+                                float *y, int64_t count);                                          \
     void sac_map_gated_sum_##suffix(int gates, const float *const *x, const float *const *pattern, \
                                     int64_t length, int64_t offset, float *y, int64_t count);      \
     /* mean and sum of squared distances from it, of a stretch that fits the L1 cache */           \

@@ -445,6 +445,13 @@ SIMD_FN void SIMD_NAME(sac_map_layer)(const float *x, int64_t length, const floa
     }
 }
 
+SIMD_FN void SIMD_NAME(sac_map_power)(const float *a, int64_t a_step, const float *b,
+                                      int64_t b_step, float *y, int64_t count)
+{
+    const vec a0 = v_set(*a), b0 = v_set(*b);
+    FLAT(count, STORE(y + i, v_power_any(a_step ? LOAD(a + i) : a0, b_step ? LOAD(b + i) : b0)););
+}
+
 SIMD_FN void SIMD_NAME(sac_map_weighted_sum)(int rows, const float *const *x, const float *weight,
                                              float *y, int64_t count)
 {

@@ -135,6 +135,11 @@ SIMD_INLINE vec v_where_less(vec a, vec b, vec x, vec y)
 {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
 }
+/* a == b ? x : y; NaN equals nothing */
+SIMD_INLINE vec v_where_equal(vec a, vec b, vec x, vec y)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ), y, x);
+}
 SIMD_INLINE vec v_sqrt(vec a)
 {
     return _mm512_sqrt_ps(a);
@@ -219,6 +224,10 @@ SIMD_INLINE vec v_or(vec a, vec b)
 SIMD_INLINE vec v_where_less(vec a, vec b, vec x, vec y)
 {
     return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
+SIMD_INLINE vec v_where_equal(vec a, vec b, vec x, vec y)
+{
+    return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_EQ_OQ));
 }
 typedef __m256d        vec_double;
 SIMD_INLINE vec_double v_double(vec a, int half)
@@ -408,14 +417,14 @@ SIMD_INLINE vec_double v_double_log2(vec_double m, vec_double e)
 
 /* |x|^y for y that is neither 0 nor infinite. In double as far as digits are lost: of a result
  * near 2^127 the exponent takes seven bits from the logarithm's. */
-SIMD_INLINE vec v_power(vec x, float y)
+SIMD_INLINE vec v_power_by(vec x, vec y)
 {
     const vec_double low = MM(set1_pd)(-252), high = MM(set1_pd)(252);
     vec_double       whole[2], rest[2];
     vec              e, m = v_split(x, &e);
     for (int k = 0; k < 2; k++) {
         const vec_double log = v_double_log2(v_double(m, k), v_double(e, k));
-        const vec_double t = MM(mul_pd)(log, MM(set1_pd)(y));
+        const vec_double t = MM(mul_pd)(log, v_double(y, k));
         const vec_double within = MM(min_pd)(high, MM(max_pd)(low, t)); /* NaN stays NaN */
         whole[k] = v_double_round(within);
         rest[k] = MM(sub_pd)(within, whole[k]);
@@ -423,6 +432,10 @@ SIMD_INLINE vec v_power(vec x, float y)
     const vec n = v_single(whole[0], whole[1]), r = v_single(rest[0], rest[1]);
     const vec half = v_round(v_mul(n, v_set(0.5f))); /* 2^n in two steps ends in infinity and 0 */
     return v_pow2(v_sub(n, half), v_pow2(half, v_fma(v_exp2_slope(r), r, v_set(1.0f))));
+}
+SIMD_INLINE vec v_power(vec x, float y)
+{
+    return v_power_by(x, v_set(y));
 }
 SIMD_INLINE vec v_product(vec x, int n) /* x^n, n from 1 */
 {
@@ -436,6 +449,34 @@ SIMD_INLINE vec v_power_fraction(vec x, float y)
 {
     const vec p = v_power(x, y);
     return v_where_less(x, v_set(0.0f), v_where_less(x, v_set(-FLT_MAX), p, v_set(NAN)), p);
+}
+
+/* x^n, n whole and within 0..15, by squares: a whole number stays one. */
+SIMD_INLINE vec v_power_whole(vec x, vec n)
+{
+    vec p = v_set(1.0f);
+    for (int k = 0; k < 4; k++, x = v_mul(x, x)) {
+        const vec rest = v_round(v_fma(n, v_set(0.5f), v_set(-0.25f)));
+        p = v_where_equal(v_add(rest, rest), n, p, v_mul(p, x));
+        n = rest;
+    }
+    return p;
+}
+/* x^y of any two, as C has it: 1^y and x^0 are 1 even of NaN, and so is (-1)^infinity. */
+SIMD_INLINE vec v_power_any(vec x, vec y)
+{
+    const vec zero = v_set(0.0f), one = v_set(1.0f), half = v_mul(y, v_set(0.5f));
+    const vec infinite = v_where_equal(v_abs(y), v_set(INFINITY), one, zero);
+    vec       p = v_power_by(x, y);
+    p = v_where_less(zero, infinite, v_where_equal(v_abs(x), one, one, p), p);
+    const vec whole = v_where_equal(v_round(y), y, one, zero);
+    const vec odd = v_where_equal(v_round(half), half, zero, whole);
+    p = v_where_less(zero, odd, v_or(p, v_and(x, v_set(-0.0f))), p);
+    const vec small = v_where_less(v_abs(v_sub(y, v_set(7.5f))), v_set(8.0f), whole, zero);
+    p = v_where_less(zero, small, v_power_whole(x, y), p);
+    const vec real = v_where_less(x, zero, v_where_less(x, v_set(-FLT_MAX), one, whole), one);
+    p = v_where_less(zero, real, p, v_set(NAN));
+    return v_where_equal(x, one, one, v_where_equal(y, zero, one, p));
 }
 
 /* Up to 1 an odd polynomial; beyond, 1 - 2^p(|x|), which is 1 in float32 from 4 on. Both fitted for
