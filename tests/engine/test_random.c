@@ -14,14 +14,24 @@
 #include "base/base.h"
 #include "tests/test.h"
 
-enum { NETWORKS = 300, NETWORKS_WITHOUT = 60, NODES_MAX = 30, C = 8, H = 6, W = 5, OUTPUTS = 3 };
+enum {
+    NETWORKS = 300,
+    NETWORKS_WITHOUT = 60,
+    NODES_MAX = 30,
+    C = 8,
+    D = 3,
+    H = 6,
+    W = 5,
+    OUTPUTS = 3
+};
 
 struct maker {
     struct proto graph;
     uint32_t     seed;
-    int          values; /* v0 .. v<values-1>, all [1,C,H,W]; v0 is the input */
+    int          values; /* v0 .. v<values-1>, all [1,C,H,W], or [1,C,D,H,W]; v0 is the input */
     int          extras; /* names of what is in between */
     bool         bytes;  /* quantised, and nothing else that rounds */
+    bool         deep;   /* of three spatial dims */
 };
 
 static uint32_t pick(struct maker *m, uint32_t n)
@@ -134,23 +144,32 @@ static void add_byte_weights(struct maker *m, const char *name, const char *dims
     free(w);
 }
 
-/* from channels to C channels, 1x1, 3x3 or depthwise; its result is the next value. */
+static const char *same_pads(const struct maker *m, int kernel)
+{
+    static const char *const pads[2][2] = {{"0 0 0 0", "0 0 0 0 0 0"}, {"1 1 1 1", "1 1 1 1 1 1"}};
+    return pads[kernel == 3][m->deep];
+}
+
+/* from channels to C channels, 1x1, 3x3, of the same depth, or depthwise; its result is the next
+ * value. */
 static void add_conv(struct maker *m, const char *input, int from)
 {
     struct proto attrs = {0};
     char         in[64], out[16], dims[32], name[16];
     int          kernel = pick(m, 2) ? 3 : 1, group = from == C && pick(m, 3) == 0 ? C : 1;
     snprintf(name, sizeof name, "w%d", m->extras++);
-    snprintf(dims, sizeof dims, "%d %d %d %d", C, from / group, kernel, kernel);
-    (m->bytes ? add_byte_weights : add_weights)(m, name, dims,
-                                                (size_t)(C * (from / group) * kernel * kernel));
+    const int depth = m->deep ? kernel : 1;
+    snprintf(dims, sizeof dims, m->deep ? "%d %d %d %d %d" : "%d %d %d %d", C, from / group, kernel,
+             kernel, kernel);
+    (m->bytes ? add_byte_weights
+              : add_weights)(m, name, dims, (size_t)(C * (from / group) * kernel * kernel * depth));
     if (m->bytes && pick(m, 3)) {
         snprintf(out, sizeof out, "t%d", m->extras++);
         add_rounding(m, input, out);
         snprintf(in, sizeof in, "%s %s", out, name);
     } else
         snprintf(in, sizeof in, "%s %s", input, name);
-    proto_attr_ints(&attrs, "pads", kernel == 3 ? "1 1 1 1" : "0 0 0 0");
+    proto_attr_ints(&attrs, "pads", same_pads(m, kernel));
     proto_attr_int(&attrs, "group", group);
     snprintf(out, sizeof out, "v%d", m->values++);
     add(m, "Conv", in, out, &attrs);
@@ -223,13 +242,13 @@ static void add_detour(struct maker *m, const char *op)
     snprintf(a, sizeof a, "t%d", m->extras++);
     snprintf(b, sizeof b, "t%d", m->extras++);
     if (transpose)
-        proto_attr_ints(&there, "perm", "0 2 3 1");
+        proto_attr_ints(&there, "perm", m->deep ? "0 2 3 4 1" : "0 2 3 1");
     add(m, op, in, a, &there);
     add(m, pick(m, 2) ? "Relu" : "Neg", a, b, NULL);
     snprintf(in, sizeof in, transpose ? "%s" : "%s full", b);
     snprintf(out, sizeof out, "v%d", m->values++);
     if (transpose)
-        proto_attr_ints(&back, "perm", "0 3 1 2");
+        proto_attr_ints(&back, "perm", m->deep ? "0 4 1 2 3" : "0 3 1 2");
     add(m, op, in, out, &back);
 }
 
@@ -239,8 +258,8 @@ static void add_pool(struct maker *m)
     char         in[16], out[16];
     snprintf(in, sizeof in, "v%d", any_value(m));
     snprintf(out, sizeof out, "v%d", m->values++);
-    proto_attr_ints(&attrs, "kernel_shape", "3 3");
-    proto_attr_ints(&attrs, "pads", "1 1 1 1");
+    proto_attr_ints(&attrs, "kernel_shape", m->deep ? "3 3 3" : "3 3");
+    proto_attr_ints(&attrs, "pads", same_pads(m, 3));
     add(m, m->bytes || pick(m, 2) ? "MaxPool" : "AveragePool", in, out, &attrs);
 }
 
@@ -279,7 +298,7 @@ static void add_gate(struct maker *m)
     snprintf(in, sizeof in, "v%d", v);
     snprintf(mean, sizeof mean, "t%d", m->extras++);
     snprintf(gate, sizeof gate, "t%d", m->extras++);
-    proto_attr_ints(&attrs, "axes", "2 3");
+    proto_attr_ints(&attrs, "axes", m->deep ? "2 3 4" : "2 3");
     add(m, "ReduceMean", in, mean, &attrs);
     add(m, "Sigmoid", mean, gate, NULL);
     snprintf(in, sizeof in, "v%d %s", v, gate);
@@ -326,16 +345,23 @@ static void add_scalings(struct maker *m)
 /* The last value and two others, perhaps the input itself. */
 static void make_network(struct maker *m, struct proto *model)
 {
-    static const int64_t flat[2] = {1, C * H * W}, full[4] = {1, C, H, W}, none = 0, middle = C / 2,
-                         all = INT64_MAX, one = 1;
-    static const float twice[4] = {1, 1, 2, 2}, half[4] = {1, 1, 0.5f, 0.5f};
-    char               dims[32], name[16];
-    snprintf(dims, sizeof dims, "1 %d %d %d", C, H, W);
+    static const int64_t none = 0, middle = C / 2, all = INT64_MAX, one = 1;
+    static const int64_t full[2][5] = {{1, C, H, W}, {1, C, D, H, W}};
+    static const float   twice[2][5] = {{1, 1, 2, 2}, {1, 1, 1, 2, 2}};
+    static const float   half[2][5] = {{1, 1, 0.5f, 0.5f}, {1, 1, 1, 0.5f, 0.5f}};
+    const int64_t        flat[2] = {1, (m->deep ? D : 1) * C * H * W};
+    const size_t         rank = m->deep ? 5 : 4;
+    const char          *ranks = m->deep ? "5" : "4";
+    char                 dims[32], name[16];
+    if (m->deep)
+        snprintf(dims, sizeof dims, "1 %d %d %d %d", C, D, H, W);
+    else
+        snprintf(dims, sizeof dims, "1 %d %d %d", C, H, W);
     proto_input(&m->graph, "v0", 1, dims);
     proto_initializer(&m->graph, "flat", 7, "2", flat, sizeof flat);
-    proto_initializer(&m->graph, "full", 7, "4", full, sizeof full);
-    proto_initializer(&m->graph, "twice", 1, "4", twice, sizeof twice);
-    proto_initializer(&m->graph, "half", 1, "4", half, sizeof half);
+    proto_initializer(&m->graph, "full", 7, ranks, full[m->deep], rank * sizeof full[0][0]);
+    proto_initializer(&m->graph, "twice", 1, ranks, twice[m->deep], rank * sizeof twice[0][0]);
+    proto_initializer(&m->graph, "half", 1, ranks, half[m->deep], rank * sizeof half[0][0]);
     proto_initializer(&m->graph, "none", 7, "1", &none, sizeof none);
     proto_initializer(&m->graph, "middle", 7, "1", &middle, sizeof middle);
     proto_initializer(&m->graph, "all", 7, "1", &all, sizeof all);
@@ -362,20 +388,22 @@ static void fetch(sac_tensor **out)
     }
 }
 
-static void run(const struct proto *model, sac_device *dev, bool plain, int64_t batch,
+static void run(const struct proto *model, sac_device *dev, bool deep, bool plain, int64_t batch,
                 sac_tensor **out)
 {
     struct sac_model_params params = sac_model_params_default();
     struct sac_tensor_desc  desc = {.dtype = SAC_F32, .rank = 4, .shape = {batch, C, H, W}};
+    struct sac_tensor_desc  volume = {.dtype = SAC_F32, .rank = 5, .shape = {batch, C, D, H, W}};
     sac_model              *m = NULL;
     sac_tensor             *in = NULL;
     params.optimise = !plain;
     params.reference = plain;
     params.precision = SAC_PRECISION_FP32;
     assert_sac_ok(sac_model_load_memory(dev, model->bytes, model->size, "random", &params, &m));
+    desc = deep ? volume : desc;
     assert_sac_ok(sac_tensor_create(dev, &desc, "test", &in));
-    float x[2 * C * H * W];
-    for (int64_t i = 0; i < batch * C * H * W; i++)
+    float x[2 * C * D * H * W];
+    for (int64_t i = 0; i < sac_tensor_desc_elements(&desc); i++)
         x[i] = rintf(sinf((float)i * 0.7f) * 128) / 64;
     assert_sac_ok(sac_tensor_upload(in, x));
     assert_sac_ok(sac_model_run(m, &in, out));
@@ -408,16 +436,16 @@ static void release(sac_tensor **t)
         sac_tensor_unref(&t[i]);
 }
 
-static void check_planned(uint32_t network, bool bytes)
+static void check_planned(uint32_t network, bool bytes, bool deep)
 {
-    struct maker m = {.seed = network * 7919 + 1, .bytes = bytes};
+    struct maker m = {.seed = network * 7919 + 1, .bytes = bytes, .deep = deep};
     struct proto model = {0};
     sac_tensor  *have[OUTPUTS] = {NULL}, *want[OUTPUTS] = {NULL};
     int64_t      batch = network % 4 == 0 ? 2 : 1; /* freed where that works */
     make_network(&m, &model);
-    run(&model, device(), true, batch, want);
-    run(&model, device(), false, batch, have);
-    compare(have, want, network, bytes ? " of bytes" : "");
+    run(&model, device(), deep, true, batch, want);
+    run(&model, device(), deep, false, batch, have);
+    compare(have, want, network, bytes ? " of bytes" : deep ? " of three dims" : "");
     release(want);
     proto_free(&model);
 }
@@ -426,8 +454,10 @@ static void planned_equals_node_by_node(void **state)
 {
     (void)state;
     for (uint32_t network = 0; network < NETWORKS; network++) {
-        check_planned(network, false);
-        check_planned(network, true);
+        check_planned(network, false, false);
+        check_planned(network, true, false);
+        if (network % 3 == 0)
+            check_planned(network, false, true);
     }
 }
 
@@ -439,19 +469,20 @@ static void each_optimisation_can_be_left_out(void **state)
     (void)state;
     assert_sac_ok(far_open(test_context(), NULL, &far));
     for (uint32_t network = 0; network < NETWORKS_WITHOUT; network++) {
-        struct maker m = {.seed = network * 104729 + 1, .bytes = network % 3 == 2};
+        struct maker m = {
+            .seed = network * 104729 + 1, .bytes = network % 3 == 2, .deep = network % 6 == 1};
         struct proto model = {0};
         sac_tensor  *have[OUTPUTS] = {NULL}, *want[OUTPUTS] = {NULL};
         int64_t      batch = network % 4 == 0 ? 2 : 1;
         make_network(&m, &model);
-        run(&model, device(), true, batch, want);
+        run(&model, device(), m.deep, true, batch, want);
         for (int i = 0; (name = sac_without_name(i, &what)) && (what.passes || what.plan); i++) {
             char how[64];
             snprintf(how, sizeof how, " without %s", name);
             setenv("SACCADE_WITHOUT", name, 1);
-            run(&model, device(), false, batch, have);
+            run(&model, device(), m.deep, false, batch, have);
             compare(have, want, network, how);
-            run(&model, far, false, batch, have);
+            run(&model, far, m.deep, false, batch, have);
             compare(have, want, network, how);
         }
         unsetenv("SACCADE_WITHOUT");

@@ -1198,6 +1198,13 @@ const struct parity_case parity_cases[] = {
     {"Pow", "[2,17,9,7]+ [17,1,1]!", ""},
     {"Pow", "[3,70] i64[70]%5", ""},
     {"Pow", "[3,0] [3,1]", ""},
+    {"Concat", "[2,9,3,5,7] [2,8,3,5,7]", "axis=1"},
+    {"Concat", "[2,9,3,5,7] [2,9,2,5,7]", "axis=2"},
+    {"Concat", "[2,9,3,5,7] [2,9,3,2,7]", "axis=3"},
+    {"Split", "[2,9,3,5,8] i64(2,7)!", "axis=1", 2},
+    {"Slice", "[2,9,3,5,8] i64(2)! i64(7)! i64(1)!", ""},
+    {"GatedSum", "[2,17,3,5,5] [2,17,1,1,1]", ""},
+    {"Excitation", "[2,64,3,5,7] [16,64]! [16]! [64,16]! [64]!", "inner=1 activation=4"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

@@ -19,7 +19,7 @@ static enum sac_layout layout_of(const struct sac_kernel_question *q)
     bool                      any = false;
     for (int i = 0; i < c->in_count; i++)
         any |= q->in_layout[i] == SAC_LAYOUT_CHANNELS_LAST;
-    const bool fits = sac_dtype_is_mapped(c->out[0].dtype) && sac_map_fits(&c->out[0]) &&
+    const bool fits = sac_dtype_is_mapped(c->out[0].dtype) && sac_volume_fits(&c->out[0]) &&
                       (concat_axis(c) == 1 || concat_axis(c) == 2);
     return any && fits ? SAC_LAYOUT_CHANNELS_LAST : SAC_LAYOUT_PLAIN;
 }

@@ -376,7 +376,7 @@ static struct sac_kernel_offer gate_supports(struct sac_device                *d
     const struct sac_op_call *c = q->call;
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call) ||
-        c->in_count > 2 * SAC_GATES_MAX || !sac_map_fits(&c->in[0]))
+        c->in_count > 2 * SAC_GATES_MAX || !sac_volume_fits(&c->in[0]))
         return sac_kernel_refuse("needs AVX2, and at most %d gates", SAC_GATES_MAX);
     for (int i = 0; i < c->in_count; i++)
         offer.in_layout[i] = i % 2 ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;

@@ -11,7 +11,7 @@ static struct sac_kernel_offer accept(const struct sac_kernel_question *q, bool 
 {
     struct sac_kernel_offer offer = sac_moves_keep_layout(q);
     offer.strided = along_channels && offer.in_layout[0] == SAC_LAYOUT_CHANNELS_LAST &&
-                    sac_map_fits(&q->call->in[0]) && sac_operand_elements(&q->call->in[0]) > 0 &&
+                    sac_volume_fits(&q->call->in[0]) && sac_operand_elements(&q->call->in[0]) > 0 &&
                     sac_operand_elements(&q->call->out[0]) > 0;
     offer.writes_any = !offer.strided;
     return offer;
