@@ -95,20 +95,23 @@ int sac_conv_block(int64_t vecs)
     return vecs == 5 || vecs == 6 || vecs == 9 ? 3 : 4;
 }
 
-/* Packs one group to [blocks][planes][taps][I][lanes of the block]. */
+/* Packs one group to [blocks][kernel_d][planes][taps of a slice][I][lanes of the block]. */
 static void pack_group(const struct sac_conv *v, const struct sac_conv_weights *w,
                        const float *from, float *packed)
 {
-    const int64_t taps = sac_conv_taps(v), lanes = sac_simd_lanes();
+    const int64_t flat = (int64_t)v->kernel_h * v->kernel_w, taps = flat * v->kernel_d;
+    const int64_t lanes = sac_simd_lanes();
     for (int64_t oc = 0; oc < v->group_out_c; oc += v->block * lanes) {
         const int64_t vecs = (v->group_out_c - oc + lanes - 1) / lanes;
         const int64_t width = SAC_MIN(vecs, v->block) * lanes;
-        for (int64_t t = 0; t < taps * v->planes; t++)
-            for (int64_t i = t / taps; i < v->group_in_c * v->planes; i += v->planes)
+        for (int64_t t = 0; t < taps * v->planes; t++) {
+            const int64_t slice = t / flat / v->planes, tap = slice * flat + t % flat;
+            for (int64_t i = t / flat % v->planes; i < v->group_in_c * v->planes; i += v->planes)
                 for (int64_t k = 0; k < width; k++)
                     *packed++ = oc + k < v->group_out_c
-                                    ? from[(oc + k) * w->out_stride + i * w->in_stride + t % taps]
+                                    ? from[(oc + k) * w->out_stride + i * w->in_stride + tap]
                                     : 0;
+        }
     }
 }
 

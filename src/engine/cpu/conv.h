@@ -44,10 +44,11 @@ struct sac_conv {
      * be shorter. */
     int64_t last_w;
 
-    int    block;   /* most vectors of output channels in a tile (not depthwise) */
-    float *weights; /* packed: [groups][blocks][planes][taps][group_in_c][lanes of the block], or
-                       depthwise [taps][channels in whole vectors]; taps: [depth][height][width] */
-    float  *bias;   /* per group, padded with zeros to whole vectors */
+    int block; /* most vectors of output channels in a tile (not depthwise) */
+    /* packed: [groups][blocks][kernel_d][planes][kernel_h][kernel_w][group_in_c][lanes of the
+     * block], or depthwise [kernel_d][kernel_h][kernel_w][channels in whole vectors] */
+    float  *weights;
+    float  *bias;                      /* per group, padded with zeros to whole vectors */
     int64_t group_weights, group_bias; /* floats a group; depthwise: floats in all */
     int64_t depth; /* weights of an output channel: a block's begin at its first channel times it */
     int64_t first; /* of a part (sac_conv_part): its first output channel */

@@ -16,9 +16,9 @@
  * its first pixel, and how many channels of the block exist. */
 struct tile {
     const struct sac_conv *c;
-    int                    kz0, kz1, ky0, ky1, kx0, kx1;
-    const conv_in *in; /* tap (0,0,0) of the first pixel; may point outside where taps are clipped
-                        */
+    int                    ky0, ky1, kx0, kx1;
+    int                    plane0, plane1; /* of the weights */
+    const conv_in *in; /* tap (0,0) of the first pixel; may point outside where taps are clipped */
     const conv_weight *weights; /* of the block */
     int64_t            lane;    /* of the first vector: the place of its bias */
     const conv_out    *residual;
@@ -75,13 +75,14 @@ static struct tile line_of(const struct band *b, int64_t y)
     const struct sac_conv *c = b->c;
     const int64_t          origin = y * c->stride_h - c->pad_top;
     struct tile            line = {.c = c,
-                                   .kz0 = b->kz0,
-                                   .kz1 = b->kz1,
+                                   .plane0 = b->kz0 * (int)c->planes,
+                                   .plane1 = b->kz1 * (int)c->planes,
                                    .in_step = c->in.pixel * c->stride_w,
                                    .out_step = c->out.pixel,
                                    .residual_step = c->residual.pixel};
     clip_taps(origin, c->dilation_h, c->kernel_h, c->in_h, &line.ky0, &line.ky1);
-    line.in = b->in + origin * c->in.row - c->pad_left * c->in.pixel;
+    line.in = b->in + b->kz0 * c->dilation_d * c->in.slice + origin * c->in.row -
+              c->pad_left * c->in.pixel;
     line.out = b->out + y * c->out.row;
     line.residual = b->residual ? b->residual + y * c->residual.row : line.out;
     return line;

@@ -118,6 +118,16 @@ SIMD_FN static void curve(const struct tile *t, int64_t x0, int64_t x1, int64_t 
     }
 }
 
+/* From the plane of the weights before `plane` to that one: those of a plain input lie in each
+ * slice. */
+SIMD_INLINE int64_t to_plane(const struct sac_conv *c, int plane)
+{
+    const int64_t slice = c->dilation_d * c->in.slice;
+    if (c->planes == 1)
+        return slice;
+    return plane % (int)c->planes ? c->in.channel : slice - (c->planes - 1) * c->in.channel;
+}
+
 /* pixels x block vectors of accumulators; both are constants where this is inlined, so that the
  * loops unroll and the accumulators stay in registers. Pixels are addressed relative to every
  * fourth one: x86 can add one or two strides in an address, and has too few registers for a pointer
@@ -134,43 +144,43 @@ SIMD_INLINE void tile_run(const struct tile *t, const int pixels, const int bloc
 
     const int64_t step = t->in_step, step3 = 3 * step;
     const int64_t column = c->group_in_c * block * LANES; /* weights of one tap */
-    const int64_t row = c->kernel_w * column;
-    for (int64_t plane = 0; plane < c->planes; plane++)
-        for (int kz = t->kz0; kz < t->kz1; kz++) {
-            const float *in = t->in + plane * c->in.channel + kz * c->dilation_d * c->in.slice;
-            const float *from = t->weights + (plane * c->kernel_d + kz) * c->kernel_h * row;
-            for (int ky = t->ky0; ky < t->ky1; ky++)
-                for (int kx = t->kx0; kx < t->kx1; kx = c->merged ? t->kx1 : kx + 1) {
-                    const float *w = from + ky * row + kx * column;
-                    const float *p[7];
-                    p[0] = in + ky * c->dilation_h * c->in.row + kx * c->dilation_w * c->in.pixel;
+    const float  *in = t->in;
+    for (int plane = t->plane0; plane < t->plane1; plane++) {
+        if (plane > t->plane0)
+            in += to_plane(c, plane);
+        for (int ky = t->ky0; ky < t->ky1; ky++)
+            for (int kx = t->kx0; kx < t->kx1; kx = c->merged ? t->kx1 : kx + 1) {
+                const float *w =
+                    t->weights + (((int64_t)plane * c->kernel_h + ky) * c->kernel_w + kx) * column;
+                const float *p[7];
+                p[0] = in + ky * c->dilation_h * c->in.row + kx * c->dilation_w * c->in.pixel;
 #pragma GCC unroll 7
-                    for (int i = 1; i < (pixels + 3) / 4; i++)
-                        p[i] = p[i - 1] + 4 * step;
-                    const int64_t run = c->merged ? (t->kx1 - kx) * c->group_in_c : c->group_in_c;
-                    for (int64_t k = 0; k < run; k++) {
-                        vec wv[4];
+                for (int i = 1; i < (pixels + 3) / 4; i++)
+                    p[i] = p[i - 1] + 4 * step;
+                const int64_t run = c->merged ? (t->kx1 - kx) * c->group_in_c : c->group_in_c;
+                for (int64_t k = 0; k < run; k++) {
+                    vec wv[4];
+#pragma GCC unroll 4
+                    for (int j = 0; j < block; j++)
+                        wv[j] = v_load(w + j * LANES);
+#pragma GCC unroll 28
+                    for (int i = 0; i < pixels; i++) {
+                        const int64_t off = i % 4 == 0   ? 0
+                                            : i % 4 == 1 ? step
+                                            : i % 4 == 2 ? 2 * step
+                                                         : step3;
+                        vec           x = v_set(p[i / 4][off]);
 #pragma GCC unroll 4
                         for (int j = 0; j < block; j++)
-                            wv[j] = v_load(w + j * LANES);
-#pragma GCC unroll 28
-                        for (int i = 0; i < pixels; i++) {
-                            const int64_t off = i % 4 == 0   ? 0
-                                                : i % 4 == 1 ? step
-                                                : i % 4 == 2 ? 2 * step
-                                                             : step3;
-                            vec           x = v_set(p[i / 4][off]);
-#pragma GCC unroll 4
-                            for (int j = 0; j < block; j++)
-                                acc[i * block + j] = v_fma(x, wv[j], acc[i * block + j]);
-                        }
-                        w += block * LANES;
-#pragma GCC unroll 7
-                        for (int i = 0; i < (pixels + 3) / 4; i++)
-                            p[i]++;
+                            acc[i * block + j] = v_fma(x, wv[j], acc[i * block + j]);
                     }
+                    w += block * LANES;
+#pragma GCC unroll 7
+                    for (int i = 0; i < (pixels + 3) / 4; i++)
+                        p[i]++;
                 }
-        }
+            }
+    }
     const struct ending e = ending_of(t);
     finish(&e, acc, pixels, block);
 }
@@ -241,14 +251,15 @@ SIMD_FN static void run_span(const struct tile *line, int64_t x0, int64_t x1)
 /* Neighbouring columns of some lines, of one vector of channels. */
 struct columns {
     const struct sac_conv *c;
-    const float           *in;      /* tap (0,0,0) of the first pixel of the first line */
-    const float           *weights; /* [taps][group_bias] */
+    const float           *in;      /* tap (0,0) of the first pixel of the first line */
+    const float           *weights; /* [kernel_h][kernel_w][group_bias] */
     const float           *bias, *residual;
     float                 *out;
     int64_t                channels;   /* from here to the last */
     int64_t                first, end; /* input columns that exist, from `in` on */
     int64_t                y, lines;   /* the first line, and how many */
-    int                    kz0, kz1;
+    int                    slices;     /* of the kernel, from the one that these two begin with */
+    int64_t                slice_in, slice_weights; /* from one to the next */
 };
 
 /* The taps of a line that are within the map, of one slice of the kernel. */
@@ -310,9 +321,10 @@ SIMD_INLINE void depthwise_any(const struct columns *d, struct taps taps, vec *a
         }
 }
 
-/* plain: a whole vector of channels, no pixel beyond a border. kernel 0: any, with any stride. */
+/* plain: a whole vector of channels, no pixel beyond a border. kernel 0: any, with any stride.
+ * deep: of three dims. */
 SIMD_INLINE void depthwise_tile(const struct columns *d, const int pixels, const bool plain,
-                                const int kernel, const int stride)
+                                const int kernel, const int stride, const bool deep)
 {
     const struct sac_conv *c = d->c;
     struct tile            t = {.c = c,
@@ -321,7 +333,9 @@ SIMD_INLINE void depthwise_tile(const struct columns *d, const int pixels, const
                                 .channels = d->channels,
                                 .out_step = c->out.pixel,
                                 .residual_step = c->residual.pixel};
-    const float           *in = d->in;
+    const float *in = d->in, *const weights = d->weights;
+    const int     slices = d->slices;
+    const int64_t slice_in = d->slice_in, slice_weights = d->slice_weights;
     for (int64_t y = d->y; y < d->y + d->lines; y++) {
         struct taps taps;
         vec         acc[8];
@@ -330,13 +344,15 @@ SIMD_INLINE void depthwise_tile(const struct columns *d, const int pixels, const
 #pragma GCC unroll 8
         for (int i = 0; i < pixels; i++)
             acc[i] = v_load(d->bias);
-        for (int kz = d->kz0; kz < d->kz1; kz++) {
-            taps.in = in + kz * c->dilation_d * c->in.slice;
-            taps.weights = d->weights + (int64_t)kz * c->kernel_h * c->kernel_w * c->group_bias;
+        taps.in = in;
+        taps.weights = weights;
+        for (int k = 0; k < (deep ? slices : 1); k++) {
             if (kernel)
                 depthwise_sized(d, taps, acc, pixels, plain, kernel, stride);
             else
                 depthwise_any(d, taps, acc, pixels, plain);
+            taps.in += slice_in;
+            taps.weights += slice_weights;
         }
         const struct ending e = ending_of(&t);
         finish(&e, acc, pixels, 1);
@@ -351,40 +367,45 @@ SIMD_INLINE void depthwise_tile(const struct columns *d, const int pixels, const
 /* As many pixels as keep their sums in registers; a line is cut into nearly equal tiles. */
 enum { DEPTHWISE_PIXELS = 8 };
 typedef void depthwise_fn(const struct columns *d, bool plain);
-#define DEPTHWISE_TILE(pixels, kernel, stride)                                                \
-    SIMD_FN static void depthwise_##kernel##_##stride##_##pixels(const struct columns *d,     \
-                                                                 bool                  plain) \
-    {                                                                                         \
-        if (plain)                                                                            \
-            depthwise_tile(d, pixels, true, kernel, stride);                                  \
-        else                                                                                  \
-            depthwise_tile(d, pixels, false, kernel, stride);                                 \
+#define DEPTHWISE_TILE(name, pixels, kernel, stride, deep)                               \
+    SIMD_FN static void depthwise_##name##_##pixels(const struct columns *d, bool plain) \
+    {                                                                                    \
+        if (plain)                                                                       \
+            depthwise_tile(d, pixels, true, kernel, stride, deep);                       \
+        else                                                                             \
+            depthwise_tile(d, pixels, false, kernel, stride, deep);                      \
     }
-#define DEPTHWISE(kernel, stride)                                                  \
-    DEPTHWISE_TILE(1, kernel, stride)                                              \
-    DEPTHWISE_TILE(2, kernel, stride)                                              \
-    DEPTHWISE_TILE(3, kernel, stride)                                              \
-    DEPTHWISE_TILE(4, kernel, stride)                                              \
-    DEPTHWISE_TILE(5, kernel, stride)                                              \
-    DEPTHWISE_TILE(6, kernel, stride)                                              \
-    DEPTHWISE_TILE(7, kernel, stride)                                              \
-    DEPTHWISE_TILE(8, kernel, stride)                                              \
-    static depthwise_fn *const depthwise_##kernel##_##stride[DEPTHWISE_PIXELS] = { \
-        depthwise_##kernel##_##stride##_1, depthwise_##kernel##_##stride##_2,      \
-        depthwise_##kernel##_##stride##_3, depthwise_##kernel##_##stride##_4,      \
-        depthwise_##kernel##_##stride##_5, depthwise_##kernel##_##stride##_6,      \
-        depthwise_##kernel##_##stride##_7, depthwise_##kernel##_##stride##_8,      \
+#define DEPTHWISE(name, kernel, stride, deep)                                                   \
+    DEPTHWISE_TILE(name, 1, kernel, stride, deep)                                               \
+    DEPTHWISE_TILE(name, 2, kernel, stride, deep)                                               \
+    DEPTHWISE_TILE(name, 3, kernel, stride, deep)                                               \
+    DEPTHWISE_TILE(name, 4, kernel, stride, deep)                                               \
+    DEPTHWISE_TILE(name, 5, kernel, stride, deep)                                               \
+    DEPTHWISE_TILE(name, 6, kernel, stride, deep)                                               \
+    DEPTHWISE_TILE(name, 7, kernel, stride, deep)                                               \
+    DEPTHWISE_TILE(name, 8, kernel, stride, deep)                                               \
+    static depthwise_fn *const depthwise_##name[DEPTHWISE_PIXELS] = {                           \
+        depthwise_##name##_1, depthwise_##name##_2, depthwise_##name##_3, depthwise_##name##_4, \
+        depthwise_##name##_5, depthwise_##name##_6, depthwise_##name##_7, depthwise_##name##_8, \
     };
-DEPTHWISE(0, 0)
-DEPTHWISE(3, 1)
-DEPTHWISE(3, 2)
-DEPTHWISE(5, 1)
-DEPTHWISE(5, 2)
-DEPTHWISE(7, 1)
+DEPTHWISE(0_0, 0, 0, false)
+DEPTHWISE(3_1, 3, 1, false)
+DEPTHWISE(3_2, 3, 2, false)
+DEPTHWISE(5_1, 5, 1, false)
+DEPTHWISE(5_2, 5, 2, false)
+DEPTHWISE(7_1, 7, 1, false)
+DEPTHWISE(deep_0_0, 0, 0, true)
+DEPTHWISE(deep_3_1, 3, 1, true)
+DEPTHWISE(deep_3_2, 3, 2, true)
 
 static depthwise_fn *const *depthwise_tiles(const struct sac_conv *c)
 {
-    switch (c->dilation_w == 1 ? c->kernel_w * 10 + c->stride_w : 0) {
+    const int size = c->dilation_w == 1 ? c->kernel_w * 10 + c->stride_w : 0;
+    if (c->kernel_d > 1 || c->out_d > 1 || c->pad_front > 0)
+        return size == 31   ? depthwise_deep_3_1
+               : size == 32 ? depthwise_deep_3_2
+                            : depthwise_deep_0_0;
+    switch (size) {
     case 31: return depthwise_3_1;
     case 32: return depthwise_3_2;
     case 51: return depthwise_5_1;
@@ -420,18 +441,22 @@ static void run_depthwise(const struct band *b, int64_t y, int64_t lines)
 {
     const struct sac_conv *c = b->c;
     const struct tile      line = line_of(b, y);
+    const int64_t          slice_in = c->dilation_d * c->in.slice;
+    const int64_t          slice_weights = (int64_t)c->kernel_h * c->kernel_w * c->group_bias;
+    const float           *weights = c->weights + c->first + b->kz0 * slice_weights;
     for (int64_t channel = 0; channel < c->groups; channel += LANES) {
         const struct columns all = {.c = c,
                                     .in = line.in + channel,
-                                    .weights = c->weights + c->first + channel,
+                                    .weights = weights + channel,
                                     .bias = c->bias + c->first + channel,
                                     .residual = line.residual + channel,
                                     .out = line.out + channel,
                                     .channels = c->groups - channel,
                                     .y = y,
                                     .lines = lines,
-                                    .kz0 = line.kz0,
-                                    .kz1 = line.kz1};
+                                    .slices = b->kz1 - b->kz0,
+                                    .slice_in = slice_in,
+                                    .slice_weights = slice_weights};
         depthwise_lines(&all, width_of(c, y));
     }
 }
