@@ -39,8 +39,8 @@ static struct sac_conv_strides strides_of(const struct sac_map *m)
 /* Each pixel of a slice goes on its own. */
 static bool along_depth(const struct sac_conv *v)
 {
-    return v->in_d * v->out_d > 1 && v->kernel_h * v->kernel_w == 1 && v->stride_h * v->stride_w == 1 &&
-           v->out_h == v->in_h && v->out_w == v->in_w;
+    return v->in_d * v->out_d > 1 && v->kernel_h * v->kernel_w == 1 &&
+           v->stride_h * v->stride_w == 1 && v->out_h == v->in_h && v->out_w == v->in_w;
 }
 
 static void turn_strides(struct sac_conv_strides *s)
