@@ -106,6 +106,8 @@ CASES = [
     ("Gather", 11, [(3, 4, 5), np.array([[0, -1], [2, 1]], np.int64)], dict(axis=1), 1),
     ("Einsum", 12, [(3, 4, 5), (3, 5, 6)], dict(equation="bij, bjk -> bik"), 1),
     ("Einsum", 12, [(2, 3, 3)], dict(equation="...ii->...i"), 1),
+    ("BatchNormalization", 15, [np.sin(np.arange(24)).astype(np.float32).reshape(2, 3, 4), floats(1, 2, 3), floats(0, 1, 2),
+                                floats(0.1, 0.2, 0.3), floats(1, 2, 1)], dict(training_mode=1, momentum=0.7), 3),
     ("InstanceNormalization", 6, [(2, 3, 4, 5), floats(1, 2, 3), floats(0, 1, 2)], {}, 1),
     ("LayerNormalization", 17, [(2, 3, 4), (3, 4), (3, 4)], dict(axis=1), 1),
     ("ArgMax", 12, [(3, 4, 5)], dict(axis=1, keepdims=0, select_last_index=1), 1),

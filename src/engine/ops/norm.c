@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisations. Batch uses stored statistics; Instance, Group, Layer and RMS those of each dense
- * row of the input; MeanVariance, Lp and LRN those along axes and channels. */
+/* Normalisations. Batch uses stored statistics, or in training the batch's own; Instance, Group,
+ * Layer and RMS those of each dense row of the input; MeanVariance, Lp and LRN those along axes and
+ * channels. */
 #include <math.h>
 
 #include "engine/ops/batch.h"
@@ -35,33 +36,101 @@ static sac_result check_channels(struct sac_op_call *c)
 
 /* ---- BatchNormalization ---- */
 
+enum { IN_MEAN = 3, IN_VARIANCE, IN_COUNT, OUT_MEAN = 1, OUT_VARIANCE, OUT_COUNT };
+
+static bool trains(const struct sac_op_call *c)
+{
+    return sac_attr_int(c->node, "training_mode", 0) || c->out_count > 1;
+}
+
+static bool is_constant(const struct sac_op_call *c)
+{
+    for (int i = 0; i < IN_COUNT; i++)
+        if (!c->in[i].data)
+            return false;
+    return true;
+}
+
+/* In training the statistics are the input's own. Exporters write so how weights are standardised,
+ * which is done when the file is read; no kernel does it. */
 static sac_result batch_shape(struct sac_op_call *c)
 {
     SAC_TRY(check_channels(c));
-    SAC_TRY(check_vectors(c, 1, 4, c->in[0].dims[1]));
-    bool training = sac_attr_int(c->node, "training_mode", 0) || c->out_count > 1;
-    if (training)
+    const int64_t channels = c->in[0].dims[1];
+    SAC_TRY(check_vectors(c, 1, 4, channels));
+    SAC_TRY(sac_shape_same(c));
+    if (!trains(c))
+        return SAC_OK;
+    if (!is_constant(c) || c->out_count > OUT_COUNT || !sac_attr_int(c->node, "training_mode", 0))
         return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "training mode; have inference");
-    return sac_shape_same(c);
+    for (int i = OUT_MEAN; i < c->out_count; i++)
+        if (c->out[i].present)
+            SAC_TRY(sac_shape_out(c, i, c->in[IN_MEAN].dtype, 1, &channels));
+    return SAC_OK;
+}
+
+/* Of channel k, in two passes: the difference of two large sums would lose digits. row: [plane]. */
+static void statistics_of(const struct sac_op_call *c, int64_t k, double *row, double *mean,
+                          double *variance)
+{
+    const struct sac_operand *in = &c->in[0];
+    const int64_t channels = in->dims[1], plane = sac_dims_product(in->rank - 2, in->dims + 2);
+    const double  count = (double)(in->dims[0] * plane);
+    *mean = *variance = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t n = 0; n < in->dims[0]; n++) {
+            sac_read_doubles(in, (n * channels + k) * plane, 1, plane, row);
+            for (int64_t j = 0; j < plane; j++)
+                if (pass == 0)
+                    *mean += row[j] / count;
+                else
+                    *variance += (row[j] - *mean) * (row[j] - *mean) / count;
+        }
+}
+
+/* What a training would go on with. */
+static void put_running(struct sac_op_call *c, int64_t k, const double now[2])
+{
+    const double momentum = sac_attr_float(c->node, "momentum", 0.9f);
+    for (int i = OUT_MEAN; i < c->out_count; i++)
+        if (c->out[i].present)
+            sac_operand_set(&c->out[i], k,
+                            sac_operand_get(&c->in[IN_MEAN + i - OUT_MEAN], k) * momentum +
+                                now[i - OUT_MEAN] * (1 - momentum));
+}
+
+static void normalise_channel(struct sac_op_call *c, int64_t k, const double statistics[2],
+                              double *row)
+{
+    const struct sac_operand *in = &c->in[0];
+    const int64_t channels = in->dims[1], plane = sac_dims_product(in->rank - 2, in->dims + 2);
+    const double  epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
+    const double  scale = sac_operand_get(&c->in[1], k) / sqrt(statistics[1] + epsilon);
+    const double  shift = sac_operand_get(&c->in[2], k) - statistics[0] * scale;
+    for (int64_t n = 0; n < in->dims[0]; n++) {
+        const int64_t first = (n * channels + k) * plane;
+        sac_read_doubles(in, first, 1, plane, row);
+        for (int64_t j = 0; j < plane; j++)
+            row[j] = row[j] * scale + shift;
+        sac_write_doubles(&c->out[0], first, 1, plane, row);
+    }
 }
 
 static sac_result batch_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    double                    epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
-    int64_t channels = in->dims[1], plane = sac_dims_product(in->rank - 2, in->dims + 2);
-    double *row = sac_alloc((size_t)plane * sizeof *row);
+    const int64_t             plane = sac_dims_product(in->rank - 2, in->dims + 2);
+    double                   *row = sac_alloc((size_t)plane * sizeof *row);
     if (!row)
         return sac_op_no_memory(c);
-    for (int64_t i = 0; i < in->dims[0] * channels; i++) {
-        int64_t k = i % channels;
-        double  scale =
-            sac_operand_get(&c->in[1], k) / sqrt(sac_operand_get(&c->in[4], k) + epsilon);
-        double shift = sac_operand_get(&c->in[2], k) - sac_operand_get(&c->in[3], k) * scale;
-        sac_read_doubles(in, i * plane, 1, plane, row);
-        for (int64_t j = 0; j < plane; j++)
-            row[j] = row[j] * scale + shift;
-        sac_write_doubles(&c->out[0], i * plane, 1, plane, row);
+    for (int64_t k = 0; k < in->dims[1]; k++) {
+        double statistics[2] = {sac_operand_get(&c->in[IN_MEAN], k),
+                                sac_operand_get(&c->in[IN_VARIANCE], k)};
+        if (trains(c)) {
+            statistics_of(c, k, row, &statistics[0], &statistics[1]);
+            put_running(c, k, statistics);
+        }
+        normalise_channel(c, k, statistics, row);
     }
     sac_free(row);
     return SAC_OK;
