@@ -85,7 +85,7 @@ static sac_result recurrent_fill(struct sac_kernel_plan *plan, void *params)
     p->linear_before_reset = r.linear_before_reset;
     p->coupled = r.coupled;
     p->steps = r.steps;
-    p->batch = SAC_MAX(r.batch, 1);
+    p->batch = r.batch;
     p->inputs = r.inputs;
     p->hidden = r.hidden;
     p->gates = r.gates;
