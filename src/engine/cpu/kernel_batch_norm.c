@@ -89,10 +89,10 @@ static sac_result batch_norm_prepare(struct sac_device *dev, struct sac_kernel_p
     struct batch_norm        *s = sac_new(struct batch_norm);
     if (!s)
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
-    const bool last = plan->in_layout[0] == SAC_LAYOUT_CHANNELS_LAST;
     s->c = x->dims[1];
     s->count = sac_operand_elements(x);
     s->plane = s->count / x->dims[0] / s->c;
+    const bool last = plan->in_layout[0] == SAC_LAYOUT_CHANNELS_LAST || s->plane == 1;
     s->length = last ? sac_pattern_length(s->c, sac_simd_lanes()) : s->c;
     s->scale = sac_alloc_aligned(64, (size_t)s->length * sizeof(float));
     s->shift = sac_alloc_aligned(64, (size_t)s->length * sizeof(float));

@@ -43,31 +43,32 @@ static sac_result nms_read(struct sac_op_call *c, struct nms *n)
     return SAC_OK;
 }
 
-/* Corners in either order, or centre and size, to y0,x0,y1,x1. */
-static void read_box(const struct sac_operand *boxes, int64_t i, bool centres, double *b)
+struct box {
+    double y0, x0, y1, x1, area;
+};
+
+/* Corners in either order, or centre and size. */
+static struct box read_box(const struct sac_operand *boxes, int64_t i, bool centres)
 {
-    double v[4];
+    double     v[4];
+    struct box b;
     for (int k = 0; k < 4; k++)
         v[k] = sac_operand_get(boxes, i * 4 + k);
-    if (centres) {
-        b[0] = v[1] - v[3] / 2;
-        b[1] = v[0] - v[2] / 2;
-        b[2] = v[1] + v[3] / 2;
-        b[3] = v[0] + v[2] / 2;
-        return;
-    }
-    b[0] = fmin(v[0], v[2]);
-    b[1] = fmin(v[1], v[3]);
-    b[2] = fmax(v[0], v[2]);
-    b[3] = fmax(v[1], v[3]);
+    if (centres)
+        b = (struct box){v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2, 0};
+    else
+        b = (struct box){fmin(v[0], v[2]), fmin(v[1], v[3]), fmax(v[0], v[2]), fmax(v[1], v[3]), 0};
+    b.area = (b.y1 - b.y0) * (b.x1 - b.x0);
+    return b;
 }
 
-static double overlap(const double *a, const double *b)
+/* Every candidate is compared with every box that is kept: no call for a minimum. */
+static double overlap(const struct box *a, const struct box *b)
 {
-    double h = fmin(a[2], b[2]) - fmax(a[0], b[0]), w = fmin(a[3], b[3]) - fmax(a[1], b[1]);
-    double both = h > 0 && w > 0 ? h * w : 0;
-    double either = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both;
-    return both > 0 ? both / either : 0;
+    const double h = SAC_MIN(a->y1, b->y1) - SAC_MAX(a->y0, b->y0);
+    const double w = SAC_MIN(a->x1, b->x1) - SAC_MAX(a->x0, b->x0);
+    const double both = h > 0 && w > 0 ? h * w : 0;
+    return both > 0 ? both / (a->area + b->area - both) : 0;
 }
 
 static int by_score(const void *a, const void *b)
@@ -78,52 +79,72 @@ static int by_score(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* The boxes kept of one image and class, compacted to the front of list. */
+/* What one image and class are chosen with. */
+struct room {
+    struct candidate *list; /* [boxes] those kept are in front at last */
+    struct box       *box;  /* [boxes] of the image */
+    struct box       *kept; /* [boxes] of this class so far, side by side */
+};
+
 static int64_t select_boxes(const struct sac_op_call *c, const struct nms *n, int64_t image,
-                            int64_t klass, struct candidate *list)
+                            int64_t klass, const struct room *r)
 {
-    const struct sac_operand *boxes = &c->in[BOXES], *scores = &c->in[SCORES];
-    int64_t                   total = boxes->dims[1], count = 0, kept = 0;
+    const struct sac_operand *scores = &c->in[SCORES];
+    int64_t                   total = c->in[BOXES].dims[1], count = 0, kept = 0;
     for (int64_t i = 0; i < total; i++) {
         double score = sac_operand_get(scores, (image * scores->dims[1] + klass) * total + i);
         if (!n->has_score || score > n->score)
-            list[count++] = (struct candidate){i, score};
+            r->list[count++] = (struct candidate){i, score};
     }
-    qsort(list, (size_t)count, sizeof *list, by_score);
+    qsort(r->list, (size_t)count, sizeof *r->list, by_score);
     for (int64_t i = 0; i < count && kept < n->count_max; i++) {
-        double box[4], other[4];
-        bool   free_place = true;
-        read_box(boxes, image * total + list[i].index, n->centres, box);
-        for (int64_t k = 0; k < kept && free_place; k++) {
-            read_box(boxes, image * total + list[k].index, n->centres, other);
-            free_place = overlap(box, other) <= n->iou;
-        }
-        if (free_place)
-            list[kept++] = list[i];
+        const struct box *box = &r->box[r->list[i].index];
+        int64_t           k = 0;
+        while (k < kept && overlap(box, &r->kept[k]) <= n->iou)
+            k++;
+        if (k < kept)
+            continue;
+        r->kept[kept] = *box;
+        r->list[kept++] = r->list[i];
     }
     return kept;
 }
 
 /* Writes [image, class, box] to out unless it is NULL, and counts. */
+static int64_t select_all(const struct sac_op_call *c, const struct nms *n, const struct room *r,
+                          int64_t *out)
+{
+    const int64_t total = c->in[BOXES].dims[1];
+    int64_t       count = 0;
+    for (int64_t image = 0; image < c->in[BOXES].dims[0]; image++) {
+        for (int64_t i = 0; i < total; i++)
+            r->box[i] = read_box(&c->in[BOXES], image * total + i, n->centres);
+        for (int64_t klass = 0; klass < c->in[SCORES].dims[1]; klass++) {
+            const int64_t kept = select_boxes(c, n, image, klass, r);
+            for (int64_t i = 0; out && i < kept; i++) {
+                int64_t row[3] = {image, klass, r->list[i].index};
+                memcpy(out + 3 * (count + i), row, sizeof row);
+            }
+            count += kept;
+        }
+    }
+    return count;
+}
+
 static sac_result nms_run(struct sac_op_call *c, int64_t *out, int64_t *count)
 {
     struct nms n;
     SAC_TRY(nms_read(c, &n));
-    struct candidate *list = sac_alloc((size_t)c->in[BOXES].dims[1] * sizeof *list);
-    if (!list)
-        return sac_op_no_memory(c);
-    *count = 0;
-    for (int64_t image = 0; image < c->in[BOXES].dims[0]; image++)
-        for (int64_t klass = 0; klass < c->in[SCORES].dims[1]; klass++) {
-            int64_t kept = select_boxes(c, &n, image, klass, list);
-            for (int64_t i = 0; out && i < kept; i++) {
-                int64_t row[3] = {image, klass, list[i].index};
-                memcpy(out + 3 * (*count + i), row, sizeof row);
-            }
-            *count += kept;
-        }
-    sac_free(list);
-    return SAC_OK;
+    const size_t total = (size_t)c->in[BOXES].dims[1];
+    struct room  r = {sac_alloc(total * sizeof *r.list), sac_alloc(total * sizeof *r.box),
+                      sac_alloc(total * sizeof *r.kept)};
+    const bool   fits = r.list && r.box && r.kept;
+    if (fits)
+        *count = select_all(c, &n, &r, out);
+    sac_free(r.list);
+    sac_free(r.box);
+    sac_free(r.kept);
+    return fits ? SAC_OK : sac_op_no_memory(c);
 }
 
 static sac_result nms_shape(struct sac_op_call *c)
