@@ -215,9 +215,12 @@ void layers_print(const struct layers *layers)
 {
     struct layers sums;
     char          all_name[] = "all";
+    int           left_out = 0;
     print_heads();
-    for (size_t i = 0; i < layers->count; i++)
+    for (size_t i = 0; i < layers->count; i++) {
         print_layer(layers, &layers->items[i]);
+        left_out += layers->items[i].dynamic;
+    }
     printf("\n  %-*s  %6s  %9s  %6s  %8s  %8s\n", OPERATOR_COLUMNS, "operator", "layers", "ms",
            "share", "MB", "GFLOP");
     if (sum_operators(layers, &sums)) {
@@ -230,6 +233,11 @@ void layers_print(const struct layers *layers)
         }
         print_sum(&sums, &all);
     }
+    if (left_out)
+        printf(
+            "  without %d layer%s whose shapes are known only while running: a run takes as much "
+            "longer as they do\n",
+            left_out, left_out == 1 ? "" : "s");
     putchar('\n');
     layers_finish(&sums);
 }

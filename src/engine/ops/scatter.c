@@ -49,14 +49,19 @@ static void put(const struct sac_operand *out, int64_t to, const struct sac_oper
     }
 }
 
-static sac_result read_index(struct sac_op_call *c, int64_t i, int64_t dim, int64_t *out)
+static sac_result check_index(struct sac_op_call *c, int64_t index, int64_t dim, int64_t *out)
 {
-    int64_t index;
-    sac_load(c->in[1].dtype, c->in[1].data, i, 1, 1, &index);
     SAC_CHECK(c, index >= -dim && index < dim, "index %lld into a dimension of %lld",
               (long long)index, (long long)dim);
     *out = index < 0 ? index + dim : index;
     return SAC_OK;
+}
+
+static sac_result read_index(struct sac_op_call *c, int64_t i, int64_t dim, int64_t *out)
+{
+    int64_t index;
+    sac_load(c->in[1].dtype, c->in[1].data, i, 1, 1, &index);
+    return check_index(c, index, dim, out);
 }
 
 static sac_result check_inputs(struct sac_op_call *c)
@@ -148,25 +153,44 @@ static sac_result nd_shape(struct sac_op_call *c)
     return sac_shape_same(c);
 }
 
+static void put_run(const struct sac_operand *out, int64_t to, const struct sac_operand *updates,
+                    int64_t from, int64_t count, enum sac_combine how)
+{
+    const size_t bytes = sac_dtype_bytes(out->dtype);
+    if (how == SAC_COMBINE_NONE)
+        memcpy((char *)out->data + (size_t)to * bytes,
+               (const char *)updates->data + (size_t)from * bytes, (size_t)count * bytes);
+    for (int64_t i = 0; i < count && how != SAC_COMBINE_NONE; i++)
+        put(out, to + i, updates, from + i, how);
+}
+
+/* Where an update goes that has `depth` indices. */
+static sac_result nd_place(struct sac_op_call *c, int64_t p, int depth, const int64_t *stride,
+                           int64_t *to)
+{
+    int64_t index[SAC_RANK_MAX];
+    sac_load(c->in[1].dtype, c->in[1].data, p * depth, 1, depth, index);
+    *to = 0;
+    for (int k = 0; k < depth; k++) {
+        SAC_TRY(check_index(c, index[k], c->in[0].dims[k], &index[k]));
+        *to += index[k] * stride[k];
+    }
+    return SAC_OK;
+}
+
 static sac_result nd_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1];
     enum sac_combine          how;
-    int64_t stride[SAC_RANK_MAX], places = sac_dims_product(indices->rank - 1, indices->dims);
+    int64_t stride[SAC_RANK_MAX], places = sac_dims_product(indices->rank - 1, indices->dims), to;
     int     depth = (int)indices->dims[indices->rank - 1];
     int64_t inner = sac_dims_product(in->rank - depth, in->dims + depth);
     SAC_TRY(sac_read_combine(c, &how));
     copy_data(c);
     sac_dense_strides(in->rank, in->dims, stride);
     for (int64_t p = 0; p < places; p++) {
-        int64_t to = 0;
-        for (int k = 0; k < depth; k++) {
-            int64_t index;
-            SAC_TRY(read_index(c, p * depth + k, in->dims[k], &index));
-            to += index * stride[k];
-        }
-        for (int64_t i = 0; i < inner; i++)
-            put(&c->out[0], to + i, &c->in[2], p * inner + i, how);
+        SAC_TRY(nd_place(c, p, depth, stride, &to));
+        put_run(&c->out[0], to, &c->in[2], p * inner, inner, how);
     }
     return SAC_OK;
 }
