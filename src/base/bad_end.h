@@ -30,7 +30,7 @@
 
 static atomic_int sac_stacks_shown;
 
-static void sac_stack_show(const char *what)
+static inline void sac_stack_show(const char *what)
 {
     void *frame[48];
     if (write(STDERR_FILENO, what, strlen(what)) > 0)
@@ -38,14 +38,14 @@ static void sac_stack_show(const char *what)
     atomic_fetch_add(&sac_stacks_shown, 1);
 }
 
-static void sac_stack_show_own(int number)
+static inline void sac_stack_show_own(int number)
 {
     (void)number;
     sac_stack_show("one of its threads is at\n");
 }
 
 /* Waits for it, up to 20 ms: it may block signals, or be in the kernel. */
-static void sac_stack_show_of(int thread)
+static inline void sac_stack_show_of(int thread)
 {
     const int before = atomic_load(&sac_stacks_shown);
     if (syscall(SYS_tgkill, getpid(), thread, SIGTRAP) != 0)
@@ -55,7 +55,7 @@ static void sac_stack_show_of(int thread)
 }
 
 /* One after the other, but not that of thread `but`. */
-static void sac_stacks_show(int but)
+static inline void sac_stacks_show(int but)
 {
     struct entry { /* as getdents64 has it */
         uint64_t       inode;
@@ -77,7 +77,7 @@ static void sac_stacks_show(int but)
 }
 
 /* Before the first thread, so that backtrace, whose first call takes memory, has had it. */
-static void sac_stacks_prepare(void)
+static inline void sac_stacks_prepare(void)
 {
     const struct sigaction own = {.sa_handler = sac_stack_show_own, .sa_flags = SA_RESTART};
     void                  *frame[1];

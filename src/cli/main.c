@@ -183,8 +183,11 @@ static void report_bad_end(int number)
 
 static void watch_for_bad_ends(void)
 {
-    static const int       bad[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-    const struct sigaction report = {.sa_handler = report_bad_end};
+    static const int bad[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    struct sigaction report = {.sa_handler = report_bad_end};
+    sigemptyset(&report.sa_mask);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        sigaddset(&report.sa_mask, bad[i]); /* a fault in the report itself ends the process */
     sac_stacks_prepare();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         sigaction(bad[i], &report, NULL);

@@ -291,7 +291,11 @@ static int show_text(struct board *b, struct fault *fault)
     if (!b->out)
         return fault_failure(fault, "out of memory");
     sac_result res = print_all(b);
-    if (draws && fclose(b->out) == 0) {
+    if (draws && fclose(b->out) != 0) {
+        free(text);
+        return fault_failure(fault, "out of memory");
+    }
+    if (draws) {
         const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_row > 2;
         draw(text, known ? window.ws_row : INT_MAX);
     }

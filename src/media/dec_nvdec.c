@@ -34,8 +34,8 @@ struct state {
  * before it makes one, and two threads that asked at once both ended in that call
  * (cuvidGetDecoderCaps of libnvcuvid 580.159, one H200, 2026-11-29; once in some thousand streams,
  * where other programs kept the card busy). It costs nothing: the driver takes them one by one.
- * Only the decoder that a new size replaces in the middle of a stream is freed without: libavcodec
- * does that before it asks us. */
+ * A decoder that a new size replaces in the middle of a stream is freed without, by libavcodec or
+ * with the last picture of it that is lent out. */
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
 void sac_nvdec_lock(void)

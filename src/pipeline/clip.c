@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/output.h"
+#include "pipeline/prepared.h"
 
 bool sac_output_clip(const struct sac_output_setup *setup, const struct sac_item *item,
                      const struct sac_track *track, struct sac_track *out)
 {
-    const float width = (float)(item->frame ? item->frame->width : setup->width);
-    const float height = (float)(item->frame ? item->frame->height : setup->height);
+    int w = setup->width, h = setup->height; /* of the first frame */
+    if (item->frame)
+        w = item->frame->width, h = item->frame->height;
+    else if (item->prepared)
+        w = item->prepared->width, h = item->prepared->height;
+    const float width = (float)w, height = (float)h;
     *out = *track;
     if (!setup->params->clip_boxes || width <= 0 || height <= 0)
         return true;

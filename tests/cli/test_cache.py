@@ -338,6 +338,19 @@ def test_records_have_the_times_of_the_video(prepare, tmp_path):
     assert records[0] == records[1] and len(records[0]) >= 5
 
 
+def test_boxes_are_cut_to_each_frames_own_size(prepare, video, tmp_path):
+    for i, part in enumerate((1, 2)):
+        subprocess.run(['ffmpeg', '-v', 'error', '-i', video, '-frames:v', '10', '-vf', f'scale=iw/{part}:ih/{part}', '-pix_fmt', 'yuv420p',
+                        '-c:v', 'libx264', '-bf', '0', tmp_path / f'{i}.h264'], check=True)
+    clip = tmp_path / 'sizes.h264'
+    clip.write_bytes(b''.join((tmp_path / f'{i}.h264').read_bytes() for i in range(2)))
+    prepare(clip=clip)
+    plain, _, _ = prepare('--score-min', 0.002, cache=False, clip=clip)
+    kept, log, decoded = prepare('--score-min', 0.002, clip=clip)
+    assert 'prepared frames come from' in log and decoded == 0
+    assert kept == plain and plain.count(b'\n') > 10
+
+
 def test_another_input_of_the_network_is_another_entry(prepare, saccade, tmp_path):
     prepare()
     for options in (['--preprocess', 'fill=0'], ['--preprocess', 'mean=1'], ['--every', 2], ['--start', 0.1],

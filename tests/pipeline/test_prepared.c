@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prepared frames as they are written and read. tests/cli/test_cache.py has whole runs. */
+#include "pipeline/output.h"
 #include "pipeline/prepared.h"
 #include "tests/pipeline/folder.h"
 
@@ -115,6 +116,23 @@ static int set_up(void **state)
     return sac_cache_open(job.ctx, &params, &replay.cache) == SAC_OK ? 0 : -1;
 }
 
+/* A clip may change its size: the first frame's is known of the run, each one's of the image. */
+static void boxes_are_cut_to_the_frame_that_an_image_was_made_of(void **state)
+{
+    const struct sac_pipeline_params params = {.clip_boxes = 1};
+    const struct sac_output_setup    setup = {.params = &params, .width = 640, .height = 480};
+    const struct sac_track           track = {.x0 = -3, .y0 = 100, .x1 = 400, .y1 = 300};
+    const struct sac_prepared_frame  small = {.width = 320, .height = 240};
+    struct sac_item                  item = {.prepared = &small};
+    struct sac_track                 cut;
+    (void)state;
+    assert_true(sac_output_clip(&setup, &item, &track, &cut));
+    assert_true(cut.x0 == 0 && cut.y0 == 100 && cut.x1 == 320 && cut.y1 == 240);
+    item.prepared = NULL;
+    assert_true(sac_output_clip(&setup, &item, &track, &cut));
+    assert_true(cut.x1 == 400 && cut.y1 == 300);
+}
+
 static int tear_down(void **state)
 {
     sac_cache_close(&replay.cache);
@@ -127,6 +145,7 @@ int main(void)
         cmocka_unit_test(frames_come_back_as_they_were),
         cmocka_unit_test(what_was_not_seen_to_its_end_is_not_kept),
         cmocka_unit_test(other_numbers_of_images_are_made_anew),
+        cmocka_unit_test(boxes_are_cut_to_the_frame_that_an_image_was_made_of),
     };
     return cmocka_run_group_tests_name("pipeline/prepared", tests, set_up, tear_down);
 }

@@ -138,8 +138,13 @@ static void check_conv(const struct parity_case *pc, int64_t room)
     for (int i = 0; i < 4; i += 3)
         plan.in_pixel[i] = sac_op_has(c, i) && room ? c->in[i].dims[1] + room : 0;
     plan.out_pixel[0] = room ? c->out[0].dims[1] + room : 0;
-    if (!conv_spec_read(&plan, &spec, why, sizeof why))
+    const bool empty_one = sac_operand_elements(&c->out[0]) == 0; /* which another kernel takes */
+    if (conv_spec_read(&plan, &spec, why, sizeof why) == empty_one)
         fail_msg("%s { %s }: %s", pc->inputs, pc->attrs, why);
+    if (empty_one) {
+        subject_finish(&s);
+        return;
+    }
     assert_true(conv_spec_text(&spec, text, sizeof text) > 0);
     assert_int_equal(conv_spec_flops(&spec), s.node.op->flops(c));
     assert_int_equal(conv_weights_bytes(&spec, CONV_FORM_LAST), sac_operand_bytes(&c->in[1]));
