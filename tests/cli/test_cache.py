@@ -199,18 +199,23 @@ def test_still_frames_beside_an_input_whose_boxes_are_kept(saccade, video, tmp_p
     assert rows[0] == rows[1] and len(rows[0][1]) > 20
 
 
-def test_a_run_that_is_stopped_keeps_nothing(program, saccade, video, tmp_path):
+def leaves_nothing(program, video, tmp_path, ready, *options):
+    """A run that is interrupted once an unfinished entry is `ready`."""
     process = subprocess.Popen([program, 'track', video, *map(str, FAINT), '--tracker', 'bytetrack', '--realtime',
-                                '--mot', tmp_path / 'o.txt', '--disk-cache', tmp_path / 'cache'],
+                                '--mot', tmp_path / 'o.txt', '--disk-cache', tmp_path / 'cache', *options],
                                stderr=subprocess.PIPE, text=True)
     try:
-        wait_until(process, lambda: list(tmp_path.glob('cache/*.part')))
+        wait_until(process, lambda: any(ready(path) for path in tmp_path.glob('cache/*.part')))
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 130
     assert list((tmp_path / 'cache').iterdir()) == []
+
+
+def test_a_run_that_is_stopped_keeps_nothing(program, video, tmp_path):
+    leaves_nothing(program, video, tmp_path, lambda path: True)
 
 
 def test_two_processes_at_once(program, video, saccade, tmp_path):
@@ -433,17 +438,7 @@ def test_frames_that_have_no_room_are_given_up_at_once(program, prepare, saccade
 
 
 def test_a_run_that_is_stopped_keeps_no_frames(program, video, tmp_path):
-    process = subprocess.Popen([program, 'track', video, *map(str, FAINT), '--tracker', 'bytetrack', '--realtime',
-                                '--mot', tmp_path / 'o.txt', '--disk-cache', tmp_path / 'cache',
-                                '--disk-cache-frames'], stderr=subprocess.PIPE, text=True)
-    try:
-        wait_until(process, lambda: any(path.stat().st_size > IMAGE for path in tmp_path.glob('cache/*.part')))
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 130
-    assert list((tmp_path / 'cache').iterdir()) == []
+    leaves_nothing(program, video, tmp_path, lambda path: path.stat().st_size > IMAGE, '--disk-cache-frames')
 
 
 def test_pixels_that_are_wanted_are_decoded(prepare, saccade, tmp_path):
