@@ -1205,6 +1205,7 @@ const struct parity_case parity_cases[] = {
     {"Slice", "[2,9,3,5,8] i64(2)! i64(7)! i64(1)!", ""},
     {"GatedSum", "[2,17,3,5,5] [2,17,1,1,1]", ""},
     {"Excitation", "[2,64,3,5,7] [16,64]! [16]! [64,16]! [64]!", "inner=1 activation=4"},
+    {"BatchNormalization", "[2,9,4,6]! [9]+! [9]! [9]! [9]+!", "training_mode=1"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

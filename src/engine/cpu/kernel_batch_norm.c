@@ -21,6 +21,8 @@ static struct sac_kernel_offer batch_norm_supports(struct sac_device            
     struct sac_kernel_offer   offer = sac_kernel_take(q);
     const struct sac_op_call *c = q->call;
     (void)dev;
+    if (sac_attr_int(c->node, "training_mode", 0))
+        return sac_kernel_refuse("in training its statistics are the input's");
     if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(c) ||
         sac_layout_is_half(q->in_layout[0]) || sac_operand_elements(&c->in[0]) == 0)
         return sac_kernel_refuse("not float32, empty, or no AVX2");

@@ -21,6 +21,14 @@ static bool channel_layouts(const struct sac_kernel_question *q, struct sac_kern
     return true;
 }
 
+/* In training the statistics are the input's: only the host knows how. */
+static bool batch_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+{
+    if (sac_attr_int(q->call->node, "training_mode", 0))
+        return ops_refuse(offer, "in training its statistics are the input's");
+    return channel_layouts(q, offer);
+}
+
 static void norm_vector(struct sac_kernel_plan *plan, struct ops_shape *s, int input,
                         const int64_t *steps, int32_t *port, int32_t *type)
 {
@@ -356,5 +364,5 @@ OPS_ROW(QuantNorm, layer_layouts, layer_fill, ops_launch_norm, ops_norm)
 OPS_ROW(SampleNorm, channel_layouts, sample_fill, ops_launch_norm, ops_norm)
 OPS_ROW(MeanVarianceNormalization, norm_layouts, mean_variance_fill, ops_launch_norm, ops_norm)
 OPS_ROW(LpNormalization, norm_layouts, lp_fill, ops_launch_norm, ops_norm)
-OPS_ROW(BatchNormalization, channel_layouts, channel_fill, ops_launch_batch_norm, ops_channel_norm)
+OPS_ROW(BatchNormalization, batch_layouts, channel_fill, ops_launch_batch_norm, ops_channel_norm)
 OPS_ROW(LRN, channel_layouts, channel_fill, ops_launch_lrn, ops_channel_norm)
