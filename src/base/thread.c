@@ -38,15 +38,18 @@ sac_result sac_thread_start(sac_context *ctx, pthread_t *out, const char *name, 
     *start = (struct start){.fn = fn, .arg = arg};
     snprintf(start->name, sizeof start->name, "%s", name);
     /* Signals are the program's: a handler that ran here could outlive what it looks at. Those that
-     * a thread causes itself are not held back: they would end the program without its handler. */
+     * a thread causes itself are not held back, where the program does not: they would end it
+     * without its handler. */
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     sigset_t         all, before;
     sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        sigdelset(&all, own[i]);
+        if (!sigismember(&before, own[i]))
+            sigdelset(&all, own[i]);
     if (atomic_load(&admitted))
         sigdelset(&all, atomic_load(&admitted));
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
     int err = pthread_create(out, NULL, run_named, start);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sched.h>
+#include <signal.h>
 #include <time.h>
 
 #include "base/thread.h"
@@ -229,6 +230,33 @@ static void pool_serves_two_callers(void **state)
     sac_worker_pool_destroy(&pool);
 }
 
+static void *held_back(void *arg)
+{
+    pthread_sigmask(SIG_SETMASK, NULL, arg);
+    return NULL;
+}
+
+/* All signals are the program's, but for those that a thread causes, unless the program holds these
+ * back itself. */
+static void threads_hold_signals_back(void **state)
+{
+    (void)state;
+    for (int program_does = 0; program_does < 2; program_does++) {
+        sigset_t  faults, before, now;
+        pthread_t thread;
+        sigemptyset(&faults);
+        sigaddset(&faults, SIGBUS);
+        pthread_sigmask(program_does ? SIG_BLOCK : SIG_UNBLOCK, &faults, &before);
+        assert_sac_ok(sac_thread_start(test_context(), &thread, "masked", held_back, &now));
+        pthread_join(thread, NULL);
+        assert_int_equal(sigismember(&now, SIGBUS), program_does);
+        assert_int_equal(sigismember(&now, SIGSEGV), 0);
+        assert_int_equal(sigismember(&now, SIGINT), 1);
+        pthread_sigmask(SIG_SETMASK, &before, &faults);
+        assert_int_equal(sigismember(&faults, SIGBUS), program_does);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +268,7 @@ int main(void)
         cmocka_unit_test(woken_helper_leaves_the_callers_cpu),
         cmocka_unit_test(held_pool_runs_jobs_back_to_back),
         cmocka_unit_test(pool_serves_two_callers),
+        cmocka_unit_test(threads_hold_signals_back),
     };
     return cmocka_run_group_tests_name("base/thread", tests, NULL, NULL);
 }
