@@ -14,8 +14,10 @@ static sac_result open_codec(struct sac_decoder *dec, const AVCodec *codec,
         return res;
     if (err >= 0)
         err = avcodec_open2(dec->avc, codec, NULL);
-    if (err >= 0)
-        return SAC_OK;
+    /* Some codecs, such as VC-1, choose their surfaces in here. */
+    res = dec->ops->refusal ? dec->ops->refusal(dec) : SAC_OK;
+    if (res != SAC_OK || err >= 0)
+        return res;
     res = sac_ffmpeg_fail(ctx, err, dec->source_name);
     return sac_fail_prefix(ctx, res, "decoder '%s': ", avcodec_get_name(video->codec_id));
 }
