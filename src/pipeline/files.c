@@ -107,16 +107,22 @@ static sac_result check_standard_input(sac_context *ctx, const struct sac_stream
     return count < 2 ? SAC_OK : SAC_FAIL(ctx, SAC_ERR_ARG, "standard input can be an input once");
 }
 
+/* What the program itself reads and writes beside the run. */
+static void add_programs(struct sac_files *files, const struct sac_pipeline_params *params)
+{
+    for (int i = 0; i < params->read_count; i++)
+        sac_files_add_input(files, params->reads[i]);
+    for (int i = 0; i < params->write_count; i++)
+        sac_files_add_output(files, params->writes[i], NULL);
+}
+
 static void add_all(struct sac_files *files, const struct sac_pipeline_params *params,
                     const struct sac_stream_params *list, int n)
 {
     for (int i = 0; i < n; i++)
         add_stream(files, &list[i]);
     add_job(files, &params->job);
-    for (int i = 0; i < params->read_count; i++)
-        sac_files_add_input(files, params->reads[i]);
-    for (int i = 0; i < params->write_count; i++)
-        sac_files_add_output(files, params->writes[i], NULL);
+    add_programs(files, params);
 }
 
 struct sac_stream_params sac_pipeline_only_stream(const struct sac_pipeline_params *params)
@@ -175,12 +181,13 @@ static sac_result check_opened_folders(const struct sac_files *files, struct sac
     return check_folders(files, s->job->segment, &p);
 }
 
-sac_result sac_pipeline_check_opened(sac_pipeline *pipe)
+sac_result sac_pipeline_check_opened(sac_pipeline *pipe, const struct sac_pipeline_params *params)
 {
     struct sac_files files = {.ctx = pipe->ctx};
     for (int i = 0; i < pipe->stream_count; i++)
         add_opened_stream(&files, &pipe->streams[i]);
     sac_job_add_files(pipe->jobs[0], &files);
+    add_programs(&files, params);
     sac_result res = SAC_OK;
     for (int i = 0; i < pipe->stream_count && res == SAC_OK; i++)
         res = check_opened_folders(&files, &pipe->streams[i]);

@@ -495,7 +495,7 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
     if (res == SAC_OK)
         res = sac_pipeline_start_jobs(pipe);
     if (res == SAC_OK)
-        res = sac_pipeline_check_opened(pipe);
+        res = sac_pipeline_check_opened(pipe, params);
     if (res == SAC_OK)
         res = for_each_stream(pipe, prepare);
     if (res == SAC_OK)
@@ -517,6 +517,7 @@ static sac_result check_params(sac_context *ctx, const struct sac_pipeline_param
         {"fps", p->fps, 0, 1e6},
         {"labels", p->labels, 0, SAC_LABEL_ID | SAC_LABEL_CLASS | SAC_LABEL_SCORE | SAC_LABEL_AUTO},
         {"trail_s", p->trail_s, 0, 3600},
+        {"disk_cache_frames", p->disk_cache_frames, 0, 1},
     };
     SAC_NEEDS_ARRAY(ctx, p->streams, p->stream_count);
     SAC_NEEDS_ARRAY(ctx, p->devices, p->device_count);

@@ -69,8 +69,9 @@ struct sac_pipeline {
 
 /* The one stream of parameters that have no list of streams. */
 struct sac_stream_params sac_pipeline_only_stream(const struct sac_pipeline_params *params);
-/* Repeat the check of sac_pipeline_check_files once inputs and models are open. */
-sac_result sac_pipeline_check_opened(sac_pipeline *pipe);
+/* Repeat the check of sac_pipeline_check_files once inputs and models are open. params are those
+ * that the pipeline was created with. */
+sac_result sac_pipeline_check_opened(sac_pipeline *pipe, const struct sac_pipeline_params *params);
 
 /* ---- shards.c ---- */
 

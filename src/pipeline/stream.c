@@ -205,7 +205,8 @@ static int surfaces_for(const struct sac_stream_run *s)
 static bool wants_prepared(const struct sac_stream_run *s)
 {
     return s->params.disk_cache_frames && s->lane.replay && !s->lane.replay->boxes &&
-           !sac_device_apart(s->job->dev);
+           !sac_device_apart(s->job->dev) && !needs_pixels(s) &&
+           !sac_replay_lacks_looks(s->lane.replay, s->job);
 }
 
 static sac_result open_input(void *arg)
@@ -339,9 +340,9 @@ void sac_stream_record(struct sac_stream_run *s)
     sac_replay_record(s->lane.replay, s->job, &s->info);
     if (!s->params.disk_cache_frames || s->lane.replay->boxes)
         return;
-    if (!wants_prepared(s))
+    if (sac_device_apart(s->job->dev))
         why = "a GPU's decoder makes frames faster than a disk gives them";
-    else if (needs_pixels(s) || t->embeds)
+    else if (!wants_prepared(s) || t->embeds)
         why = "embeddings, camera motion, crops or an annotated video need the video's own pixels";
     if (why)
         sac_log(s->pipe->ctx, SAC_LOG_INFO, "%s: prepared frames are neither taken nor kept: %s",

@@ -794,6 +794,9 @@ static void pipelines(void **state)
         REFUSED(sac_pipeline_create(ctx, &params, &pipe));
         params.fps = 0;
     }
+    params.disk_cache_frames = 2;
+    REFUSED(sac_pipeline_create(ctx, &params, &pipe));
+    params.disk_cache_frames = 0;
     params.stream_count = 2;
     REFUSED(sac_pipeline_create(ctx, &params, &pipe));
     REFUSED(sac_pipeline_check_files(ctx, &params));

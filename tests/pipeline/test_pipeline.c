@@ -357,6 +357,22 @@ static void refuses_what_needs_a_video_without_one(void **state)
     assert_sac_error(sac_pipeline_create(test_context(), &params, &pipe), SAC_ERR_ARG);
 }
 
+/* Which pictures are read is known once they are open. */
+static void refuses_what_the_program_would_overwrite(void **state)
+{
+    (void)state;
+    struct sac_pipeline_params params = from_images();
+    sac_pipeline              *pipe = NULL;
+    char                       why[1024];
+    const char *const          writes[] = {NULL, in_folder("img002.ppm")};
+    params.writes = writes;
+    params.write_count = 2;
+    assert_sac_error(sac_pipeline_create(test_context(), &params, &pipe), SAC_ERR_ARG);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "img002.ppm' would overwrite an input"));
+    assert_null(pipe);
+}
+
 static void a_pipeline_that_never_ran_leaves_nothing(void **state)
 {
     (void)state;
@@ -478,6 +494,7 @@ int main(void)
         cmocka_unit_test_teardown(a_full_disk_spares_the_other_outputs, remove_outputs),
         cmocka_unit_test_teardown(leaves_nothing_when_it_cannot_start, remove_outputs),
         cmocka_unit_test_teardown(refuses_what_needs_a_video_without_one, remove_outputs),
+        cmocka_unit_test_teardown(refuses_what_the_program_would_overwrite, remove_outputs),
         cmocka_unit_test_teardown(a_pipeline_that_never_ran_leaves_nothing, remove_outputs),
         cmocka_unit_test_teardown(strict_zero_copy_names_the_copy, remove_outputs),
         cmocka_unit_test_teardown(memory_stays_flat, remove_outputs),
