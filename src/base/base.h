@@ -69,6 +69,8 @@ sac_result sac_fail_prefix(sac_context *ctx, sac_result res, const char *fmt, ..
 
 /* Forget this thread's sentence, after a fault that the caller has handled. */
 void sac_error_clear(sac_context *ctx);
+/* The same, after a copy of it. */
+void sac_error_take(sac_context *ctx, char *out, size_t size);
 
 /* For what the program may keep longer than the context: it stays until the last release. Any
  * thread. */

@@ -228,3 +228,9 @@ void sac_error_clear(sac_context *ctx)
     if (own && own->serial == ctx->serial)
         own->text[0] = '\0';
 }
+
+void sac_error_take(sac_context *ctx, char *out, size_t size)
+{
+    sac_context_last_error(ctx, out, size);
+    sac_error_clear(ctx);
+}

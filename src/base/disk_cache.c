@@ -341,7 +341,7 @@ sac_result sac_cache_map(sac_cache *cache, const char *key, sac_cached **out)
 }
 
 /* Whole pages inside it, at a length that is no page's: the ends go with their neighbours. */
-void sac_cached_rest(const void *bytes, size_t size)
+void sac_cached_drop_pages(const void *bytes, size_t size)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)bytes;
     const uintptr_t first = begin / page * page, end = (begin + size) / page * page;

@@ -43,7 +43,7 @@ void sac_cache_abandon(struct sac_cache_writer *w);
 sac_result sac_cache_map(sac_cache *cache, const char *key, sac_cached **out);
 /* A part of it was read, and need not stay in this process's memory. It can be read again. Any
  * thread. */
-void sac_cached_rest(const void *bytes, size_t size);
+void sac_cached_drop_pages(const void *bytes, size_t size);
 /* The entry of a key, if there is one. */
 void sac_cache_remove(sac_cache *cache, const char *key);
 

@@ -99,10 +99,10 @@ sac_result sac_detector_warm_up(struct sac_detector *det);
  * again. */
 sac_result sac_detector_begin(struct sac_detector *det, int slot, sac_frame *const *frames,
                               const struct sac_batch_images *images, int n);
-/* The same for images [first, first + n) of a tensor that is prepared: boxes are in the pixels of
- * the network's input. Borrowed until end. */
-sac_result sac_detector_begin_prepared(struct sac_detector *det, int slot, sac_tensor *images,
-                                       int64_t first, int n);
+/* The same for images [first, first + n) of a tensor that somebody else prepared: boxes are in the
+ * pixels of the network's input. Borrowed until end. */
+sac_result sac_detector_begin_given(struct sac_detector *det, int slot, sac_tensor *images,
+                                    int64_t first, int n);
 /* Whether end would return without waiting. */
 bool sac_detector_arrived(const struct sac_detector *det, int slot);
 /* found [n]: previous contents are replaced. */

@@ -135,8 +135,8 @@ sac_result sac_detector_begin(struct sac_detector *det, int index, sac_frame *co
     return res;
 }
 
-sac_result sac_detector_begin_prepared(struct sac_detector *det, int index, sac_tensor *images,
-                                       int64_t first, int n)
+sac_result sac_detector_begin_given(struct sac_detector *det, int index, sac_tensor *images,
+                                    int64_t first, int n)
 {
     struct sac_detector_slot *slot = &det->slots[index];
     sac_result                res = check_count(det, n);

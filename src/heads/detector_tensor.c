@@ -21,7 +21,7 @@ static sac_result run_prepared(struct sac_detector *det, sac_tensor *t,
     const int64_t n = sac_tensor_describe(t)->shape[0];
     for (int64_t i = 0, batch; i < n && res == SAC_OK; i += batch) {
         batch = SAC_MIN(n - i, det->batch);
-        res = sac_detector_finish_run(det, sac_detector_begin_prepared(det, 0, t, i, (int)batch),
+        res = sac_detector_finish_run(det, sac_detector_begin_given(det, 0, t, i, (int)batch),
                                       found + i);
     }
     return res;

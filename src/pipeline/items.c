@@ -52,8 +52,7 @@ void sac_job_free_items(struct sac_job *job)
 void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result res)
 {
     item->status = res;
-    sac_context_last_error(job->ctx, item->why, sizeof item->why);
-    sac_error_clear(job->ctx);
+    sac_error_take(job->ctx, item->why, sizeof item->why);
 }
 
 bool sac_job_make_way(struct sac_job *job, sac_result res)

@@ -81,10 +81,10 @@ struct sac_item {
     const float                     *kept_looks;  /* [kept->count,dim] the same of its embeddings */
     const struct sac_replay_motion  *kept_motion; /* the same of the camera's motion */
     const struct sac_prepared_frame *prepared;    /* prepared.h: what is known of it, or NULL */
-    const void *image;        /* what the network takes of it; NULL: it is made of the frame */
-    bool        image_kept;   /* it was made and is recorded, */
-    uint64_t    image_sum[2]; /* and this is its sum */
-    void       *own;          /* what else the task has for it, or NULL: see task.h */
+    const void *image;          /* what the network takes of it; NULL: it is made of the frame */
+    bool        image_recorded; /* it was made and is recorded, */
+    uint64_t    image_sum[2];   /* and this is its sum */
+    void       *own;            /* what else the task has for it, or NULL: see task.h */
 
     int64_t              submitted_ns, done_ns; /* latency is their difference */
     struct sac_run_times times;                 /* of the batch */

@@ -6,8 +6,7 @@
 static void log_not_kept(const struct sac_prepared *p)
 {
     char why[512];
-    sac_context_last_error(p->ctx, why, sizeof why);
-    sac_error_clear(p->ctx);
+    sac_error_take(p->ctx, why, sizeof why);
     sac_log(p->ctx, SAC_LOG_WARN, "%s: its prepared frames are not kept in the disk cache: %s",
             p->name, why);
 }
@@ -173,9 +172,9 @@ sac_result sac_prepared_next(struct sac_prepared *p, struct sac_item *item)
     return SAC_OK;
 }
 
-void sac_prepared_rest(const struct sac_prepared *p, const struct sac_item *item)
+void sac_prepared_taken(const struct sac_prepared *p, const struct sac_item *item)
 {
-    sac_cached_rest(item->image, p->image_bytes);
+    sac_cached_drop_pages(item->image, p->image_bytes);
 }
 
 /* ---- recording ---- */
@@ -183,13 +182,13 @@ void sac_prepared_rest(const struct sac_prepared *p, const struct sac_item *item
 void sac_prepared_keep(struct sac_prepared *p, struct sac_item *item, const void *pixels)
 {
     struct sac_sum sum;
-    if (!p->frames_out.file || item->image_kept)
+    if (!p->frames_out.file || item->image_recorded)
         return;
     sac_sum_init(&sum);
     sac_sum_add(&sum, pixels, p->image_bytes);
     sac_sum_end(&sum, item->image_sum);
     sac_cache_add(&p->frames_out, pixels, p->image_bytes);
-    item->image_kept = true;
+    item->image_recorded = true;
     p->image_count++;
     if (!sac_cache_is_lost(&p->frames_out))
         return;

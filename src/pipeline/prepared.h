@@ -57,7 +57,7 @@ bool sac_prepared_has(const struct sac_prepared *p);
  * Errors   SAC_EOS. */
 sac_result sac_prepared_next(struct sac_prepared *p, struct sac_item *item);
 /* The network has taken the item's image. */
-void sac_prepared_rest(const struct sac_prepared *p, const struct sac_item *item);
+void sac_prepared_taken(const struct sac_prepared *p, const struct sac_item *item);
 /* In the input's order; again for the same item is once. */
 void sac_prepared_keep(struct sac_prepared *p, struct sac_item *item, const void *pixels);
 void sac_prepared_add(struct sac_prepared *p, const struct sac_item *item);

@@ -525,8 +525,7 @@ static void give_up(struct sac_replay *r, const char *why)
 static void give_up_for_fault(struct sac_replay *r)
 {
     char why[512];
-    sac_context_last_error(r->ctx, why, sizeof why);
-    sac_error_clear(r->ctx);
+    sac_error_take(r->ctx, why, sizeof why);
     give_up(r, why);
 }
 

@@ -48,8 +48,7 @@ static sac_result look_for_pictures(struct sac_runs *r, const struct sac_server_
     if (res == SAC_OK)
         snprintf(r->why, sizeof r->why, "its picture has no batch dimension");
     else
-        sac_context_last_error(r->dev->ctx, r->why, sizeof r->why);
-    sac_error_clear(r->dev->ctx);
+        sac_error_take(r->dev->ctx, r->why, sizeof r->why);
     return res == SAC_ERR_UNSUPPORTED ? SAC_OK : res;
 }
 

@@ -222,8 +222,8 @@ static void a_mapped_entry_is_not_read_for_its_sum(void **state)
     assert_sac_ok(sac_cache_map(cache, "key", &cached));
     const char *bytes = sac_cached_bytes(cached, &size);
     assert_int_equal(size, SIZE);
-    sac_cached_rest(bytes, 0);
-    sac_cached_rest(bytes + 100, SIZE - 100); /* and it is there again when it is read */
+    sac_cached_drop_pages(bytes, 0);
+    sac_cached_drop_pages(bytes + 100, SIZE - 100); /* and it is there again when it is read */
     assert_memory_equal(bytes, text, SIZE - 1);
     assert_int_equal(bytes[SIZE - 1], 'y');
     sac_cache_remove(cache, "key");

@@ -246,10 +246,10 @@ static void batches_under_way(sac_device *dev, int streams, const float *numbers
     assert_sac_ok(sac_buckets_set_streams(&det->buckets, streams));
     assert_sac_ok(sac_detector_warm_up(det));
     for (int round = 0; round < 3; round++) {
-        assert_sac_ok(sac_detector_begin_prepared(det, 0, t, 0, 3));
-        assert_sac_ok(sac_detector_begin_prepared(det, 1, t, 3, 2));
+        assert_sac_ok(sac_detector_begin_given(det, 0, t, 0, 3));
+        assert_sac_ok(sac_detector_begin_given(det, 1, t, 3, 2));
         assert_sac_ok(sac_detector_end(det, 0, found, &times));
-        assert_sac_ok(sac_detector_begin_prepared(det, 0, t, 0, 3));
+        assert_sac_ok(sac_detector_begin_given(det, 0, t, 0, 3));
         assert_sac_ok(sac_detector_end(det, 1, found + 3, &times));
         assert_sac_ok(sac_detector_end(det, 0, found, &times));
     }

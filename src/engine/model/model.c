@@ -104,8 +104,7 @@ static sac_result free_batch(sac_model *m)
         return SAC_OK;
     sac_result res = sac_graph_free_batch(m->graph);
     if (res == SAC_ERR_UNSUPPORTED) {
-        sac_context_last_error(m->ctx, m->why_fixed, sizeof m->why_fixed);
-        sac_error_clear(m->ctx);
+        sac_error_take(m->ctx, m->why_fixed, sizeof m->why_fixed);
         return SAC_OK;
     }
     if (res == SAC_OK)

@@ -222,8 +222,7 @@ static struct sac_device_graph *try_capture(struct sac_plan *plan, struct sac_ev
 static void say_not_captured(struct sac_plan *plan, const char *what)
 {
     char why[256] = "";
-    sac_context_last_error(plan->graph->ctx, why, sizeof why);
-    sac_error_clear(plan->graph->ctx);
+    sac_error_take(plan->graph->ctx, why, sizeof why);
     sac_log(plan->graph->ctx, SAC_LOG_DEBUG, "%s: its steps run one after the other, %s: %s",
             plan->dev->name, what, why);
 }

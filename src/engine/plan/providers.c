@@ -81,8 +81,7 @@ static void close_kernels(struct sac_device *dev)
 static void note_missing(struct sac_device *dev, struct sac_kernels *k, const char *name)
 {
     char why[300] = "";
-    sac_context_last_error(dev->ctx, why, sizeof why);
-    sac_error_clear(dev->ctx);
+    sac_error_take(dev->ctx, why, sizeof why);
     size_t at = strlen(k->missing);
     snprintf(k->missing + at, sizeof k->missing - at, "%s%s: %s", at ? "; " : "", name, why);
 }

@@ -42,7 +42,7 @@ static sac_result begin_seen(struct sac_track_run *t, int slot, int seen)
     sac_result res = sac_detector_begin(t->det, slot, t->frames, &images, seen);
     for (int i = 0; i < seen; i++)
         if (t->seen[i]->image)
-            sac_prepared_rest(t->seen[i]->lane->prepared, t->seen[i]);
+            sac_prepared_taken(t->seen[i]->lane->prepared, t->seen[i]);
     return res;
 }
 

@@ -51,8 +51,7 @@ static sac_result choose_reid(struct sac_track_run *t)
     if (res != SAC_ERR_IO)
         return res;
     char why[1024];
-    sac_context_last_error(job->ctx, why, sizeof why);
-    sac_error_clear(job->ctx);
+    sac_error_take(job->ctx, why, sizeof why);
     sac_log(job->ctx, SAC_LOG_WARN, "tracking without appearance: %s", why);
     p->reid = NULL;
     return SAC_OK;

@@ -248,8 +248,7 @@ static void track_added(struct sac_track_run *t, struct sac_item *const *items, 
     trips->begun_ns = trips->device_ns ? trips->begun_ns : begun_ns;
     trips->device_ns += device_ns;
     if (ran != SAC_OK) {
-        sac_context_last_error(job->ctx, why, sizeof why);
-        sac_error_clear(job->ctx);
+        sac_error_take(job->ctx, why, sizeof why);
     } else {
         look_all(t);
     }
