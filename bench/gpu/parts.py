@@ -206,6 +206,24 @@ def memory(bench):
            "pool_reuse_warm": longer["pool"].get("reuse_share_warm"), "leaks": longer["pool"]["leaks"]}
 
 
+def mixes(bench):
+    """What one more stream takes, with few streams and many, and small batches and large ones."""
+    for clip, batch in (("h264_1080p", "1"), ("h264_1080p", "8"), ("h264_1080p", "32"), ("h264_1080p", None), ("hevc_2160p", None)):
+        most = {}
+        for streams in (2, 6, 24):
+            try: # long enough for some looks at the driver's count
+                stats = track(bench.inputs(bench.clip(clip, 1500 if streams < 6 else 500), streams), *bench.device,
+                              *(["--max-batch", batch] if batch else []), folder=bench.folder, timeout=90)
+            except Failed as failed:
+                yield {"what": "one more stream", "clip": clip, "streams": streams, "batch_max": batch, "fault": str(failed)}
+                break
+            most[streams] = stats["watch"]["memory_peak"]
+        for few, many in zip(list(most), list(most)[1:]):
+            yield {"what": f"one more stream, {few} to {many}", "clip": clip, "batch_max": batch or "default",
+                   "memory_peak_mb": round(most[many] / 1e6) if most[many] is not None else None,
+                   "memory_mb": round((most[many] - most[few]) / (many - few) / 1e6, 1) if None not in most.values() else None}
+
+
 def output(bench):
     """The same run with annotated videos written: what encoding on the CPU costs."""
     clip = bench.clip("h264_1080p", 600)
@@ -300,7 +318,7 @@ def gpus(bench):
 # Those that time nothing come early: meanwhile PyTorch compiles.
 PARTS = {"warm": warm, "hota": hota, "speed": speed, "cycles": cycles, "realtime": realtime, "latency": latency, "memory": memory,
          "networks": random_networks, "python": peers.python, "engine": peers.engine, "kernels": peers.kernels,
-         "large": large, "output": output, "gpus": gpus, "timers": timers}
+         "large": large, "output": output, "gpus": gpus, "timers": timers, "mixes": mixes}
 UNTIMED = ("warm", "hota")
 SHOWN = [("what", 38), ("clip", 12), ("streams", 3), ("fps", 8), ("of_ceiling", 6), ("ceiling_fps", 8),
          ("detections_per_frame", 5), ("crops_per_s", 8), ("cpu_cores", 6), ("gpu_percent", 4), ("batch_mean", 5),

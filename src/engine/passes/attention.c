@@ -7,7 +7,13 @@
 #include "engine/passes/attention_mask.h"
 #include "engine/passes/strided.h"
 
-enum { DEPTH_MAX = 24, ADDS_MAX = 4 };
+enum {
+    DEPTH_MAX = 24,
+    ADDS_MAX = 4,
+    /* Of a wider head the scores are small beside what they are made of, as where channels attend
+     * to channels: nothing is saved, and kernels hold no such head. */
+    WIDTH_MAX = 128,
+};
 enum { BATCH, HEAD, TOKEN, NUMBER };
 
 struct spelling {
@@ -265,6 +271,8 @@ static bool find_heads(const struct sac_graph *g, struct spelling *s)
         !find_operand(s->mix->inputs[!s->turned], s->turned, &s->q, &s->v) || !find_result(g, s))
         return false;
     s->scale *= s->q.scale * s->k.scale;
+    if (s->q.dim[NUMBER] > WIDTH_MAX || s->v.dim[NUMBER] > WIDTH_MAX)
+        return false;
     return s->k.dim[NUMBER] == s->q.dim[NUMBER] && s->v.dim[TOKEN] == s->k.dim[TOKEN] &&
            s->y.dim[TOKEN] == s->q.dim[TOKEN] && s->y.dim[NUMBER] == s->v.dim[NUMBER] &&
            s->v.scale == 1;

@@ -56,12 +56,59 @@ static bool chain_layouts(const struct sac_kernel_question *q, struct sac_kernel
     return true;
 }
 
+/* The step after which the result of step i is not read any more. */
+static int last_use(const struct ops_chain *p, int i)
+{
+    int last = i;
+    for (int s = i + 1; s < p->count; s++)
+        for (int k = 0; k < 2; k++)
+            if (p->step[s].operand[k] == SAC_CHAIN_INPUTS + i)
+                last = s;
+    return last;
+}
+
+/* Where each step finds its operands; false: more results are waiting than can be kept. */
+static bool keep_results(struct ops_chain *p)
+{
+    int place[SAC_CHAIN_STEPS], until[OPS_CHAIN_KEPT] = {0};
+    for (int i = 0; i < p->count; i++) {
+        struct ops_chain_step *s = &p->step[i];
+        for (int k = 0; k < 2; k++) {
+            const int result = s->operand[k] - SAC_CHAIN_INPUTS;
+            s->from[k] = result < 0        ? s->operand[k]
+                         : result == i - 1 ? OPS_CHAIN_LAST
+                                           : SAC_CHAIN_INPUTS + place[result];
+        }
+        const int last = last_use(p, i);
+        s->keep = -1;
+        for (int k = 0; k < OPS_CHAIN_KEPT && last > i + 1 && s->keep < 0; k++)
+            if (until[k] <= i)
+                s->keep = k;
+        if (last > i + 1 && s->keep < 0)
+            return false;
+        place[i] = s->keep;
+        if (s->keep >= 0)
+            until[s->keep] = last;
+    }
+    return true;
+}
+
+/* How many numbers a thread can have at once. */
+static int unit_of(struct ops_chain *p)
+{
+    for (int n = 8; n >= 4; n /= 2)
+        if (ops_view_units(&p->view, p->inputs + 1, n, true, &p->units, &p->stills) &&
+            !(p->stills & 1))
+            return n;
+    return 0;
+}
+
 static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
 {
     struct ops_chain *p = params;
     struct sac_chain  chain;
     struct ops_shape  s;
-    bool              fours = ops_is_f16_or_f32(ops_out_type(plan, 0));
+    bool              fits = ops_is_f16_or_f32(ops_out_type(plan, 0));
     sac_chain_read(plan->call->node, &chain);
     p->count = chain.count;
     for (int i = 0; i < chain.count; i++)
@@ -71,13 +118,12 @@ static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
     ops_shape_over_out(&s, plan);
     for (int k = 0; k < p->inputs; k++) {
         p->dtype[k + 1] = ops_in_type(plan, k);
-        fours &= ops_is_f16_or_f32(p->dtype[k + 1]);
+        fits &= ops_is_f16_or_f32(p->dtype[k + 1]);
         ops_shape_in(&s, plan, k);
     }
     if (!ops_view_of(&s, 0, &p->view))
         return ops_view_fail(plan);
-    p->vector = fours && ops_view_units(&p->view, p->inputs + 1, 4, true, &p->units, &p->stills) &&
-                !(p->stills & 1);
+    p->vector = fits && keep_results(p) ? unit_of(p) : 0;
     return SAC_OK;
 }
 

@@ -19,24 +19,90 @@ namespace
     F(OPS_FN_MUL) F(OPS_FN_DIV) F(OPS_FN_MAX) F(OPS_FN_MIN)
 /* clang-format on */
 
-template <int N> struct chain_body {
+OPS_BODY float one_step(const ops_chain_step &s, float a, float b)
+{
+#define STEP(f) \
+    case f: return real_function(f, a, b, 0.0f, s.alpha, s.beta);
+    switch (s.fn) {
+        CHAIN_STEPS(STEP)
+    }
+#undef STEP
+    return a;
+}
+
+/* One number, of whatever type and wherever it lies. */
+struct one_body {
     struct ops_chain p;
     const void      *in[SAC_CHAIN_INPUTS];
     void            *out;
 
+    OPS_BODY void operator()(int64_t i) const
+    {
+        int64_t at[SAC_CHAIN_INPUTS + 1];
+        float   v[SAC_CHAIN_INPUTS + SAC_CHAIN_STEPS], y = 0;
+        place(p.view, i, at);
+        OPS_UNROLL
+        for (int k = 0; k < SAC_CHAIN_INPUTS; k++)
+            if (k < p.inputs)
+                v[k] = get_float(in[k], p.dtype[k + 1], at[k + 1]);
+        for (int s = 0; s < p.count; s++) {
+            const ops_chain_step &step = p.step[s];
+            y = one_step(step, step.operand[0] < 0 ? step.alpha : v[step.operand[0]],
+                         step.operand[1] < 0 ? step.alpha : v[step.operand[1]]);
+            v[SAC_CHAIN_INPUTS + s] = y;
+        }
+        put_float(out, p.dtype[0], at[0], y);
+    }
+};
+
+/* N numbers. An index that is known as the kernel goes would put all of them into memory: so each
+ * place has a branch of its own, which all threads take alike. */
+template <int N> struct some_body {
+    struct ops_chain p;
+    const void      *in[SAC_CHAIN_INPUTS];
+    void            *out;
+
+    struct numbers {
+        float in[SAC_CHAIN_INPUTS][N], kept[OPS_CHAIN_KEPT][N], y[N];
+    };
+
     OPS_BODY void read(int k, int64_t at, float (&v)[N]) const
     {
         const int type = p.dtype[k + 1];
-        if constexpr (N == 4) {
-            if (!(p.stills >> (k + 1) & 1)) {
-                get4(in[k], type, at * N, v);
-                return;
-            }
-        }
-        const float x = get_float(in[k], type, at);
+        if (p.stills >> (k + 1) & 1) {
+            const float x = get_float(in[k], type, at);
+            OPS_UNROLL
+            for (int j = 0; j < N; j++)
+                v[j] = x;
+        } else if constexpr (N == 8)
+            get8(in[k], type, at * N, v);
+        else
+            get4(in[k], type, at * N, v);
+    }
+
+    static OPS_BODY void copy(const float (&from)[N], float (&to)[N])
+    {
         OPS_UNROLL
         for (int j = 0; j < N; j++)
-            v[j] = x;
+            to[j] = from[j];
+    }
+
+    static OPS_BODY void take(int from, float alpha, const numbers &n, float (&v)[N])
+    {
+        static_assert(SAC_CHAIN_INPUTS == 5 && OPS_CHAIN_KEPT == 2, "a case for each place");
+        switch (from) {
+        case 0: copy(n.in[0], v); return;
+        case 1: copy(n.in[1], v); return;
+        case 2: copy(n.in[2], v); return;
+        case 3: copy(n.in[3], v); return;
+        case 4: copy(n.in[4], v); return;
+        case 5: copy(n.kept[0], v); return;
+        case 6: copy(n.kept[1], v); return;
+        case OPS_CHAIN_LAST: copy(n.y, v); return;
+        }
+        OPS_UNROLL
+        for (int j = 0; j < N; j++)
+            v[j] = alpha;
     }
 
     static OPS_BODY void apply(const ops_chain_step &s, const float (&a)[N], const float (&b)[N],
@@ -54,33 +120,33 @@ template <int N> struct chain_body {
 #undef STEP
     }
 
+    static OPS_BODY void run(const ops_chain_step &s, numbers &n)
+    {
+        float a[N], b[N];
+        take(s.from[0], s.alpha, n, a);
+        take(s.from[1], s.alpha, n, b);
+        apply(s, a, b, n.y);
+        if (s.keep == 0)
+            copy(n.y, n.kept[0]);
+        else if (s.keep == 1)
+            copy(n.y, n.kept[1]);
+    }
+
     OPS_BODY void operator()(int64_t i) const
     {
         int64_t at[SAC_CHAIN_INPUTS + 1];
-        float   v[SAC_CHAIN_INPUTS + SAC_CHAIN_STEPS][N];
-        place(N == 4 ? p.units : p.view, i, at);
+        numbers n = {};
+        place(p.units, i, at);
         OPS_UNROLL
         for (int k = 0; k < SAC_CHAIN_INPUTS; k++)
             if (k < p.inputs)
-                read(k, at[k + 1], v[k]);
-        float y[N] = {0};
-        for (int s = 0; s < p.count; s++) {
-            const ops_chain_step &step = p.step[s];
-            float                 a[N], b[N];
-            OPS_UNROLL
-            for (int j = 0; j < N; j++) {
-                a[j] = step.operand[0] < 0 ? step.alpha : v[step.operand[0]][j];
-                b[j] = step.operand[1] < 0 ? step.alpha : v[step.operand[1]][j];
-            }
-            apply(step, a, b, y);
-            OPS_UNROLL
-            for (int j = 0; j < N; j++)
-                v[SAC_CHAIN_INPUTS + s][j] = y[j];
-        }
-        if constexpr (N == 4)
-            put4(out, p.dtype[0], at[0] * N, y);
+                read(k, at[k + 1], n.in[k]);
+        for (int s = 0; s < p.count; s++)
+            run(p.step[s], n);
+        if constexpr (N == 8)
+            put8(out, p.dtype[0], at[0] * N, n.y);
         else
-            put_float(out, p.dtype[0], at[0], y[0]);
+            put4(out, p.dtype[0], at[0] * N, n.y);
     }
 };
 
@@ -92,10 +158,10 @@ bool fits(const struct ops_chain &p, const struct ops_ports *ports)
     return fits;
 }
 
-template <int N>
+template <class BODY>
 int launch(const struct ops_chain &p, const struct ops_ports *ports, int64_t count, void *stream)
 {
-    chain_body<N> body = {p, {}, ports->out[0]};
+    BODY body = {p, {}, ports->out[0]};
     for (int k = 0; k < p.inputs; k++)
         body.in[k] = ports->in[k];
     return each(body, count, stream);
@@ -107,6 +173,8 @@ extern "C" int ops_launch_elementwise_chain(const void *params, const struct ops
                                             void *stream)
 {
     const struct ops_chain &p = *(const struct ops_chain *)params;
-    return fits(p, ports) ? launch<4>(p, ports, p.units.count, stream)
-                          : launch<1>(p, ports, p.view.count, stream);
+    if (!fits(p, ports))
+        return launch<one_body>(p, ports, p.view.count, stream);
+    return p.vector == 8 ? launch<some_body<8>>(p, ports, p.units.count, stream)
+                         : launch<some_body<4>>(p, ports, p.units.count, stream);
 }

@@ -5,15 +5,23 @@
 #include "engine/cuda/kernels/types.h"
 #include "engine/ops/fused_kinds.h"
 
-/* fn: enum ops_fn. Operands: as in engine/ops/chain.h. */
+enum {
+    OPS_CHAIN_KEPT = 2, /* results of steps that stay in registers */
+    OPS_CHAIN_LAST = SAC_CHAIN_INPUTS + OPS_CHAIN_KEPT, /* the result of the step before */
+};
+
+/* fn: enum ops_fn. Operands: as in engine/ops/chain.h. from: where a thread that has several
+ * numbers at once finds them: inputs, then results that are kept, then OPS_CHAIN_LAST, -1 alpha;
+ * keep: the place where the result stays, -1: none. */
 struct ops_chain_step {
-    int32_t fn, operand[2];
+    int32_t fn, operand[2], from[2], keep;
     float   alpha, beta;
 };
 /* Operand 0 of the views is the output, then the inputs. */
 struct ops_chain {
-    struct ops_view       view, units; /* units of four, where `vector` */
-    int32_t               inputs, count, vector;
+    struct ops_view       view, units;
+    int32_t               inputs, count;
+    int32_t               vector; /* numbers of a unit, 8 or 4; 0: one by one */
     uint32_t              stills; /* of units */
     int32_t               dtype[1 + SAC_CHAIN_INPUTS];
     struct ops_chain_step step[SAC_CHAIN_STEPS];

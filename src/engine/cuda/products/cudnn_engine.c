@@ -34,6 +34,14 @@ static void read_notes(const struct cudnn_api *api, cudnn_desc engine, struct no
         out->runtime |= behaviour[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
 }
 
+/* Engines that NVRTC compiles for float32 without the matrix unit read beyond their input: blocks
+ * behind the last pixel load a tile, too (cuDNN 9.19, 3x3 of 64 channels over 8 maps of 80x80, a
+ * residual; compute-sanitizer, one H200, 2026-11-29). What lies there is not always mapped. */
+static bool reads_beyond(const struct notes *n, enum sac_precision precision)
+{
+    return precision != SAC_PRECISION_FP16 && n->runtime && !n->tensor_core;
+}
+
 /* Sums are always in float32 and results deterministic. TF32 rounds inputs; FP32 rounds nothing. */
 static bool exact_enough(const struct notes *n, enum sac_precision precision)
 {
@@ -86,7 +94,7 @@ static bool read_candidate(const struct cudnn_target *t, cudnn_desc config,
     if (ok) {
         read_notes(t->api, engine, &notes);
         out->runtime = notes.runtime;
-        ok = exact_enough(&notes, s->precision);
+        ok = exact_enough(&notes, s->precision) && !reads_beyond(&notes, s->precision);
     }
     if (ok)
         read_knobs(&set, config, &out->choice);
