@@ -18,9 +18,12 @@ static const struct parity_case cases[] = {
     {"Conv", "[1,1,9,20] [3,1,1,7]!", "strides=1,7"},
     {"Conv", "[2,7,13] [3,7,4]!", "strides=4"},
     {"Conv", "[2,16,6,8] [4,16,2,2]!", "strides=2,2"},
+    {"Conv", "[2,58,5,7] [9,58,1,1]!", ""},
+    {"Conv", "[2,13,9,8] [4,13,1,1]!", "strides=2,3"},
+    {"Conv", "[3,24,4,6] [8,24,1,1]!", "strides=2,2"},
 };
 
-/* Channels last, float16, with NaNs between the samples and behind the rows. */
+/* Channels last, float16, with NaNs between samples and pixels and behind the rows. */
 static uint16_t *map_of(const struct sac_operand *x, const struct conv_map *m, int64_t n)
 {
     const int64_t pixels = sac_operand_elements(x) / x->dims[0] / m->c;
@@ -28,7 +31,7 @@ static uint16_t *map_of(const struct sac_operand *x, const struct conv_map *m, i
     assert_non_null(map);
     memset(map, 0xff, (size_t)(n * m->sample) * 2);
     for (int64_t i = 0; i < n * m->c * pixels; i++)
-        map[i / pixels / m->c * m->sample + i % pixels * m->c + i / pixels % m->c] =
+        map[i / pixels / m->c * m->sample + i % pixels * m->pixel + i / pixels % m->c] =
             sac_float_to_half(((const float *)x->data)[i]);
     return map;
 }
@@ -71,7 +74,11 @@ static void check(const struct parity_case *pc, int64_t apart)
     struct sac_kernel_plan plan = {
         .call = s.call, .precision = SAC_PRECISION_FP16, .weights = &weights};
     const struct sac_operand *x = &s.call->in[0];
-    plan.in_sample[0] = sac_operand_elements(x) / x->dims[0] + apart;
+    if (sac_dims_product(s.call->in[1].rank - 2, s.call->in[1].dims + 2) == 1)
+        plan.in_pixel[0] = x->dims[1] + apart; /* of a wider map */
+    plan.in_sample[0] =
+        sac_operand_elements(x) / x->dims[0] / x->dims[1] * SAC_MAX(plan.in_pixel[0], x->dims[1]) +
+        apart;
     if (!conv_spec_read(&plan, &v, why, sizeof why))
         fail_msg("%s: %s", pc->inputs, why);
     assert_true(conv_is_patches(&v));
@@ -86,8 +93,10 @@ static void check(const struct parity_case *pc, int64_t apart)
                                           .line = (int)(v.kernel[2] * v.in.c),
                                           .out_h = (int)v.out.size[1],
                                           .out_w = (int)v.out.size[2],
-                                          .x_line = v.in.size[2] * v.in.c,
-                                          .x_sample = v.in.sample};
+                                          .x_line = v.in.size[2] * v.in.pixel,
+                                          .x_sample = v.in.sample,
+                                          .step_h = v.stride[1] * v.in.size[2] * v.in.pixel,
+                                          .step_w = v.stride[2] * v.in.pixel};
     assert_non_null(rows);
     assert_non_null(packed);
     memset(rows, 0xff, (size_t)conv_patches_bytes(&v));
@@ -116,7 +125,7 @@ static void others_are_not_patches(void **state)
         {"Conv", "[1,3,8,8] [4,3,4,4]!", "strides=4,4 pads=1,0,0,0"},
         {"Conv", "[1,3,8,8] [4,3,2,2]!", "strides=2,2 dilations=2,2"},
         {"Conv", "[1,4,8,8] [4,2,4,4]!", "strides=4,4 group=2"},
-        {"Conv", "[1,3,8,8] [4,3,1,1]!", ""},
+        {"Conv", "[1,3,8,8] [4,3,1,1]!", "pads=1,0,0,0"},
         {"ConvTranspose", "[1,3,8,8] [3,4,4,4]!", "strides=4,4"},
     };
     static struct sac_weights weights;

@@ -210,7 +210,7 @@ struct conv_patches_params {
     const void *x;
     void       *rows;
     int         count, row, kernel_h, line, out_h, out_w;
-    int64_t     x_line, x_sample;
+    int64_t     x_line, x_sample, step_h, step_w; /* steps: from patch to patch */
 };
 cudaError_t conv_launch_patches(const struct conv_patches_params *p, cudaStream_t stream);
 

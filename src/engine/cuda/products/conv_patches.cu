@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Patches beside each other become rows: of a convolution whose stride is its window, which then is
-// a matrix product. A thread copies one unit of 2 to 16 bytes.
+// a matrix product, and of one of single pixels whose channels are no multiple of eight, which rows
+// are. A thread copies one unit of 2 to 16 bytes.
 #include "engine/cuda/products/conv_launch.h"
 
 #include <cuda_fp16.h>
@@ -25,9 +26,8 @@ __global__ void __launch_bounds__(PATCH_THREADS)
               oy = pixel / p.out_w, ox = pixel % p.out_w;
     UNIT v = {};
     if (r < p.kernel_h) // else it fills the row up
-        v = *reinterpret_cast<const UNIT *>((const __half *)p.x + n * p.x_sample +
-                                            ((int64_t)oy * p.kernel_h + r) * p.x_line +
-                                            (int64_t)ox * p.line + at * HALVES);
+        v = *reinterpret_cast<const UNIT *>((const __half *)p.x + n * p.x_sample + oy * p.step_h +
+                                            r * p.x_line + ox * p.step_w + at * HALVES);
     reinterpret_cast<UNIT *>(p.rows)[i] = v;
 }
 
@@ -47,7 +47,8 @@ extern "C" cudaError_t conv_launch_patches(const conv_patches_params *p, cudaStr
 {
     using namespace conv;
     const uint64_t all = (uint64_t)(uintptr_t)p->x | (uint64_t)p->x_sample * 2 |
-                         (uint64_t)p->x_line * 2 | (uint64_t)p->line * 2;
+                         (uint64_t)p->x_line * 2 | (uint64_t)p->line * 2 | (uint64_t)p->step_h * 2 |
+                         (uint64_t)p->step_w * 2;
     if (all % 16 == 0)
         return run_patches<uint4>(*p, stream);
     if (all % 8 == 0)

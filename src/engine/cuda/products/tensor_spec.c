@@ -381,7 +381,7 @@ bool patches_fits(const struct conv_spec *s, int64_t variant, int capability)
 bool patches_worth(const struct conv_spec *s, int variant)
 {
     const struct conv_spec rows = conv_patches_product(s);
-    return s->in.c % 8 != 0 &&
+    return (s->in.c % 8 != 0 || !steps_fit(&s->in)) &&
            (variant < CONV_TILE_VARIANTS ? conv_tile_worth(s, variant)
                                          : tensor_worth(&rows, variant - CONV_TILE_VARIANTS));
 }
