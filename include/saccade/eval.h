@@ -135,7 +135,7 @@ typedef struct sac_mask_report sac_mask_report;
 /* Score files. Each side is one of
  *   a folder of PNG or PGM files, also in folders of sequences, as DAVIS has them
  *   a JSON file of COCO: a data set with annotations, or a list of results; RLE or polygons
- *   a video whose luma is the mask
+ *   a video: its alpha or, where it has none or one that is opaque throughout, its luma
  * Pictures belong together by name (without folder and ending where the whole names differ), where
  * no name is common, or a side has none, by number: of the frame, COCO's image_id, the last digits
  * of a file's name. Pictures that are on one side only are counted and not scored; those without

@@ -86,7 +86,10 @@ struct sac_source_params {
                         stream's order allows that: no threads that work on several pictures */
     int paced;       /* 1: a packet is read by the decoder when it is due, counted by the packets'
                         own times from the first read on; for a file instead of a camera */
-    uint64_t reserved[7]; /* 0 */
+    int alpha; /* 1: of a picture with alpha the frame is that alpha, SAC_PIXEL_GRAY8 of full range;
+                  it is decoded on the CPU. VP8 and VP9, whose alpha lies beside the picture, need
+                  an FFmpeg with libvpx: else SAC_ERR_UNSUPPORTED, from open */
+    uint64_t reserved[6]; /* 0 */
 };
 SAC_API struct sac_source_params sac_source_params_default(void);
 
@@ -110,7 +113,8 @@ struct sac_source_info {
     enum sac_orientation orientation; /* how the frames are turned, see params.rotate */
     int                  audio_streams;
     int                  live;         /* 1: a camera or network stream */
-    uint64_t             reserved[16]; /* 0 */
+    int                  alpha;        /* 1: with params.alpha, a frame so far was an alpha */
+    uint64_t             reserved[15]; /* 0 */
 };
 
 /* One stream of the container, as `saccade inspect` prints it. Unknown fields are 0 or empty. */

@@ -210,7 +210,7 @@ sac_result sac_mask_flicker(struct sac_mask_set *masks, const struct sac_mask_wa
         int length = snprintf(path, sizeof path, "%s/%s", video, sequence);
         if (length >= PATH_SIZE || !*sequence || !is_folder(path))
             snprintf(path, sizeof path, "%s", video);
-        res = sac_frames_open(masks->ctx, path, &f.frames);
+        res = sac_frames_open(masks->ctx, path, false, &f.frames);
         if (res == SAC_OK)
             res = run(&f, first, last, no_frame);
         add(all, &f);

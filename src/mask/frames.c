@@ -4,12 +4,19 @@
 
 #include "mask/frames.h"
 
-sac_result sac_frames_open(sac_context *ctx, const char *url, struct sac_frames *out)
+static sac_result open_source(struct sac_frames *frames)
 {
-    *out = (struct sac_frames){.ctx = ctx, .url = url, .at = -1, .count = -1};
+    struct sac_source_params params = sac_source_params_default();
+    params.alpha = frames->alpha;
+    return sac_source_open(frames->dev, frames->url, &params, &frames->source);
+}
+
+sac_result sac_frames_open(sac_context *ctx, const char *url, bool alpha, struct sac_frames *out)
+{
+    *out = (struct sac_frames){.ctx = ctx, .url = url, .alpha = alpha, .at = -1, .count = -1};
     sac_result res = sac_device_open(ctx, "cpu", NULL, &out->dev);
     if (res == SAC_OK)
-        res = sac_source_open(out->dev, url, NULL, &out->source);
+        res = open_source(out);
     return res;
 }
 
@@ -36,6 +43,14 @@ static sac_result to_grey(struct sac_frames *frames, sac_frame *src)
     return res;
 }
 
+bool sac_frames_have_alpha(const struct sac_frames *frames)
+{
+    struct sac_source_info info = {0};
+    if (frames->source)
+        sac_source_describe(frames->source, &info);
+    return info.alpha;
+}
+
 sac_result sac_frames_get(struct sac_frames *frames, int64_t number)
 {
     sac_result res = SAC_OK;
@@ -46,7 +61,7 @@ sac_result sac_frames_get(struct sac_frames *frames, int64_t number)
     if (number <= frames->at || !frames->source) {
         sac_source_close(&frames->source);
         frames->at = -1;
-        res = sac_source_open(frames->dev, frames->url, NULL, &frames->source);
+        res = open_source(frames);
     }
     while (res == SAC_OK && frames->at < number) {
         sac_frame *frame = NULL;

@@ -85,8 +85,9 @@ static sac_result judge_values(struct sac_mask_set *set)
         ;
     else if (picture->wide || picture->transparent)
         return SAC_FAIL(set->ctx, SAC_ERR_UNSUPPORTED,
-                        "%s/%s: %s, where numbers of %s from 0 to 255 should be", set->path,
-                        name ? name : "", picture->wide ? "numbers of 16 bits" : "alpha",
+                        "%s%s%s: %s, where numbers of %s from 0 to 255 should be", set->path,
+                        name ? "/" : "", name ? name : "",
+                        picture->wide ? "numbers of 16 bits" : "alpha",
                         set->values == SAC_MASK_VALUES_OBJECTS ? "objects" : "classes");
     else if (picture->bits)
         for (size_t i = 0; i < count; i++)

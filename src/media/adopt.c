@@ -65,9 +65,32 @@ static size_t bytes_of(const sac_frame *frame)
     return bytes;
 }
 
+/* The picture's alpha, which libavutil always has as the last component, in 8 bits. */
+static sac_result extract_alpha(sac_context *ctx, const AVFrame *picture, const sac_frame *to)
+{
+    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get((enum AVPixelFormat)picture->format);
+    const int                 alpha = about->nb_components - 1;
+    const uint32_t            max = (1U << about->comp[alpha].depth) - 1;
+    uint16_t                 *row = sac_alloc((size_t)picture->width * sizeof *row);
+    if (!row)
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a row of alpha");
+    for (int y = 0; y < picture->height; y++) {
+        uint8_t *out = to->plane[0] + (size_t)y * to->pitch_bytes[0];
+        av_read_image_line2(row, (const uint8_t **)picture->data, picture->linesize, about, 0, y,
+                            alpha, picture->width, 0, sizeof *row);
+        for (int x = 0; x < picture->width; x++)
+            out[x] = (uint8_t)((row[x] * 255U + max / 2) / max);
+    }
+    sac_free(row);
+    return SAC_OK;
+}
+
+/* The only grey frames are those of alpha: sac_format_of_av has none. */
 static sac_result scale(struct sac_adopter *adopter, sac_context *ctx, const AVFrame *picture,
                         const sac_frame *to)
 {
+    if (to->format == SAC_PIXEL_GRAY8)
+        return extract_alpha(ctx, picture, to);
     struct SwsContext *scaler = scaler_for(adopter, picture, to);
     if (!scaler)
         return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "swscale can't convert %s to %s",
@@ -152,6 +175,23 @@ static bool is_top_down(const AVFrame *picture)
         if (picture->linesize[i] < 0)
             return false;
     return true;
+}
+
+sac_result sac_adopt_alpha(struct sac_adopter *adopter, sac_device *dev, AVFrame *picture,
+                           enum sac_orientation orientation, sac_frame **out)
+{
+    sac_frame desc = {
+        .format = SAC_PIXEL_GRAY8,
+        .width = picture->width,
+        .height = picture->height,
+        .matrix = sac_matrix_of_av(picture->colorspace, picture->height),
+        .range = SAC_RANGE_FULL,
+    };
+    desc = sac_frame_as_turned(&desc, orientation);
+    sac_result res = adopter->up ? upload(adopter, dev, &desc, picture, true, out)
+                                 : convert(adopter, dev, &desc, picture, out);
+    av_frame_unref(picture);
+    return res;
 }
 
 sac_result sac_adopt_picture(struct sac_adopter *adopter, sac_device *dev, AVFrame *picture,

@@ -22,11 +22,27 @@ static sac_result open_codec(struct sac_decoder *dec, const AVCodec *codec,
     return sac_fail_prefix(ctx, res, "decoder '%s': ", avcodec_get_name(video->codec_id));
 }
 
+/* FFmpeg's own decoders of VP8 and VP9 pass over the alpha beside a picture. */
+static sac_result find_codec(const struct sac_decoder *dec, const struct sac_decoder_ops *ops,
+                             enum AVCodecID id, const AVCodec **out)
+{
+    const char *name = id == AV_CODEC_ID_VP8 ? "libvpx" : "libvpx-vp9";
+    *out = dec->alpha_beside ? avcodec_find_decoder_by_name(name) : ops->codec(dec->dev, id);
+    if (*out)
+        return SAC_OK;
+    return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_UNSUPPORTED,
+                    "%s: this FFmpeg has no decoder %s, which reads the alpha of %s",
+                    dec->source_name, name, avcodec_get_name(id));
+}
+
 sac_result sac_codec_open(struct sac_decoder *dec, const struct sac_decoder_ops *ops,
                           const AVCodecParameters *video)
 {
     sac_context   *ctx = sac_device_context(dec->dev);
-    const AVCodec *codec = ops->codec(dec->dev, video->codec_id);
+    const AVCodec *codec;
+    sac_result     res = find_codec(dec, ops, video->codec_id, &codec);
+    if (res != SAC_OK)
+        return res;
     dec->ops = ops;
     dec->state = sac_calloc(1, ops->state_bytes);
     dec->avc = avcodec_alloc_context3(codec);
@@ -34,7 +50,7 @@ sac_result sac_codec_open(struct sac_decoder *dec, const struct sac_decoder_ops 
     if (!dec->state || !dec->avc || !dec->picture)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a decoder", dec->source_name);
     sac_ffmpeg_log_begin(ctx);
-    sac_result res = open_codec(dec, codec, video);
+    res = open_codec(dec, codec, video);
     sac_ffmpeg_log_end();
     return res;
 }

@@ -48,9 +48,13 @@ static sac_result give(struct sac_decoder *dec, sac_frame **out, struct sac_pict
     struct state *st = dec->state;
     if (dec->picture->width > SIZE_MAX_PX || dec->picture->height > SIZE_MAX_PX)
         return leave_out(dec);
-    sac_result res =
-        sac_adopt_picture(&st->adopter, dec->dev, dec->picture,
-                          sac_picture_orientation(dec, dec->picture), out, &note->converted);
+    const enum sac_orientation orientation = sac_picture_orientation(dec, dec->picture);
+    sac_result                 res;
+    note->alpha = dec->params->alpha && sac_format_has_alpha(dec->picture->format);
+    note->converted = note->alpha;
+    res = note->alpha ? sac_adopt_alpha(&st->adopter, dec->dev, dec->picture, orientation, out)
+                      : sac_adopt_picture(&st->adopter, dec->dev, dec->picture, orientation, out,
+                                          &note->converted);
     if (res != SAC_OK)
         sac_fail_prefix(sac_device_context(dec->dev), res, "%s: ", dec->source_name);
     return res;

@@ -101,9 +101,11 @@ sac_result sac_decoder_open(struct sac_decoder *dec, const AVCodecParameters *vi
     if (!is_gpu(dec->dev))
         return open_on_cpu(dec, video);
     const bool jpeg = video->codec_id == AV_CODEC_ID_MJPEG; /* NVDEC has none: dec_nvdec.c */
-    if (decode == SAC_DECODE_CPU || ((dec->images || jpeg) && decode != SAC_DECODE_GPU)) {
+    const bool alpha = dec->params->alpha;                  /* nor alpha */
+    if (decode == SAC_DECODE_CPU || alpha || ((dec->images || jpeg) && decode != SAC_DECODE_GPU)) {
         note(dec, SAC_LOG_INFO,
              decode == SAC_DECODE_CPU ? "as asked for"
+             : alpha                  ? "its alpha is asked for"
              : dec->images            ? "the input is images"
                                       : "NVDEC does not decode mjpeg");
         return open_on_cpu(dec, video);

@@ -10,6 +10,17 @@
 
 /* ---- open ---- */
 
+/* Matroska and WebM: the alpha of VP8 and VP9 is a second picture in each packet's side data. */
+static bool has_alpha_beside(const struct sac_input *in)
+{
+    const enum AVCodecID id = in->video->codec_id;
+    if (!in->fmt || (id != AV_CODEC_ID_VP8 && id != AV_CODEC_ID_VP9))
+        return false;
+    const AVDictionary      *tags = in->fmt->streams[in->video_index]->metadata;
+    const AVDictionaryEntry *mode = av_dict_get(tags, "alpha_mode", NULL, 0);
+    return mode && strcmp(mode->value, "1") == 0;
+}
+
 sac_result sac_feed_open_input(struct sac_source *src)
 {
     src->input.ctx = src->ctx;
@@ -26,6 +37,7 @@ sac_result sac_feed_open_input(struct sac_source *src)
     src->decoder.params = &src->params;
     src->decoder.cancelled = &src->cancelled;
     src->decoder.images = src->input.fmt == NULL;
+    src->decoder.alpha_beside = src->params.alpha && has_alpha_beside(&src->input);
     src->decoder.threads =
         src->params.decode_threads > 0 ? src->params.decode_threads : sac_video_threads(src->dev);
     src->decoder.time_base = src->input.time_base;
@@ -242,6 +254,7 @@ static void label(struct sac_source *src, sac_frame *frame, const struct sac_pic
     src->stats.corrupt += note->damaged && frame->pts_us >= src->params.start_us;
     src->stats.converted += note->converted;
     src->stats.size_changes += resized;
+    src->info.alpha |= note->alpha;
     if (resized || src->decoder.note[0] != src->info.decoder_note[0])
         sac_feed_describe_decoder(src);
     pthread_mutex_unlock(&src->lock);

@@ -32,6 +32,14 @@ enum sac_pixel_format sac_format_of_av(enum AVPixelFormat format, bool *direct)
     return about->comp[0].depth > 8 ? SAC_PIXEL_P010 : SAC_PIXEL_I420;
 }
 
+/* A palette's colours may have alpha too: its pictures are taken for opaque. */
+bool sac_format_has_alpha(enum AVPixelFormat format)
+{
+    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(format);
+    return about && (about->flags & AV_PIX_FMT_FLAG_ALPHA) &&
+           !(about->flags & (AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_FLOAT));
+}
+
 enum AVPixelFormat sac_format_to_av(enum sac_pixel_format format)
 {
     switch (format) {

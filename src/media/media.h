@@ -51,6 +51,7 @@ sac_result sac_ffmpeg_fail(sac_context *ctx, int averror, const char *what);
 
 /* The format that such pictures are delivered in; *direct: no pixel needs converting. */
 enum sac_pixel_format  sac_format_of_av(enum AVPixelFormat format, bool *direct);
+bool                   sac_format_has_alpha(enum AVPixelFormat format);
 enum AVPixelFormat     sac_format_to_av(enum sac_pixel_format format);
 enum sac_colour_matrix sac_matrix_of_av(enum AVColorSpace space, int height);
 enum AVColorSpace      sac_matrix_to_av(enum sac_colour_matrix matrix);
@@ -180,6 +181,7 @@ struct sac_picture_note {
     int64_t ts, duration; /* time base of the input; ts SAC_TIME_NONE, duration 0: unknown */
     bool    damaged;      /* parts were concealed by the decoder */
     bool    converted;
+    bool    alpha; /* the frame is the picture's alpha */
 };
 struct sac_picture_note sac_picture_note_of(const AVFrame *picture); /* ffmpeg.c; not converted */
 
@@ -192,17 +194,18 @@ struct sac_decoder {
     const struct sac_source_params *params;      /* borrowed from the source */
     atomic_int                     *cancelled;   /* the source's; checked by decoders that wait */
     bool                            images;      /* or an array: each is a stream of its own */
-    int                             threads;
-    AVRational                      time_base;
-    struct sac_display              display;       /* stated by the container */
-    struct sac_display              shown;         /* how the latest picture is to be shown */
-    char                            name[32];      /* libavcodec's name, or "nvdec h264" on a GPU */
-    char                            note[256];     /* why the GPU does not decode; else empty */
-    uint64_t                        surface_bytes; /* GPU memory for decoded pictures */
-    int                             surfaces;
-    AVCodecContext                 *avc;
-    AVFrame                        *picture; /* the latest, until it is a frame */
-    void                           *state;   /* of ops */
+    bool               alpha_beside;             /* wanted alpha that comes in packets' side data */
+    int                threads;
+    AVRational         time_base;
+    struct sac_display display;       /* stated by the container */
+    struct sac_display shown;         /* how the latest picture is to be shown */
+    char               name[32];      /* libavcodec's name, or "nvdec h264" on a GPU */
+    char               note[256];     /* why the GPU does not decode; else empty */
+    uint64_t           surface_bytes; /* GPU memory for decoded pictures */
+    int                surfaces;
+    AVCodecContext    *avc;
+    AVFrame           *picture; /* the latest, until it is a frame */
+    void              *state;   /* of ops */
 
     /* The packets since a key frame, kept while the GPU's decoder may still refuse them. */
     bool               may_refuse;
@@ -313,6 +316,9 @@ void sac_adopter_finish(struct sac_adopter *adopter);
  * device allow; otherwise it is a copy, counted as frame-convert or frame-upload. */
 sac_result sac_adopt_picture(struct sac_adopter *adopter, sac_device *dev, AVFrame *picture,
                              enum sac_orientation orientation, sac_frame **out, bool *converted);
+/* The same, of the picture's alpha: SAC_PIXEL_GRAY8. */
+sac_result sac_adopt_alpha(struct sac_adopter *adopter, sac_device *dev, AVFrame *picture,
+                           enum sac_orientation orientation, sac_frame **out);
 
 /* ---- kept.c: packets of other streams, waiting for a sink ---- */
 

@@ -133,6 +133,7 @@ static void fill_info(struct sac_source *src)
         .range = sac_range_of_av(video->color_range, (enum AVPixelFormat)video->format),
         .audio_streams = in->audio_streams,
         .live = in->live,
+        .alpha = info->alpha, /* of the first frame */
     };
     if (src->first) { /* the frame overrides the header */
         info->width = src->first->width;

@@ -502,6 +502,62 @@ def test_a_video_of_masks_is_scored_by_frame(saccade, tmp_path):
     assert score(saccade, tmp_path / 'masks.mkv', tmp_path / 'masks.mkv')['combined']['iou'] == 1
 
 
+def write_alpha(path, mattes, *options):
+    """A picture of noise with the mattes as its alpha."""
+    rng = numpy.random.default_rng(7)
+    height, width = mattes[0].shape
+    frames = [numpy.dstack([rng.integers(0, 256, (height, width, 3), numpy.uint8), matte]) for matte in mattes]
+    subprocess.run(['ffmpeg', '-v', 'error', '-f', 'rawvideo', '-pix_fmt', 'bgra', '-s', f'{width}x{height}', '-i', '-',
+                    *options, path], input=b''.join(f.tobytes() for f in frames), check=True)
+
+
+@needs_ffmpeg
+@pytest.mark.parametrize('name, options', [
+    ('bgra.mkv', ['-c:v', 'ffv1', '-pix_fmt', 'bgra']),
+    ('yuva.mkv', ['-c:v', 'ffv1', '-pix_fmt', 'yuva420p']),
+    ('deep.mkv', ['-c:v', 'ffv1', '-pix_fmt', 'yuva444p10le']),
+    ('pro.mov', ['-c:v', 'prores_ks', '-pix_fmt', 'yuva444p10le', '-alpha_bits', '16']),
+    ('vp9.webm', ['-c:v', 'libvpx-vp9', '-pix_fmt', 'yuva420p', '-lossless', '1']),
+    ('vp8.webm', ['-c:v', 'libvpx', '-pix_fmt', 'yuva420p', '-auto-alt-ref', '0', '-crf', '4', '-b:v', '9M']),
+])
+def test_of_a_video_with_alpha_that_is_scored(saccade, tmp_path, name, options):
+    rng = numpy.random.default_rng(1)
+    mattes = [blob(rng, 49, 65) for _ in range(4)]
+    mattes[0][:] = 255  # a first frame that is opaque is no opaque video
+    for i, matte in enumerate(mattes):
+        write_png(tmp_path / f'gt/{i:05d}.png', matte)
+    write_alpha(tmp_path / name, mattes, *options)
+    run = saccade('eval', '--gt', tmp_path / 'gt', '--masks', tmp_path / name, '--json')
+    scores = report(run)['combined']
+    assert scores['pictures'] == 4 and scores['mse'] < (1e-3 if name == 'vp8.webm' else 1e-4)
+    assert 'its alpha is read as masks' in run.stderr
+    run = saccade('eval', '--gt', tmp_path / 'gt', '--masks', tmp_path / name, '--mask-values', 'objects', '-q')
+    fails(run, 1, f'{name}: alpha, where numbers of objects')
+
+
+@needs_ffmpeg
+def test_alpha_of_a_video_that_is_turned_lies_like_the_picture(saccade, tmp_path):
+    rng = numpy.random.default_rng(3)
+    matte = blob(rng, 40, 64)
+    write_png(tmp_path / 'gt/0.png', numpy.rot90(matte, -1))
+    write_alpha(tmp_path / 'a.mov', [matte], '-c:v', 'qtrle', '-pix_fmt', 'argb')
+    subprocess.run(['ffmpeg', '-v', 'error', '-i', tmp_path / 'a.mov', '-c', 'copy', '-metadata:s:v', 'rotate=270',
+                    tmp_path / 'turned.mov'], check=True)
+    same(score(saccade, tmp_path / 'gt', tmp_path / 'turned.mov')['combined'],
+         reference([(matte, matte)]))
+
+
+@needs_ffmpeg
+def test_opaque_alpha_leaves_the_luma(saccade, tmp_path):
+    rng = numpy.random.default_rng(1)
+    mattes = [blob(rng, 48, 64) for _ in range(3)]
+    for i, matte in enumerate(mattes):
+        write_png(tmp_path / f'gt/{i:05d}.png', matte)
+    write_video(tmp_path / 'masks.mkv', mattes, 'bgra')
+    run = saccade('eval', '--gt', tmp_path / 'gt', '--masks', tmp_path / 'masks.mkv', '--json')
+    assert report(run)['combined']['iou'] > 0.99 and 'opaque throughout' in run.stderr
+
+
 def flicker_of(saccade, tmp_path, name, mattes, *more):
     for i, matte in enumerate(mattes):
         write_png(tmp_path / name / f'{i:05d}.png', matte)
