@@ -37,7 +37,8 @@ enum sac_segment_as {
     SAC_SEGMENT_ALPHA_PACKED, /* the frame with its matte inside, as VR players take it (docs/vr.md)
                                */
     SAC_SEGMENT_CLASSES,      /* the frame, each class tinted in a colour of its own */
-    SAC_SEGMENT_PNG,  /* no video: video_out is a folder of grey pictures, 000000.png and so on */
+    SAC_SEGMENT_PNG,  /* no video: video_out is a folder of grey pictures, 000000.png and so on; one
+                         that has such pictures already is SAC_ERR_ARG */
     SAC_SEGMENT_COCO, /* no video: video_out is a file of COCO results with run-length masks, of
                          each frame, or of each instance where the network tells them apart */
     SAC_SEGMENT_AS_COUNT

@@ -8,7 +8,9 @@ static const char named_by_outputs[] =
     "each output option names its file or folder: -o out/ --jsonl out/";
 static const char input_size[] =
     "only for a model with an open input size; other models have a fixed one";
-static const char replaced[] = "outputs replace existing files without asking";
+static const char replaced[] =
+    "outputs replace existing files without asking; only pictures of mattes need a folder that has "
+    "none yet";
 static const char written_at_once[] =
     "results are written frame by frame anyway; --jsonl - prints them";
 static const char quantised_first[] =

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "media/media.h"
+#include "pipeline/output.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/task.h"
 
@@ -61,8 +62,7 @@ static bool is_like_a_matte(const char *folder, const char *file)
     const size_t length = strlen(folder);
     if (strncmp(file, folder, length) != 0 || file[length] != '/')
         return false;
-    const char *name = file + length + 1;
-    return strcmp(name + strspn(name, "0123456789"), ".png") == 0;
+    return sac_matte_is_picture(file + length + 1);
 }
 
 /* Files that are written into a folder may have an input's name. */

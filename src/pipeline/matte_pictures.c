@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mattes as grey pictures, a file each. */
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -11,6 +12,12 @@
 #include "media/media.h"
 #include "pipeline/output.h"
 #include "pipeline/tasks/segment.h"
+
+bool sac_matte_is_picture(const char *name)
+{
+    const size_t digits = strspn(name, "0123456789");
+    return digits > 0 && strcmp(name + digits, ".png") == 0;
+}
 
 struct pictures {
     struct sac_output base;
@@ -59,6 +66,27 @@ static const struct sac_output_ops pictures_ops = {
     .destroy = pictures_destroy,
 };
 
+/* Those of an earlier run would lie between the new ones, and whose they are nobody knows, so none
+ * is replaced or removed. */
+static sac_result check_empty(struct pictures *p)
+{
+    DIR *dir = opendir(p->folder);
+    if (!dir)
+        return SAC_FAIL(p->ctx, SAC_ERR_IO, "cannot read folder '%s': %s", p->folder,
+                        strerror(errno));
+    const struct dirent *entry;
+    while ((entry = readdir(dir)) && !sac_matte_is_picture(entry->d_name))
+        ;
+    sac_result res = SAC_OK;
+    if (entry)
+        res = SAC_FAIL(p->ctx, SAC_ERR_ARG,
+                       "'%s' already has pictures, such as '%s', which could not be told from the "
+                       "new ones: name another folder, or remove them",
+                       p->folder, entry->d_name);
+    closedir(dir);
+    return res;
+}
+
 static sac_result make_folder(struct pictures *p)
 {
     struct stat about;
@@ -68,7 +96,7 @@ static sac_result make_folder(struct pictures *p)
     const int why = errno;
     if (why == EEXIST && stat(p->folder, &about) == 0)
         return S_ISDIR(about.st_mode)
-                   ? SAC_OK
+                   ? check_empty(p)
                    : SAC_FAIL(p->ctx, SAC_ERR_ARG, "'%s' is no folder, which pictures need",
                               p->folder);
     return SAC_FAIL(p->ctx, SAC_ERR_IO, "cannot create folder '%s': %s", p->folder, strerror(why));

@@ -81,6 +81,8 @@ sac_result sac_coco_create(const struct sac_output_setup *setup, struct sac_outp
 /* What job->segment->as says. Without params->video_out, for on_composite alone. */
 sac_result sac_mattes_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_matte_pictures_create(const struct sac_output_setup *setup, struct sac_output **out);
+/* Is it a name that they get, 000000.png and so on? */
+bool       sac_matte_is_picture(const char *name);
 sac_result sac_matte_records_create(const struct sac_output_setup *setup, struct sac_output **out);
 
 #endif

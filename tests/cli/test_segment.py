@@ -553,13 +553,13 @@ def test_scales_go_with_what_else_there_is(saccade, video, square, tmp_path):
     both = tmp_path / 'both.mkv'
     subprocess.run(['ffmpeg', '-v', 'error', '-i', video, '-vf', 'split,hstack', '-c:v', 'ffv1', both], check=True)
     unsure = network(tmp_path / 'unsure.onnx', sure=0.5)
-    for more in ['--region'], ['--mode', 'vr'], ['--skip-still', 0.2, '--skip-max', 1], ['--small-model', unsure, '--region']:
+    for n, more in enumerate((['--region'], ['--mode', 'vr'], ['--skip-still', 0.2, '--skip-max', 1], ['--small-model', unsure, '--region'])):
         segment(saccade, both, '--model', square, '--stereo', 'sbs', '--scales', '0.5,1,1.75', '--as', 'png', '-o',
-                tmp_path / 'm', '--stats', tmp_path / 's.json', *more)
+                tmp_path / f'm{n}', '--stats', tmp_path / 's.json', *more)
         savings = json.loads((tmp_path / 's.json').read_text())['savings']
         assert savings['scales'] == FRAMES - savings['still'] and savings['looks'] == 12 * savings['scales']
         assert ('--region' in more) == (savings['regions'] > 0) and ('--small-model' in more) == (savings['large'] > 0)
-        masks = frames_of(tmp_path / 'm/%06d.png', 'gray', width=2 * WIDTH)
+        masks = frames_of(tmp_path / f'm{n}/%06d.png', 'gray', width=2 * WIDTH)
         for i in range(FRAMES):
             assert all(iou(eye >= 128, inside(i)) > 0.85 for eye in (masks[i][:, :WIDTH], masks[i][:, WIDTH:])), (more, i)
 
@@ -640,6 +640,21 @@ def test_pictures_need_a_folder(saccade, video, square, tmp_path):
     run = saccade('segment', video, '--model', square, '--as', 'png', '-o', tmp_path / 'file')
     fails(run, 2, "file' is no folder")
     assert 'frames:' not in run.stderr and (tmp_path / 'file').read_text() == 'kept'
+
+
+def test_pictures_of_an_earlier_run_stay_and_are_not_mixed_with_new_ones(saccade, video, square, tmp_path):
+    out = tmp_path / 'my pictures'
+    segment(saccade, video, '--model', square, '--as', 'png', '-o', out, '--duration', 0.4)
+    (out / 'notes.txt').write_text('kept')
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+    run = saccade('segment', video, '--model', square, '--as', 'png', '-o', out, '--duration', 0.2)
+    fails(run, 2, "my pictures' already has pictures, such as '0000", 'name another folder')
+    assert {p.name: p.read_bytes() for p in out.iterdir()} == before
+    for picture in out.glob('*.png'):
+        picture.unlink()
+    (out / 'cover.png').write_text('no picture of a matte')
+    segment(saccade, video, '--model', square, '--as', 'png', '-o', out, '--duration', 0.2)
+    assert (out / 'cover.png').read_text() == 'no picture of a matte' and (out / 'notes.txt').exists()
 
 
 def test_a_detector_makes_no_mattes(saccade, video, tmp_path):
