@@ -64,8 +64,8 @@ struct sac_segment_params {
     float strength;             /* of a tint: 0..1, default 0.5 */
     float blur;                 /* above 0: a cutout's background is the frame itself, blurred with
                                    this radius in pixels; default 0 */
-    const char *background;     /* or the first picture of this file, fitted to the frame; NULL
-                                   (default): the colour */
+    const char *background;     /* or the picture of this file, fitted to the frame; a video is
+                                   SAC_ERR_ARG; NULL (default): the colour */
     enum sac_stereo     stereo; /* the network sees each eye by itself; default mono */
     enum sac_projection projection; /* of each eye: what segmenter.facets show, and how
                                        SAC_SEGMENT_ALPHA_PACKED packs; default flat */

@@ -43,7 +43,19 @@ static sac_result turn_upright(sac_frame **picture)
     return res;
 }
 
-/* The first picture of a file. */
+/* A video would stand still behind the people. */
+static sac_result check_single(sac_device *dev, const char *path, sac_source *src)
+{
+    sac_frame *second = NULL;
+    if (sac_source_read_wait(src, &second) != SAC_OK)
+        return SAC_OK;
+    sac_frame_unref(&second);
+    return SAC_FAIL(dev->ctx, SAC_ERR_ARG,
+                    "'%s' is a video, or has several pictures; a background is one picture, and "
+                    "no video is played there",
+                    path);
+}
+
 static sac_result read_picture(sac_device *dev, const char *path, sac_frame **out)
 {
     struct sac_source_params params = sac_source_params_default();
@@ -55,6 +67,8 @@ static sac_result read_picture(sac_device *dev, const char *path, sac_frame **ou
         res = sac_source_read_wait(src, out);
     if (res == SAC_EOS)
         res = SAC_FAIL(dev->ctx, SAC_ERR_FORMAT, "'%s': no picture for the background", path);
+    if (res == SAC_OK)
+        res = check_single(dev, path, src);
     if (res == SAC_OK)
         res = turn_upright(out);
     sac_source_close(&src);

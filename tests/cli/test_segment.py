@@ -635,6 +635,15 @@ def test_vr_takes_packets_when_they_are_due(saccade, video, square, tmp_path):
     assert fps < 1.1 * wanted
 
 
+def test_a_background_is_one_picture(saccade, video, clip, square, tmp_path):
+    run = saccade('segment', video, '--model', square, '--as', 'cutout', '--background', video, '-o', tmp_path / 'o.mp4')
+    fails(run, 2, f"'{video}' is a video")
+    assert not list(tmp_path.glob('o.mp4*'))
+    single = tmp_path / 'single.mkv'  # what holds one picture is one
+    subprocess.run(['ffmpeg', '-v', 'error', '-i', video, '-frames:v', '1', '-c:v', 'ffv1', single], check=True)
+    segment(saccade, video, '--model', square, '--as', 'cutout', '--background', single, '-o', tmp_path / 'o.mp4')
+
+
 def test_pictures_need_a_folder(saccade, video, square, tmp_path):
     (tmp_path / 'file').write_text('kept')
     run = saccade('segment', video, '--model', square, '--as', 'png', '-o', tmp_path / 'file')
