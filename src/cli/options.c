@@ -610,7 +610,8 @@ const struct option options[] = {
     {"gt", 'g', VERB_EVAL | VERB_TUNE, SECTION_IN, OPTION_LIST, AT(eval_gt), "eval.gt", "GT",
      "ground truth: a MOTChallenge file, a sequence's folder, or a folder of such folders"},
     {"tracks", 0, VERB_EVAL, SECTION_IN, OPTION_LIST, AT(eval_tracks), "eval.tracks", "T",
-     "tracks to score: a file for each ground truth, or a folder with SEQUENCE.txt in it"},
+     "tracks to score: a file for each ground truth, by their names if these are the sequences', "
+     "else in that order, or a folder with SEQUENCE.txt in it"},
     {"masks", 0, VERB_EVAL, SECTION_IN, OPTION_TEXT, AT(eval_masks), "eval.masks", "MASKS",
      "masks to score, instead of tracks: a folder of PNG files, also in folders of sequences, a "
      "COCO file, or a video; --gt is then one of these too"},
@@ -643,7 +644,8 @@ const struct option options[] = {
 
     {"detections", 0, VERB_TUNE, SECTION_IN, OPTION_LIST, AT(tune_detections), "tune.detections",
      "FILE",
-     "MOTChallenge detections: a file for each ground truth, or a folder with SEQUENCE.txt in it; "
+     "MOTChallenge detections: a file for each ground truth, by their names if these are the "
+     "sequences', else in that order, or a folder with SEQUENCE.txt in it; "
      "default: det.txt, det/det.txt or the one det*.txt in the sequence's folder, else the "
      "detector's boxes of img1 or of the one video there"},
     {"reid", 0, VERB_TUNE, SECTION_IN, OPTION_TEXT, AT(tune_reid), "tune.reid", "MODEL",

@@ -132,6 +132,55 @@ int truths_find(struct truths *out, const struct text_list *texts, struct fault 
     return status;
 }
 
+/* ---- files that belong to them ---- */
+
+static bool is_named_after(const char *file, const char *sequence)
+{
+    char path[TRUTH_PATH_SIZE], name[TRUTH_NAME_SIZE];
+    snprintf(path, sizeof path, "%s", file);
+    for (int up = 0; up < 3; up++) {
+        base_name(path, name, sizeof name);
+        char *dot = up == 0 ? strrchr(name, '.') : NULL;
+        if (dot && dot != name)
+            *dot = '\0';
+        if (strcmp(name, sequence) == 0)
+            return true;
+        dirname(path);
+    }
+    return false;
+}
+
+/* files->count: none, or several. */
+static size_t find_named(const struct text_list *files, const char *sequence)
+{
+    size_t found = files->count;
+    for (size_t i = 0; i < files->count; i++)
+        if (is_named_after(files->items[i], sequence)) {
+            if (found < files->count)
+                return files->count;
+            found = i;
+        }
+    return found;
+}
+
+int truths_pair(const struct truths *truths, const struct text_list *files, size_t **file_of,
+                struct fault *fault)
+{
+    bool named = true;
+    *file_of = calloc(truths->count + 1, sizeof **file_of);
+    if (!*file_of)
+        return fault_failure(fault, "out of memory");
+    for (size_t i = 0; i < truths->count && named; i++) {
+        (*file_of)[i] = find_named(files, truths->items[i].name);
+        named = (*file_of)[i] < files->count;
+        for (size_t k = 0; k < i && named; k++)
+            named = (*file_of)[k] != (*file_of)[i];
+    }
+    for (size_t i = 0; i < truths->count && !named; i++)
+        (*file_of)[i] = i;
+    return STATUS_OK;
+}
+
 void truths_finish(struct truths *truths)
 {
     free(truths->items);

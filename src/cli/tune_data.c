@@ -64,7 +64,7 @@ static bool find_video(const struct truth *truth, char *buf, size_t size)
 
 /* A file for each ground truth, or a folder with SEQUENCE.txt in it; none: what the sequence's
  * folder holds. */
-static int choose_boxes(const struct settings *s, size_t number, size_t count,
+static int choose_boxes(const struct settings *s, const size_t *file_of, size_t number,
                         struct tune_sequence *seq, struct fault *fault)
 {
     const struct text_list *given = &s->tune_detections;
@@ -75,12 +75,7 @@ static int choose_boxes(const struct settings *s, size_t number, size_t count,
         if (!find_file_in(given->items[0], name, buf, sizeof seq->boxes_from))
             return fault_failure(fault, "%s: no '%s' in it", given->items[0], name);
     } else if (given->count > 0) {
-        if (given->count != count)
-            return fault_usage(fault,
-                               "%zu ground truths but %zu files of detections; give one for each, "
-                               "or a folder with SEQUENCE.txt in it",
-                               count, given->count);
-        snprintf(buf, sizeof seq->boxes_from, "%s", given->items[number]);
+        snprintf(buf, sizeof seq->boxes_from, "%s", given->items[file_of[number]]);
     } else if (!find_boxes(seq->truth, buf, sizeof seq->boxes_from)) {
         seq->networks = find_video(seq->truth, buf, sizeof seq->boxes_from);
         if (!seq->networks)
@@ -91,6 +86,21 @@ static int choose_boxes(const struct settings *s, size_t number, size_t count,
                                  seq->truth->gt);
     }
     return STATUS_OK;
+}
+
+/* file_of: where --detections are files; else it stays. */
+static int pair_boxes(const struct settings *s, const struct truths *truths, size_t **file_of,
+                      struct fault *fault)
+{
+    const struct text_list *given = &s->tune_detections;
+    if (given->count == 0 || (given->count == 1 && is_existing_folder(given->items[0])))
+        return STATUS_OK;
+    if (given->count != truths->count)
+        return fault_usage(fault,
+                           "sequences of --gt: %zu, files of --detections: %zu; give a file for "
+                           "each, or a folder with SEQUENCE.txt in it",
+                           truths->count, given->count);
+    return truths_pair(truths, given, file_of, fault);
 }
 
 /* What embeddings are made of. */
@@ -113,6 +123,16 @@ static int by_place(struct tune_sequence *seq, int frames, struct fault *fault)
     return seq->first ? STATUS_OK : fault_failure(fault, "out of memory");
 }
 
+/* Boxes of another sequence would be tracked without a word. */
+static int check_length(const struct tune_sequence *seq, int frames, int length,
+                        struct fault *fault)
+{
+    if (length <= 0 || frames <= length)
+        return STATUS_OK;
+    return fault_failure(fault, "%s: it has frame %d, but %s has %d by its seqinfo.ini",
+                         seq->boxes_from, frames, seq->truth->name, length);
+}
+
 /* As a run with --detections takes them. */
 static struct sac_detection detection_of(const struct sac_mot_row *row)
 {
@@ -128,13 +148,16 @@ static struct sac_detection detection_of(const struct sac_mot_row *row)
     };
 }
 
-static int read_boxes(sac_context *ctx, struct tune_sequence *seq, int frames, struct fault *fault)
+static int read_boxes(sac_context *ctx, struct tune_sequence *seq, int length, struct fault *fault)
 {
+    int                 frames = length > seq->gt.frame_max ? length : seq->gt.frame_max;
     struct sac_mot_file file = {0};
     sac_result          res = sac_mot_read(ctx, seq->boxes_from, &file);
     if (res != SAC_OK)
         return fault_library(fault, ctx, res);
-    int status = by_place(seq, frames > file.frame_max ? frames : file.frame_max, fault);
+    int status = check_length(seq, file.frame_max, length, fault);
+    if (status == STATUS_OK)
+        status = by_place(seq, frames > file.frame_max ? frames : file.frame_max, fault);
     seq->boxes = calloc(file.count + 1, sizeof *seq->boxes);
     if (status == STATUS_OK && !seq->boxes)
         status = fault_failure(fault, "out of memory");
@@ -340,10 +363,7 @@ static int read_sequence(struct settings *s, sac_context *ctx, struct tune_seque
     seq->fps = s->run.fps > 0 ? s->run.fps : info.fps;
     seq->preprocess = s->eval_preprocess && has_classes(&seq->gt);
     status =
-        seq->networks
-            ? detect_boxes(s, ctx, seq, fault)
-            : read_boxes(ctx, seq,
-                         info.length > seq->gt.frame_max ? info.length : seq->gt.frame_max, fault);
+        seq->networks ? detect_boxes(s, ctx, seq, fault) : read_boxes(ctx, seq, info.length, fault);
     if (status == STATUS_OK && s->tune_reid && !interrupt_came())
         status = embed_boxes(s, ctx, seq, fault);
     if (status == STATUS_OK && !(seq->fps > 0) && !interrupt_came())
@@ -367,15 +387,17 @@ static int refuse_twice(const struct truths *truths, size_t at, struct fault *fa
 int tune_find(const struct settings *s, const struct truths *truths,
               struct tune_sequence *sequences, struct fault *fault)
 {
-    int status = STATUS_OK;
+    size_t *file_of = NULL;
+    int     status = pair_boxes(s, truths, &file_of, fault);
     for (size_t i = 0; i < truths->count && status == STATUS_OK; i++) {
         sequences[i].truth = &truths->items[i];
         status = refuse_twice(truths, i, fault);
         if (status == STATUS_OK)
-            status = choose_boxes(s, i, truths->count, &sequences[i], fault);
+            status = choose_boxes(s, file_of, i, &sequences[i], fault);
         if (status == STATUS_OK)
             status = choose_pictures(s, &sequences[i], fault);
     }
+    free(file_of);
     return status;
 }
 

@@ -159,6 +159,11 @@ static sac_result read_fields(struct text *t, double v[FIELD_COUNT])
                             "frame,id,x,y,width,height",
                             t->name, t->line, i + 1, field_names[i]);
         const char *begin = t->at;
+        if (i == 0 && *begin == '{')
+            return SAC_FAIL(
+                t->ctx, SAC_ERR_FORMAT,
+                "%s:%d: JSON lines, where MOTChallenge's are read, such as --mot writes", t->name,
+                t->line);
         if (!read_number(t, &v[i]))
             return SAC_FAIL(t->ctx, SAC_ERR_FORMAT, "%s:%d: field %d (%s) is '%s', not a number",
                             t->name, t->line, i + 1, field_names[i], quote_from(t, begin).text);

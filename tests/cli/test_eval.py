@@ -52,6 +52,18 @@ def test_files_are_paired_in_their_order(saccade, sequences):
     assert [sequence['fn'] for sequence in scores['sequences']] == [0, 10]
 
 
+def test_files_that_are_named_after_sequences_are_paired_by_it(saccade, sequences):
+    """`tracks/*.txt` comes in a shell's order, which need not be that of --gt."""
+    gt = [sequences / 'gt' / name / 'gt/gt.txt' for name in 'BA']
+    scores = report(saccade('eval', '--gt', *gt, '--tracks', sequences / 'tracks/A.txt', sequences / 'tracks/B.txt',
+                            '--json'))
+    assert {sequence['name']: sequence['fn'] for sequence in scores['sequences']} == {'A': 0, 'B': 10}
+    # other names say nothing: the order counts
+    other = [(sequences / 'tracks/B.txt').rename(sequences / 'tracks/first.txt'), sequences / 'tracks/A.txt']
+    scores = report(saccade('eval', '--gt', *gt, '--tracks', *other, '--json'))
+    assert {sequence['name']: sequence['fn'] for sequence in scores['sequences']} == {'A': 0, 'B': 10}
+
+
 def test_the_table_has_a_line_per_sequence_and_the_sum(saccade, sequences):
     run = saccade('eval', '--gt', sequences / 'gt', '--tracks', sequences / 'tracks')
     assert run.returncode == 0
@@ -74,11 +86,13 @@ def test_preprocessing_can_be_left_out(saccade, sequences):
 
 def test_what_does_not_fit_is_named(saccade, sequences):
     gt, tracks = sequences / 'gt', sequences / 'tracks'
-    fails(saccade('eval', '--gt', gt, '--tracks', tracks / 'A.txt'), 2, '2 ground truths but 1 files')
+    fails(saccade('eval', '--gt', gt, '--tracks', tracks / 'A.txt'), 2, 'sequences of --gt: 2, files of --tracks: 1')
     (tracks / 'B.txt').unlink()
     fails(saccade('eval', '--gt', gt, '--tracks', tracks), 1, 'B.txt')
     (tracks / 'B.txt').write_text(rows(3) + '4,1,a,b,c,d\n')
     fails(saccade('eval', '--gt', gt, '--tracks', tracks), 1, 'B.txt:7')
+    (tracks / 'B.txt').write_text('{"format":"saccade-tracks","version":1}\n')
+    fails(saccade('eval', '--gt', gt, '--tracks', tracks), 1, 'B.txt:1: JSON lines', '--mot')
     (tracks / 'B.txt').write_text('1,1,0,0,9,9,1\n1,1,5,5,9,9,1\n')
     fails(saccade('eval', '--gt', gt, '--tracks', tracks), 1, 'B')
     fails(saccade('eval', '--gt', tracks, '--tracks', tracks), 1, 'no gt.txt')

@@ -155,7 +155,15 @@ def test_what_does_not_fit_is_named(saccade, timid, tmp_path):
     fails(saccade('tune', '--gt', timid / 'S0'), 2, 'only one sequence', "'S0'")
     fails(saccade('tune', '--gt', timid / 'S0/det'), 1, 'no gt.txt')
     fails(saccade('tune', '--gt', timid, '--gt', timid / '../gt/S0'), 2, 'S0/gt/gt.txt was given twice')
-    fails(saccade('tune', '--gt', timid, '--detections', timid / 'S0/det/det.txt'), 2, '3 ground truths but 1 files')
+    fails(saccade('tune', '--gt', timid, '--detections', timid / 'S0/det/det.txt'), 2, 'sequences of --gt: 3, files of --detections: 1')
+    boxes = [timid / f'S{i}/det/det.txt' for i in range(3)]
+    saccade('tune', '--gt', timid, '--detections', *boxes, '--trials', 2, '-o', tmp_path / 'a.yaml')
+    saccade('tune', '--gt', timid, '--detections', *reversed(boxes), '--trials', 2, '-o', tmp_path / 'b.yaml')
+    a, b = ((tmp_path / name).read_text().splitlines() for name in ('a.yaml', 'b.yaml'))
+    assert a[2:] == b[2:]  # each with its own sequence; above are the seconds that it took
+    late = tmp_path / 'late.txt'
+    late.write_text(boxes[0].read_text() + '5000,-1,10,10,20,40,0.9\n')
+    fails(saccade('tune', '--gt', timid, '--detections', late, *boxes[1:]), 1, 'late.txt: it has frame 5000, but S0 has')
     fails(saccade('tune', '--gt', timid, '--detections', tmp_path), 1, "no 'S0.txt'")
     fails(saccade('tune', '--gt', timid, '-o', tmp_path), 2, 'is a folder')
     fails(saccade('tune', '--gt', timid, '-o', tmp_path / 'no/a.yaml'), 1, "can't be written")
