@@ -81,6 +81,9 @@ int main(int argc, char **argv)
     sac_session              *s = NULL;
     if (argc != 5)
         return fprintf(stderr, "usage: push DETECTOR WIDTH HEIGHT FPS < BGR\n"), 2;
+    const double fps = atof(argv[4]);
+    if (!(fps > 0))
+        return fprintf(stderr, "push: %s frames a second\n", argv[4]), 2;
     if (sac_context_create(NULL, &ctx) != SAC_OK)
         return 1;
     params.job.detector = argv[1];
@@ -91,7 +94,7 @@ int main(int argc, char **argv)
         res = sac_session_start(s);
     if (res == SAC_OK) {
         printf("on %s\n", sac_device_name(sac_session_device(s)));
-        res = push_all(s, host, atoi(argv[2]), atoi(argv[3]), atof(argv[4]));
+        res = push_all(s, host, atoi(argv[2]), atoi(argv[3]), fps);
     }
     char why[512];
     if (res != SAC_OK && sac_context_last_error(ctx, why, sizeof why))

@@ -49,8 +49,8 @@ SAC_API sac_result sac_sink_check(sac_context *ctx, const char *path,
  *          source keeps them (keep_packets) and the container can hold them.
  * params   NULL: the defaults.
  * out      owned by the caller, destroyed with sac_sink_destroy.
- * Errors   those of sac_sink_check, SAC_ERR_IO (unwritable), SAC_ERR_COPY (a GPU in strict mode),
- *          SAC_ERR_MEMORY. */
+ * Errors   those of sac_sink_check, SAC_ERR_ARG (a file that like reads), SAC_ERR_IO (unwritable),
+ * SAC_ERR_COPY (a GPU in strict mode), SAC_ERR_MEMORY. */
 SAC_API sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
                                    const struct sac_sink_params *params, sac_sink **out);
 /* Encode one frame; frames come in pts order and may have any size (they are scaled to the

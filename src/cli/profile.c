@@ -109,8 +109,11 @@ static int name_files(struct settings *s, struct profile *p, struct fault *fault
 {
     char path[4096];
     p->page = s->run.video_out;
-    if (!p->page || !ends_with(p->page, ".html"))
+    if (!p->page)
         return fault_usage(fault, "profile needs --output REPORT.html");
+    if (!ends_with(p->page, ".html"))
+        return fault_usage(fault, "--output '%s': profile writes a page, whose name ends in .html",
+                           p->page);
     const int stem = (int)strlen(p->page) - 5;
     int       status = check_settings(s, p, fault);
     if (status != STATUS_OK)

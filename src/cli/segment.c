@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <saccade/pipeline.h>
+#include <saccade/source.h>
 
 #include "run.h"
 #include "verbs.h"
@@ -108,8 +109,10 @@ static int check_output(const struct settings *s, struct fault *fault)
         return fault_usage(fault, "segment does not write to standard output; name a file");
     if (output && s->segment.as == SAC_SEGMENT_COCO && is_video(output))
         return fault_usage(fault, "--as coco writes JSON, but '%s' is a video's name", output);
-    if (output && s->segment.as == SAC_SEGMENT_PNG && is_video(output))
-        return fault_usage(fault, "--as png writes a folder, but '%s' is a video's name", output);
+    const bool picture = output && sac_name_is_picture(output);
+    if (output && s->segment.as == SAC_SEGMENT_PNG && (picture || is_video(output)))
+        return fault_usage(fault, "--as png writes a folder, but '%s' is a %s's name", output,
+                           picture ? "picture" : "video");
     if (s->background && s->segment.as != SAC_SEGMENT_CUTOUT)
         return fault_usage(fault, "--background is what a cutout is laid over; add --as cutout");
     if (s->segment.projection && s->segment.segmenter.facets == SAC_FACETS_NONE &&

@@ -372,8 +372,9 @@ static sac_result choose_and_describe(struct sac_input *in)
         return SAC_FAIL(in->ctx, SAC_ERR_FORMAT, "%s: this is text, not a video", in->name);
     st->video_index = choose_video(st->fmt);
     if (st->video_index < 0)
-        return SAC_FAIL(in->ctx, SAC_ERR_FORMAT, "%s: no video in it (%s with %u other streams)",
-                        in->name, st->fmt->iformat->name, st->fmt->nb_streams);
+        return SAC_FAIL(in->ctx, SAC_ERR_FORMAT, "%s: no video in it (%s with %u other stream%s)",
+                        in->name, st->fmt->iformat->name, st->fmt->nb_streams,
+                        st->fmt->nb_streams == 1 ? "" : "s");
     return describe(in);
 }
 

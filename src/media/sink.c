@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/files.h"
 #include "base/outfile.h"
 #include "base/thread.h"
 #include "device/device.h"
@@ -195,6 +196,19 @@ static sac_result open_sink(struct sac_sink *sink)
     return res == SAC_OK ? prepare(sink) : res;
 }
 
+/* Finishing the file would replace what is read. */
+static sac_result check_source(sac_context *ctx, const char *path, const sac_source *like)
+{
+    struct sac_files files = {.ctx = ctx};
+    const char      *file;
+    for (size_t i = 0; like && (file = sac_source_file(like, i)); i++)
+        sac_files_add_input(&files, file);
+    sac_files_add_output(&files, path, NULL);
+    sac_result res = sac_files_judge(&files);
+    sac_files_finish(&files);
+    return res;
+}
+
 sac_result sac_sink_open(sac_device *dev, const char *path, sac_source *like,
                          const struct sac_sink_params *params, bool prompt, sac_sink **out)
 {
@@ -209,6 +223,8 @@ sac_result sac_sink_open(sac_device *dev, const char *path, sac_source *like,
     sac_result                   res = check_params(ctx, &p);
     if (res == SAC_OK)
         res = check(ctx, path, &p, &planned);
+    if (res == SAC_OK)
+        res = check_source(ctx, path, like);
     if (res != SAC_OK)
         return res;
     struct sac_sink *sink = sac_new(struct sac_sink);

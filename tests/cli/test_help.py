@@ -54,6 +54,8 @@ def test_version(saccade):
     (['-t', '2', 'segment', 'in.mp4', '--as', 'mask'], ['the verb comes first: saccade segment']),
     (['segment', 'in.mp4', '--as', 'coco', '-o', 'a.mp4'], ["JSON, but 'a.mp4'"]),
     (['segment', 'in.mp4', '--as', 'png', '-o', 'a.mkv'], ["a folder, but 'a.mkv'"]),
+    (['segment', 'in.jpg', '--as', 'png', '-o', 'a.png'], ["a folder, but 'a.png' is a picture's name"]),
+    (['profile', 'in.mp4', '-o', 'report'], ["'report'", '.html']),
     (['0'], ["'0'", '/dev/video0']),
     (['qwertyuiop'], ["'qwertyuiop'", 'neither a verb nor a file']),
     (['track', '--detektor', 'x'], ["'--detektor'", "did you mean '--detector'?"]),

@@ -341,6 +341,7 @@ static void says_why_it_cannot_write(void **state)
     assert_why(transcode(from, scratch("missing/o.mp4"), 3, NULL), SAC_ERR_IO,
                "o.mp4': No such file or directory");
     assert_why(transcode(from, folder, 3, NULL), SAC_ERR_IO, "folder.mp4': it is a folder");
+    assert_why(transcode(from, from, 3, NULL), SAC_ERR_ARG, "tiny.mkv' would overwrite an input");
     assert_why(transcode(from, scratch("o.xyz"), 3, NULL), SAC_ERR_ARG, "have .mp4, ");
     assert_why(transcode(from, scratch("mp4"), 3, NULL), SAC_ERR_ARG, "have .mp4, ");
     params.encoder = "nonsense";
