@@ -70,6 +70,9 @@ static const struct sac_output_ops pictures_ops = {
  * is replaced or removed. */
 static sac_result check_empty(struct pictures *p)
 {
+    if (access(p->folder, W_OK | X_OK) != 0)
+        return SAC_FAIL(p->ctx, SAC_ERR_IO, "cannot write into folder '%s': %s", p->folder,
+                        strerror(errno));
     DIR *dir = opendir(p->folder);
     if (!dir)
         return SAC_FAIL(p->ctx, SAC_ERR_IO, "cannot read folder '%s': %s", p->folder,

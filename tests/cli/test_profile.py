@@ -203,7 +203,7 @@ def test_a_page_that_cannot_be_written_leaves_the_former_one(saccade, clip, tmp_
 
 @pytest.mark.parametrize('options, words', [
     ([], ['--output REPORT.html']),
-    (['-o', 'a.mp4'], ['--output REPORT.html']),
+    (['-o', 'a.mp4'], ["'a.mp4'", '.html']),
     (['-o', 'a.html', '--against', '/nowhere.json'], ['/nowhere.json']),
     (['-o', 'a.html', '--task', 'sing'], ["'sing'"]),
     (['-o', 'a.html', '--stats', 's.json'], ['statistics itself', "leave --stats 's.json' out"]),

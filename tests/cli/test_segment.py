@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """saccade segment: what it writes, and what it says when it can't."""
 import json
+import os
 import pathlib
 import re
 import signal
@@ -633,6 +634,14 @@ def test_vr_takes_packets_when_they_are_due(saccade, video, square, tmp_path):
     fps = stats['frames'] / stats['elapsed_s']
     wanted = json.loads(saccade('inspect', video, '--json').stdout)['fps']
     assert fps < 1.1 * wanted
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason='root may write everywhere')
+def test_a_folder_that_is_read_only_is_found_before_the_first_frame(saccade, video, square, tmp_path):
+    (tmp_path / 'p').mkdir(0o500)
+    run = saccade('segment', video, '--model', square, '--as', 'png', '-o', tmp_path / 'p')
+    fails(run, 1, "p': Permission denied")
+    assert 'frames:' not in run.stderr
 
 
 def test_a_background_is_one_picture(saccade, video, clip, square, tmp_path):
