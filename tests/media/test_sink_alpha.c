@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mattes as grey video, and video with alpha: what FFmpeg's own decoders give back. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -782,6 +783,85 @@ static void frames_apart_are_downloaded(void **state)
     sac_device_unref(&apart);
 }
 
+/* ---- read by a source ---- */
+
+static int farthest_from_matte(const sac_frame *f, int number)
+{
+    int most = 0;
+    for (int y = 0; y < f->height; y++)
+        for (int x = 0; x < f->width; x++) {
+            const int is = f->plane[0][(size_t)y * f->pitch_bytes[0] + (size_t)x];
+            most = SAC_MAX(most, abs(is - matte_at(x, y, f->width, f->height, number)));
+        }
+    return most;
+}
+
+/* off: the most that a pixel may differ. */
+static void read_alpha(sac_device *on, const char *path, int off)
+{
+    struct sac_source_params params = sac_source_params_default();
+    sac_source              *src = NULL;
+    struct sac_source_info   info;
+    params.alpha = 1;
+    assert_sac_ok(sac_source_open(on, path, &params, &src));
+    for (int i = 0; i < 5; i++) {
+        sac_frame *frame = NULL;
+        assert_sac_ok(sac_source_read_wait(src, &frame));
+        assert_sac_ok(sac_frame_wait(frame));
+        assert_int_equal(frame->format, SAC_PIXEL_GRAY8);
+        assert_int_equal(frame->range, SAC_RANGE_FULL);
+        assert_in_range(farthest_from_matte(frame, i), 0, off);
+        sac_frame_unref(&frame);
+    }
+    sac_source_describe(src, &info);
+    assert_int_equal(info.alpha, 1);
+    sac_source_close(&src);
+}
+
+static void a_source_gives_the_alpha(void **state)
+{
+    (void)state;
+    static const struct {
+        enum sac_pixel_format format;
+        const char           *ending, *encoder;
+        int                   off;
+    } cases[] = {{SAC_PIXEL_I420, "mkv", "ffv1", 0},
+                 {SAC_PIXEL_P010, "mkv", "ffv1", 0},
+                 {SAC_PIXEL_RGB24, "mkv", "ffv1", 0},
+                 {SAC_PIXEL_P010, "mov", "prores_ks", 0},
+                 {SAC_PIXEL_I420, "webm", "libvpx-vp9", 60}};
+    sac_device *apart = apart_open(NULL); /* decodes on the CPU whatever it could */
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        const char *path = scratch("alpha%zu.%s", i, cases[i].ending);
+        if (!sac_encoder_exists(cases[i].encoder))
+            continue; /* a lean FFmpeg */
+        assert_sac_ok(write_on(dev, path, cases[i].format, 321, 193, 5, &with_alpha));
+        read_alpha(dev, path, cases[i].off);
+        read_alpha(apart, path, cases[i].off);
+    }
+    sac_device_unref(&apart);
+}
+
+/* What has none stays as it is. */
+static void a_source_without_alpha_gives_frames(void **state)
+{
+    (void)state;
+    struct sac_source_params params = sac_source_params_default();
+    const char              *path = scratch("plain.mkv");
+    sac_source              *src = NULL;
+    sac_frame               *frame = NULL;
+    struct sac_source_info   info;
+    clip_write(path, &(struct clip){.frames = 2});
+    params.alpha = 1;
+    assert_sac_ok(sac_source_open(dev, path, &params, &src));
+    assert_sac_ok(sac_source_read_wait(src, &frame));
+    assert_int_equal(frame->format, SAC_PIXEL_I420);
+    sac_source_describe(src, &info);
+    assert_int_equal(info.alpha, 0);
+    sac_frame_unref(&frame);
+    sac_source_close(&src);
+}
+
 static void strict_mode_refuses(void **state)
 {
     (void)state;
@@ -810,6 +890,8 @@ int main(void)
         cmocka_unit_test(nothing_is_left_of_what_fails),
         cmocka_unit_test(survives_every_failed_allocation),
         cmocka_unit_test(frames_apart_are_downloaded),
+        cmocka_unit_test(a_source_gives_the_alpha),
+        cmocka_unit_test(a_source_without_alpha_gives_frames),
         cmocka_unit_test(strict_mode_refuses),
     };
     return cmocka_run_group_tests_name("media/sink_alpha", tests, open_device, close_device);
