@@ -85,8 +85,9 @@ enum sac_mask_values {
  * of class maps and of COCO's masks, flicker without a video. */
 struct sac_mask_scores {
     char    name[128]; /* of the picture, sequence or class, or "combined" */
-    int64_t pictures;  /* a class counts in the pictures that it is in, on either side */
-    double  iou; /* of all pixels of the pictures together; 1 where nothing is on both sides */
+    int64_t pictures;  /* a class counts in the pictures that it is in, on either side; where only
+                          flicker is scored: the masks */
+    double iou; /* of all pixels of the pictures together; 1 where nothing is on both sides */
     /* means over the pictures */
     double iou_mean;
     double boundary_f, boundary_precision, boundary_recall; /* 0..1 */

@@ -194,8 +194,9 @@ static sac_result load_pair(struct evaluation *eval, size_t i)
     if (res == SAC_OK && (gt->width != mask->width || gt->height != mask->height))
         return SAC_FAIL(
             eval->ctx, SAC_ERR_ARG,
-            "%s: %d x %d pixels in %s, %d x %d in %s; masks are compared pixel by pixel", name,
-            gt->width, gt->height, eval->gt.path, mask->width, mask->height, eval->masks.path);
+            "picture %s: %d x %d pixels in %s, %d x %d in %s; masks are compared pixel by pixel",
+            name, gt->width, gt->height, eval->gt.path, mask->width, mask->height,
+            eval->masks.path);
     return res == SAC_OK ? size_planes(eval, (size_t)gt->width * (size_t)gt->height) : res;
 }
 
@@ -422,10 +423,11 @@ static sac_result add_flicker(struct evaluation *eval)
         eval->wanted_masks = persons(eval, &eval->masks, &eval->person_masks);
         for (size_t i = 0; i < eval->masks.count; i++) {
             const char *name = eval->masks.entries[i].sequence;
-            if (i > 0 && strcmp(name, eval->masks.entries[i - 1].sequence) == 0)
-                continue;
-            if (!add_row(&report->sequences, name))
+            const bool  begins = i == 0 || strcmp(name, eval->masks.entries[i - 1].sequence) != 0;
+            if (begins && !add_row(&report->sequences, name))
                 return no_memory(eval);
+            report->sequences.items[report->sequences.count - 1].pictures++;
+            report->combined.pictures++;
         }
     }
     return sac_mask_flicker(&eval->masks, &eval->wanted_masks, eval->params.video,

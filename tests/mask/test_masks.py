@@ -562,7 +562,9 @@ def flicker_of(saccade, tmp_path, name, mattes, *more):
     for i, matte in enumerate(mattes):
         write_png(tmp_path / name / f'{i:05d}.png', matte)
     run = saccade('eval', '--masks', tmp_path / name, '--video', tmp_path / 'in', '--json', '-q', *more)
-    return report(run)['combined']['flicker']
+    combined = report(run)['combined']
+    assert combined['pictures'] == len(mattes)
+    return combined['flicker']
 
 
 def test_flicker_is_what_motion_does_not_explain(saccade, tmp_path):
