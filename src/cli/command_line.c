@@ -176,13 +176,18 @@ static int parse_arguments(struct command_line *line)
     return status;
 }
 
-static const char *config_path(const struct command_line *line)
+/* Of two the first would be passed over, and who gives both wants both. */
+static int find_config(const struct command_line *line, const char **path)
 {
-    const char *path = NULL;
-    for (size_t i = 0; i < line->count; i++)
-        if (strcmp(line->items[i].option->name, "config") == 0)
-            path = line->items[i].text;
-    return path;
+    for (size_t i = 0; i < line->count; i++) {
+        if (strcmp(line->items[i].option->name, "config") != 0)
+            continue;
+        if (*path)
+            return fault_usage(line->fault, "--config '%s' and '%s': one file is read", *path,
+                               line->items[i].text);
+        *path = line->items[i].text;
+    }
+    return STATUS_OK;
 }
 
 static int apply_environment(struct settings *s, struct fault *fault)
@@ -232,8 +237,10 @@ int options_parse(struct settings *s, unsigned verb, int argc, char **argv, stru
     line.items = calloc(room, sizeof *line.items);
     if (!line.items)
         return fault_failure(fault, "out of memory");
+    const char *path = NULL;
     int         status = parse_arguments(&line);
-    const char *path = config_path(&line);
+    if (status == STATUS_OK)
+        status = find_config(&line, &path);
     if (status == STATUS_OK && path)
         status = config_read(s, path, fault);
     if (status == STATUS_OK)

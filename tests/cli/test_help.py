@@ -146,6 +146,7 @@ def test_mistakes_in_the_configuration_name_the_line(saccade, tmp_path, text, wo
 
 
 def test_a_missing_configuration_is_a_failure(saccade):
+    fails(saccade('doctor', '-c', 'a.yaml', '--config', 'b.yaml'), 2, "'a.yaml' and 'b.yaml'", 'one file')
     fails(saccade('doctor', '--config', '/nowhere/a.yaml'), 1, '/nowhere/a.yaml', 'No such file')
     fails(saccade('doctor', '--config', '/'), 1, 'directory')
 
