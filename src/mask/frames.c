@@ -28,6 +28,34 @@ void sac_frames_close(struct sac_frames *frames)
     *frames = (struct sac_frames){.at = -1, .count = -1};
 }
 
+/* Grey that was coded with loss has a little chroma. */
+enum { COLOUR_MIN = 48 };
+
+static int64_t count_coloured(const sac_frame *rgb)
+{
+    int64_t count = 0;
+    for (int y = 0; y < rgb->height; y++) {
+        const uint8_t *p = rgb->plane[0] + (size_t)y * rgb->pitch_bytes[0];
+        for (int x = 0; x < rgb->width; x++, p += 3)
+            count += SAC_MAX(SAC_MAX(p[0], p[1]), p[2]) - SAC_MIN(SAC_MIN(p[0], p[1]), p[2]) >
+                     COLOUR_MIN;
+    }
+    return count;
+}
+
+static sac_result look_for_colour(struct sac_frames *frames, sac_frame *src)
+{
+    const sac_frame desc = {.format = SAC_PIXEL_RGB24, .width = src->width, .height = src->height};
+    sac_frame      *rgb = NULL;
+    sac_result      res = sac_frame_create(frames->dev, &desc, &rgb);
+    if (res == SAC_OK)
+        res = sac_frame_convert(src, SAC_FILTER_BILINEAR, rgb);
+    if (res == SAC_OK) /* of a hundred pixels one */
+        frames->coloured = 100 * count_coloured(rgb) > (int64_t)rgb->width * rgb->height;
+    sac_frame_unref(&rgb);
+    return res;
+}
+
 /* src in grey; its reference goes. */
 static sac_result to_grey(struct sac_frames *frames, sac_frame *src)
 {
@@ -36,7 +64,11 @@ static sac_result to_grey(struct sac_frames *frames, sac_frame *src)
     desc.range = SAC_RANGE_FULL;
     desc.number = src->number;
     sac_frame_unref(&frames->frame);
-    sac_result res = sac_frame_create(frames->dev, &desc, &frames->frame);
+    sac_result res = SAC_OK;
+    if (frames->alpha && frames->at == 0 && src->format != SAC_PIXEL_GRAY8)
+        res = look_for_colour(frames, src);
+    if (res == SAC_OK)
+        res = sac_frame_create(frames->dev, &desc, &frames->frame);
     if (res == SAC_OK)
         res = sac_frame_convert(src, SAC_FILTER_BILINEAR, frames->frame);
     sac_frame_unref(&src);

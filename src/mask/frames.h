@@ -18,6 +18,7 @@ struct sac_frames {
     int64_t      at;    /* its number; -1: none yet */
     int64_t      count; /* frames of the whole video; -1: not yet known */
     bool         alpha; /* of pictures with alpha that is taken, not their luma; may be changed */
+    bool         coloured; /* with alpha: frame 0 is in colour, and its luma was taken */
 };
 sac_result sac_frames_open(sac_context *ctx, const char *url, bool alpha, struct sac_frames *out);
 void       sac_frames_close(struct sac_frames *frames); /* half-built too */

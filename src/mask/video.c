@@ -33,6 +33,9 @@ static sac_result choose_plane(struct sac_mask_set *set, struct sac_frames *fram
             res = sac_frames_get(frames, i);
     }
     frames->alpha = has_alpha && !opaque;
+    if (frames->coloured)
+        sac_log(set->ctx, SAC_LOG_WARN,
+                "%s: a video in colour, without alpha: its luma is read as masks", set->path);
     if (has_alpha)
         sac_log(set->ctx, SAC_LOG_INFO, "%s: %s", set->path,
                 opaque ? "its alpha is opaque throughout: its luma is read as masks"

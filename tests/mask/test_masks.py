@@ -548,6 +548,18 @@ def test_alpha_of_a_video_that_is_turned_lies_like_the_picture(saccade, tmp_path
 
 
 @needs_ffmpeg
+def test_a_video_in_colour_is_remarked(saccade, tmp_path):
+    mattes = [blob(numpy.random.default_rng(2), 48, 64)] * 2
+    write_png(tmp_path / 'gt/0.png', mattes[0])
+    for name, source, remarked in (('green.mp4', 'color=0x00b140', True), ('grey.mp4', 'color=0x808080', False),
+                                   ('bars.mp4', 'testsrc=r=25', True)):
+        subprocess.run(['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', f'{source}:s=64x48:d=0.08', '-pix_fmt', 'yuv420p',
+                        tmp_path / name], check=True)
+        run = saccade('eval', '--gt', tmp_path / 'gt', '--masks', tmp_path / name, '--json')
+        assert report(run) and (f'{name}: a video in colour' in run.stderr) == remarked
+
+
+@needs_ffmpeg
 def test_opaque_alpha_leaves_the_luma(saccade, tmp_path):
     rng = numpy.random.default_rng(1)
     mattes = [blob(rng, 48, 64) for _ in range(3)]
