@@ -74,6 +74,22 @@ static void fill(void *data, const struct sac_tensor_desc *desc)
     }
 }
 
+/* A model that fixes the size of its images would run in its own, whatever was asked for. */
+static int check_size(struct serve_bench *b, const sac_server *server)
+{
+    const struct sac_tensor_desc *desc;
+    if (!b->params.width)
+        return STATUS_OK;
+    for (int i = 0; (desc = sac_server_input(server, i)); i++)
+        for (int d = 1; d < desc->rank; d++) /* in either layout */
+            if (desc->shape[d - 1] == b->params.height && desc->shape[d] == b->params.width)
+                return STATUS_OK;
+    return fault_usage(b->fault,
+                       "--size %dx%d: the model fixes the size of its input, which saccade inspect "
+                       "prints",
+                       b->params.width, b->params.height);
+}
+
 static int make_inputs(struct serve_bench *b, const sac_server *server)
 {
     const struct sac_tensor_desc *desc;
@@ -113,7 +129,9 @@ static int saturate(struct serve_bench *b, const struct sac_server_params *given
     params.block = 0;
     params.queue_max = 1024;
     sac_result res = sac_server_create(b->model, &params, &server);
-    int        status = res == SAC_OK ? make_inputs(b, server) : STATUS_OK;
+    int        status = res == SAC_OK ? check_size(b, server) : STATUS_OK;
+    if (res == SAC_OK && status == STATUS_OK)
+        status = make_inputs(b, server);
     if (res == SAC_OK && status == STATUS_OK) {
         const struct serve_load load = load_of(b, server);
         res = serve_saturate(&load, per_s);

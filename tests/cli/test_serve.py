@@ -61,6 +61,7 @@ def test_it_says_what_is_wrong(saccade, model, tmp_path):
                      [value('x', ['n', 1, 'h', 'w'])], [value('y', ['n', 1, 'h', 'w'])])
     fails(saccade('serve-bench', open_size, '--device', 'cpu'), 1, "'x'", 'width and height')
     assert serve(saccade, open_size, '--size', '8x6')
+    fails(saccade('serve-bench', 'person_reid', '--device', 'cpu', '--size', '8x6'), 2, '--size 8x6', 'fixes the size')
     for size in '8', '4294967304x6':  # the second is 8x6 to who reads 32 bits
         fails(saccade('serve-bench', model, '--size', size), 2, f"'{size}'", '640x640')
     fails(saccade('serve-bench', model, '--goal', 'speed'), 2, 'latency, throughput')
