@@ -248,7 +248,8 @@ static sac_result open_standard_output(sac_context *ctx, struct sac_outfile *out
     out->file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (out->file)
         return SAC_OK;
-    sac_result res = fail_write(&out->name, errno);
+    /* EINVAL: it is open, but for reading alone; a write would say EBADF. */
+    sac_result res = fail_write(&out->name, errno == EINVAL ? EBADF : errno);
     if (fd >= 0)
         close(fd);
     return res;

@@ -3,6 +3,7 @@
  * sentence and an exit status. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -161,6 +162,17 @@ static int finish_output(int status, struct fault *fault)
                                          strerror(why ? why : EIO));
 }
 
+/* A supervisor may start the program with these closed. The first files that a run opens would get
+ * their numbers, and what is meant for standard error would be written into them. What stands in is
+ * open the other way round, so that reading and writing fail as before. */
+static void keep_standard_files(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return; /* nothing stands in, as without this */
+}
+
 /* ---- bad ends ---- */
 
 #if defined(__GLIBC__) && !SAC_SANITIZED /* they report a crash themselves */
@@ -207,6 +219,7 @@ int main(int argc, char **argv)
     int                skip = 0, status;
     /* A closed pipe, or a file over the limit, is a failed write, which is handled where it
      * happens. */
+    keep_standard_files();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     watch_for_bad_ends();

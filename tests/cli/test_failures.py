@@ -337,6 +337,27 @@ def test_a_killed_run_leaves_the_former_results_alone(program, long_clip, tmp_pa
         assert (tmp_path / name).read_bytes() == b'former'
 
 
+# ---- started without standard input, output and error ----
+
+@pytest.mark.parametrize('closed', [(2,), (1, 2), (0, 1, 2)])
+def test_no_file_gets_what_is_meant_for_standard_error(program, clip, tmp_path, closed):
+    """A file of the run would have the number of one that is closed."""
+    outputs = [part for option, name in (('--jsonl', 'o.jsonl'), ('--stats', 's.json'), ('--trace', 't.json'))
+               for part in (option, tmp_path / name)]
+    run = subprocess.run([program, 'track', clip / 'img', '--detections', clip / 'det.txt', '--verbose', *outputs],
+                         preexec_fn=lambda: [os.close(fd) for fd in closed])
+    assert run.returncode == 0
+    for name in 's.json', 't.json':
+        json.loads((tmp_path / name).read_text())
+    assert len([json.loads(line) for line in (tmp_path / 'o.jsonl').read_text().splitlines()]) == FRAMES + 1
+
+
+def test_what_is_closed_cannot_be_written(program, clip, tmp_path):
+    run = subprocess.run([program, 'track', clip / 'img', '--detections', clip / 'det.txt', '--mot', '-'],
+                         preexec_fn=lambda: os.close(1), stderr=subprocess.PIPE, text=True)
+    assert run.returncode == 1 and 'Bad file descriptor' in run.stderr, run.stderr
+
+
 # ---- a folder that must not be written ----
 
 @pytest.mark.skipif(os.geteuid() == 0, reason='root may write everywhere')
