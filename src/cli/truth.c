@@ -49,6 +49,40 @@ static struct truth *add_truth(struct truths *out, struct fault *fault)
     return &items[out->count++];
 }
 
+/* "." and ".." have a name too; that of a link is its own. */
+static void name_of_folder(const char *folder, char *buf, size_t size)
+{
+    char real[TRUTH_PATH_SIZE];
+    base_name(folder, buf, size);
+    if ((strcmp(buf, ".") == 0 || strcmp(buf, "..") == 0) && realpath(folder, real))
+        base_name(real, buf, size);
+}
+
+/* folder: [TRUTH_PATH_SIZE] */
+static void go_up(char *folder)
+{
+    char copy[TRUTH_PATH_SIZE];
+    snprintf(copy, sizeof copy, "%s", folder);
+    snprintf(folder, TRUTH_PATH_SIZE, "%s", dirname(copy));
+}
+
+/* The folder with gt.txt or gt/gt.txt is the sequence's: of SEQ/gt the one above. */
+static void set_folder(struct truth *truth, const char *folder)
+{
+    char text[TRUTH_NAME_SIZE];
+    snprintf(truth->folder, sizeof truth->folder, "%s", folder);
+    name_of_folder(folder, truth->name, sizeof truth->name);
+    if (strcmp(truth->name, "gt") == 0) {
+        base_name(folder, text, sizeof text);
+        if (strcmp(text, "gt") == 0)
+            go_up(truth->folder);
+        else
+            join(truth->folder, sizeof truth->folder, folder, "..");
+        name_of_folder(truth->folder, truth->name, sizeof truth->name);
+    }
+    find_file_in(truth->folder, "seqinfo.ini", truth->seqinfo, sizeof truth->seqinfo);
+}
+
 /* A file's sequence is named after it, a gt.txt after its folder: SEQ/gt.txt, SEQ/gt/gt.txt. */
 static int add_file(struct truths *out, const char *path, struct fault *fault)
 {
@@ -57,19 +91,15 @@ static int add_file(struct truths *out, const char *path, struct fault *fault)
     if (!truth)
         return STATUS_FAILURE;
     snprintf(truth->gt, sizeof truth->gt, "%s", path);
-    snprintf(folder, sizeof folder, "%s", path);
-    for (int up = 0; up < 2; up++) {
-        base_name(folder, truth->name, sizeof truth->name);
-        if (strcmp(truth->name, up == 0 ? "gt.txt" : "gt") == 0)
-            dirname(folder);
-    }
-    base_name(folder, truth->name, sizeof truth->name);
+    base_name(path, truth->name, sizeof truth->name);
     char *dot = strrchr(truth->name, '.');
-    if (is_existing_folder(folder)) {
-        snprintf(truth->folder, sizeof truth->folder, "%s", folder);
-        find_file_in(folder, "seqinfo.ini", truth->seqinfo, sizeof truth->seqinfo);
-    } else if (dot && dot != truth->name)
+    if (strcmp(truth->name, "gt.txt") == 0) {
+        snprintf(folder, sizeof folder, "%s", path);
+        go_up(folder);
+        set_folder(truth, folder);
+    } else if (dot && dot != truth->name) {
         *dot = '\0';
+    }
     return STATUS_OK;
 }
 
@@ -85,9 +115,7 @@ static bool add_sequence(struct truths *out, const char *folder, int *status, st
     if (!truth)
         return true;
     memcpy(truth->gt, gt, sizeof gt);
-    snprintf(truth->folder, sizeof truth->folder, "%s", folder);
-    find_file_in(folder, "seqinfo.ini", truth->seqinfo, sizeof truth->seqinfo);
-    base_name(folder, truth->name, sizeof truth->name);
+    set_folder(truth, folder);
     return true;
 }
 
@@ -145,7 +173,7 @@ static bool is_named_after(const char *file, const char *sequence)
             *dot = '\0';
         if (strcmp(name, sequence) == 0)
             return true;
-        dirname(path);
+        go_up(path);
     }
     return false;
 }

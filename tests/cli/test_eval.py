@@ -64,6 +64,24 @@ def test_files_that_are_named_after_sequences_are_paired_by_it(saccade, sequence
     assert {sequence['name']: sequence['fn'] for sequence in scores['sequences']} == {'A': 0, 'B': 10}
 
 
+@pytest.mark.parametrize('where, gt', [('gt/A', '.'), ('gt/A', 'gt'), ('gt/A', 'gt/gt.txt'), ('gt/A/gt', 'gt.txt'),
+                                       ('gt/A/gt', '.'), ('gt', 'A'), ('gt', 'A/gt/')])
+def test_a_sequence_has_its_name_from_wherever_it_is_given(saccade, sequences, where, gt):
+    (sequences / 'gt/A/seqinfo.ini').write_text('[Sequence]\nseqLength=5\n')
+    run = saccade('eval', '--gt', gt, '--tracks', sequences / 'tracks', cwd=sequences / where)
+    fails(run, 1, 'A: ground truth has frame 10, but the sequence has 5')
+    (sequences / 'gt/A/seqinfo.ini').unlink()
+    scores = report(saccade('eval', '--gt', gt, '--tracks', sequences / 'tracks', '--json', cwd=sequences / where))
+    assert [sequence['name'] for sequence in scores['sequences']] == ['A']
+
+
+def test_a_link_has_its_own_name(saccade, sequences):
+    (sequences / 'gt/A').rename(sequences / 'data')
+    (sequences / 'gt/A').symlink_to(sequences / 'data')
+    scores = report(saccade('eval', '--gt', sequences / 'gt', '--tracks', sequences / 'tracks', '--json'))
+    assert [sequence['name'] for sequence in scores['sequences']] == ['A', 'B']
+
+
 def test_the_table_has_a_line_per_sequence_and_the_sum(saccade, sequences):
     run = saccade('eval', '--gt', sequences / 'gt', '--tracks', sequences / 'tracks')
     assert run.returncode == 0
