@@ -67,9 +67,9 @@ static void refresh_orders_and_drops(void **state)
     assert_int_equal(a->uses, 2);
     assert_int_equal(y->uses, 1);
     assert_int_equal(dead->uses, 0);
-    assert_ptr_equal(sac_graph_only_reader(g, b), last);
-    assert_null(sac_graph_only_reader(g, a)); /* two */
-    assert_null(sac_graph_only_reader(g, y)); /* an output */
+    assert_ptr_equal(sac_value_only_reader(b), last);
+    assert_null(sac_value_only_reader(a)); /* two */
+    assert_null(sac_value_only_reader(y)); /* an output */
 }
 
 static void an_order_that_fits_stays(void **state)
@@ -121,6 +121,63 @@ static void cycles_are_found(void **state)
     assert_sac_error(sac_graph_refresh(g), SAC_ERR_FORMAT);
 }
 
+/* Behind an update all links are those of a refresh: of n, of nodes made since, of readers of what
+ * was replaced, and of what nobody uses any more, back to the input. */
+static void an_update_links_what_changed(void **state)
+{
+    struct sac_graph *g = ((struct fixture *)*state)->g;
+    struct sac_value *x = sac_graph_value(g, "x"), *a = sac_graph_value(g, "a");
+    struct sac_value *b = sac_graph_value(g, "b"), *c = sac_graph_value(g, "c");
+    struct sac_value *y = sac_graph_value(g, "y"), *made = sac_graph_value(g, "made");
+    struct sac_node  *first = node(g, "Relu", x, NULL, a), *second = node(g, "Abs", a, NULL, b);
+    struct sac_node  *third = node(g, "Mul", b, b, c), *last = node(g, "Add", c, x, y);
+    set_output(g, y);
+    assert_sac_ok(sac_graph_refresh(g));
+    assert_true(sac_graph_is_linked(g));
+    struct sac_node *neg = node(g, "Neg", x, NULL, made);
+    sac_graph_replace(g, c, made);
+    assert_int_equal(c->uses, 1); /* as before */
+    assert_sac_ok(sac_graph_update(g, third));
+    assert_true(sac_graph_is_linked(g));
+    assert_true(first->gone && second->gone && third->gone && !neg->gone && !last->gone);
+    assert_ptr_equal(sac_value_only_reader(made), last);
+    assert_ptr_equal(made->producer, neg);
+    assert_int_equal(x->uses, 2);
+    last->inputs[1] = made; /* by the pass that visits it */
+    assert_false(sac_graph_is_linked(g));
+    assert_sac_ok(sac_graph_update(g, last));
+    assert_true(sac_graph_is_linked(g));
+    assert_int_equal(made->uses, 2);
+    sac_graph_replace(g, y, made); /* an output */
+    assert_sac_ok(sac_graph_update(g, last));
+    assert_true(last->gone && sac_graph_is_linked(g));
+    assert_sac_ok(sac_graph_refresh(g));
+    assert_int_equal(g->node_count, 1);
+    assert_ptr_equal(g->nodes[0], neg);
+}
+
+/* If an update looked at the whole graph, this would take minutes. */
+static void a_long_chain_is_rewritten(void **state)
+{
+    enum { LENGTH = 60000 };
+    struct sac_graph *g = ((struct fixture *)*state)->g;
+    struct sac_value *x = sac_graph_value(g, "x"), *v = x;
+    for (int i = 0; i < LENGTH; i++) {
+        struct sac_value *after = sac_graph_value(g, "");
+        node(g, "Identity", v, NULL, after);
+        v = after;
+    }
+    set_output(g, v);
+    assert_sac_ok(sac_graph_refresh(g));
+    for (int i = 0; i < LENGTH; i++) {
+        sac_graph_replace(g, g->nodes[i]->outputs[0], g->nodes[i]->inputs[0]);
+        assert_sac_ok(sac_graph_update(g, g->nodes[i]));
+    }
+    assert_ptr_equal(g->outputs[0], x);
+    assert_sac_ok(sac_graph_refresh(g));
+    assert_int_equal(g->node_count, 0);
+}
+
 /* What a subgraph reads from outside counts, keeps its maker alive, and follows a replacement. */
 static void subgraphs_read_from_outside(void **state)
 {
@@ -142,10 +199,12 @@ static void subgraphs_read_from_outside(void **state)
     assert_int_equal(g->node_count, 2);
     assert_ptr_equal(g->nodes[1], branch);
     assert_int_equal(a->uses, 1);
-    assert_null(sac_graph_only_reader(g, a)); /* no node of g itself */
+    assert_null(sac_value_only_reader(a)); /* no node of g itself */
     assert_true(sac_node_has_subgraph(branch));
     sac_graph_replace(g, a, b);
     assert_ptr_equal(sub->nodes[0]->inputs[0], b);
+    assert_sac_ok(sac_graph_update(g, branch));
+    assert_true(sac_graph_is_linked(g) && g->nodes[0]->gone);
     assert_sac_ok(sac_graph_refresh(g));
     assert_int_equal(g->node_count, 1); /* nobody reads a now */
     assert_int_equal(b->uses, 1);
@@ -183,6 +242,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_order_that_fits_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_long_chain_is_ordered, set_up, tear_down),
         cmocka_unit_test_setup_teardown(cycles_are_found, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_update_links_what_changed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_long_chain_is_rewritten, set_up, tear_down),
         cmocka_unit_test_setup_teardown(subgraphs_read_from_outside, set_up, tear_down),
         cmocka_unit_test_setup_teardown(attributes_are_set_and_shared, set_up, tear_down),
     };

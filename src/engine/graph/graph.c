@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/links.h"
 
 struct sac_graph *sac_graph_root(struct sac_graph *g)
 {
@@ -281,38 +282,6 @@ void sac_node_each_read(const struct sac_node *n, void (*fn)(void *user, struct 
     }
 }
 
-static void replace_in(struct sac_value **list, int count, const struct sac_value *from,
-                       struct sac_value *to)
-{
-    for (int i = 0; i < count; i++)
-        if (list[i] == from)
-            list[i] = to;
-}
-
-void sac_graph_replace(struct sac_graph *g, struct sac_value *from, struct sac_value *to)
-{
-    for (size_t i = 0; i < g->node_count; i++) {
-        struct sac_node *n = g->nodes[i];
-        replace_in(n->inputs, n->input_count, from, to);
-        for (int a = 0; a < n->attr_count; a++)
-            if (n->attrs[a].kind == SAC_ATTR_GRAPH)
-                sac_graph_replace(n->attrs[a].graph, from, to);
-    }
-    replace_in(g->outputs, g->output_count, from, to);
-}
-
-struct sac_node *sac_graph_only_reader(const struct sac_graph *g, const struct sac_value *v)
-{
-    struct sac_node *reader = NULL;
-    if (v->uses != 1)
-        return NULL;
-    for (size_t i = 0; i < g->node_count && !reader; i++)
-        for (int k = 0; k < g->nodes[i]->input_count; k++)
-            if (g->nodes[i]->inputs[k] == v)
-                reader = g->nodes[i];
-    return reader;
-}
-
 const char *sac_node_label(const struct sac_node *n, char *buf, size_t size)
 {
     if (n->name && n->name[0])
@@ -467,37 +436,6 @@ static sac_result sort_needed(struct order *o)
     return res;
 }
 
-static void count_read(void *user, struct sac_value *v)
-{
-    (void)user;
-    v->uses++;
-}
-
-static void renew_links(struct sac_graph *g)
-{
-    for (size_t i = 0; i < g->value_count; i++) {
-        g->values[i]->producer = NULL;
-        g->values[i]->uses = 0;
-    }
-    for (size_t i = 0; i < g->node_count; i++)
-        for (int a = 0; a < g->nodes[i]->attr_count; a++)
-            if (g->nodes[i]->attrs[a].kind == SAC_ATTR_GRAPH)
-                renew_links(g->nodes[i]->attrs[a].graph);
-}
-
-static void set_producers(struct sac_graph *g)
-{
-    for (size_t i = 0; i < g->node_count; i++) {
-        struct sac_node *n = g->nodes[i];
-        for (int k = 0; k < n->output_count; k++)
-            if (n->outputs[k])
-                n->outputs[k]->producer = n;
-        for (int a = 0; a < n->attr_count; a++)
-            if (n->attrs[a].kind == SAC_ATTR_GRAPH)
-                set_producers(n->attrs[a].graph);
-    }
-}
-
 static sac_result refresh_order(struct sac_graph *g)
 {
     struct order o;
@@ -522,13 +460,5 @@ static sac_result refresh_order(struct sac_graph *g)
 sac_result sac_graph_refresh(struct sac_graph *g)
 {
     sac_result res = refresh_order(g);
-    if (res != SAC_OK)
-        return res;
-    renew_links(g);
-    set_producers(g);
-    for (size_t i = 0; i < g->node_count; i++)
-        sac_node_each_read(g->nodes[i], count_read, NULL);
-    for (int i = 0; i < g->output_count; i++)
-        g->outputs[i]->uses++;
-    return SAC_OK;
+    return res == SAC_OK ? sac_graph_link(g) : res;
 }

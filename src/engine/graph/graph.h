@@ -4,8 +4,8 @@
  * a pointer that ops/ fills in.
  *
  * The whole graph is in one arena and is freed at once. Constant data points into the mapped model
- * file or into the arena. Nodes are in topological order. Read here: this header; all is in
- * graph.c.
+ * file or into the arena. Nodes are in topological order. Read here: this header; who makes and who
+ * reads a value is in links.c, the rest in graph.c.
  */
 #ifndef SAC_ENGINE_GRAPH_GRAPH_H
 #define SAC_ENGINE_GRAPH_GRAPH_H
@@ -42,15 +42,19 @@ static inline enum sac_layout sac_layout_of(bool last, bool half)
 struct sac_node;
 
 struct sac_value {
-    int              id; /* unique in the model: below graph->id_count of the outermost graph */
-    const char      *name;
-    enum sac_dtype   dtype;              /* SAC_DTYPE_NONE until inferred */
-    int              rank;               /* -1 until inferred */
-    int64_t          dims[SAC_RANK_MAX]; /* SAC_DIM_OPEN where open */
-    bool             batched;            /* its first dim is open and the batch itself */
-    const void      *data;               /* constant: dense, aligned to its dtype; NULL otherwise */
-    struct sac_node *producer; /* NULL: graph input or constant; set by sac_graph_refresh */
-    int uses; /* by nodes (also of subgraphs) and graph outputs; set by sac_graph_refresh */
+    int            id; /* unique in the model: below graph->id_count of the outermost graph */
+    const char    *name;
+    enum sac_dtype dtype;              /* SAC_DTYPE_NONE until inferred */
+    int            rank;               /* -1 until inferred */
+    int64_t        dims[SAC_RANK_MAX]; /* SAC_DIM_OPEN where open */
+    bool           batched;            /* its first dim is open and the batch itself */
+    const void    *data;               /* constant: dense, aligned to its dtype; NULL otherwise */
+    /* Set by sac_graph_refresh and sac_graph_update: */
+    struct sac_node  *producer; /* NULL: graph input or constant */
+    int               uses;     /* by nodes (also of subgraphs) and graph outputs */
+    struct sac_node **readers;  /* the nodes among them, once for each use; those of a subgraph as
+                                   the node of the outermost graph that has it */
+    size_t reader_count, reader_cap;
 };
 
 enum sac_attr_kind {
@@ -91,6 +95,13 @@ struct sac_node {
     int                  attr_count;
     int                  index; /* position in the file, for messages */
     bool                 piece; /* of a node of the file that was divided, beside that node */
+    bool                 gone;  /* nobody uses it: sac_graph_refresh removes it */
+    /* Of links.c: the values among whose readers it is; does it wait for an update, and before
+     * whom? */
+    struct sac_value **read;
+    size_t             read_count, read_cap, old_count;
+    bool               waits;
+    struct sac_node   *next_waiting;
 };
 
 struct sac_graph {
@@ -105,6 +116,9 @@ struct sac_graph {
     int                input_count, output_count;
     struct sac_graph  *outer;    /* of a subgraph: its values may be used by name */
     int                id_count; /* outermost graph only: values of it and all its subgraphs */
+    /* of links.c: how many nodes it has seen, and those of them that wait for an update */
+    size_t           linked_count;
+    struct sac_node *first_waiting, *last_waiting;
 };
 
 /* ---- building and rewriting; NULL or SAC_ERR_MEMORY, with the sentence set, when memory runs out
@@ -133,15 +147,25 @@ sac_result sac_node_set_floats(struct sac_graph *g, struct sac_node *n, const ch
 /* Share an attribute of another node (nothing when it has none of that name). */
 sac_result sac_node_copy_attr(struct sac_graph *g, struct sac_node *n, const char *name,
                               const struct sac_node *from);
-/* Let every reader of `from` (nodes, subgraphs, graph outputs) read `to`. */
+/* Let every reader of `from` (nodes, subgraphs, graph outputs) read `to`. Who is a reader, and the
+ * uses by nodes, stay what they were until the next update. */
 void sac_graph_replace(struct sac_graph *g, struct sac_value *from, struct sac_value *to);
 /* After rewriting: removes nodes whose results are unused, sorts the rest, updates producer and
  * uses.
  * Errors   SAC_ERR_FORMAT for a cycle. */
 sac_result sac_graph_refresh(struct sac_graph *g);
-/* The only node of g that reads v. NULL when there is none or more than one, when a subgraph reads
- * v, or when v is a graph output. Searches all nodes. */
-struct sac_node *sac_graph_only_reader(const struct sac_graph *g, const struct sac_value *v);
+/* n has other inputs or outputs: the next update looks at it. */
+void sac_graph_changed(struct sac_graph *g, struct sac_node *n);
+/* After rewriting around n, in time that depends on what changed and not on the graph: producers,
+ * uses and readers of what is read and made by n, by nodes made since, by readers of values that
+ * were replaced and by nodes said to have changed. Nodes whose results are unused are marked as
+ * gone; they stay in their places, and new nodes at the end, until sac_graph_refresh. */
+sac_result sac_graph_update(struct sac_graph *g, struct sac_node *n);
+/* Are uses and producers what a refresh would find? For tests, and builds that stop at faults. */
+bool sac_graph_is_linked(struct sac_graph *g);
+/* The only node that reads v. NULL when there is none or more than one, when a subgraph reads v, or
+ * when v is a graph output. */
+struct sac_node *sac_value_only_reader(const struct sac_value *v);
 /* Calls fn for each value that the node reads, including those that its subgraphs read: values from
  * outside and values inside them, which the callee can tell apart by the id. */
 void sac_node_each_read(const struct sac_node *n, void (*fn)(void *user, struct sac_value *v),

@@ -40,11 +40,11 @@ static bool same_dtype(const struct sac_node *n)
 
 /* Where(IsNaN(v), 0, v): what exporters add for a row with every key masked, which FusedAttention
  * makes zeros of. */
-static struct sac_value *after_guard(const struct sac_graph *g, const struct sac_value *v)
+static struct sac_value *after_guard(const struct sac_value *v)
 {
     float zero;
-    for (size_t i = 0; v->uses == 2 && i < g->node_count; i++) {
-        const struct sac_node *n = g->nodes[i], *is_nan;
+    for (size_t i = 0; v->uses == 2 && i < v->reader_count; i++) {
+        const struct sac_node *n = v->readers[i], *is_nan;
         if (!sac_is(n, "Where") || sac_node_input(n, 2) != v)
             continue;
         is_nan = sac_made_by(n->inputs[0], "IsNaN");
@@ -69,11 +69,11 @@ static bool turns_last_two(const struct sac_node *n)
 }
 
 /* The product that mixes the values, which alone reads the shares v. */
-static bool find_mix(const struct sac_graph *g, struct sac_value *v, struct spelling *s)
+static bool find_mix(struct sac_value *v, struct spelling *s)
 {
     for (int depth = 0; depth < DEPTH_MAX; depth++) {
-        struct sac_value *guarded = after_guard(g, v);
-        struct sac_node  *n = guarded ? NULL : sac_graph_only_reader(g, v);
+        struct sac_value *guarded = after_guard(v);
+        struct sac_node  *n = guarded ? NULL : sac_value_only_reader(v);
         if (guarded) {
             v = guarded;
             continue;
@@ -230,12 +230,12 @@ static bool rounds(const struct sac_node *n)
 
 /* The same for the result, which may be put together after the product, in 8 bits too: it is then
  * rounded behind that. */
-static bool find_result(const struct sac_graph *g, struct spelling *s)
+static bool find_result(struct spelling *s)
 {
     struct sac_value *after[DEPTH_MAX] = {s->mix->outputs[0]};
     int               far = 0, rounded = DEPTH_MAX;
     for (struct sac_node *n; far + 1 < DEPTH_MAX; after[++far] = n->outputs[0]) {
-        n = sac_graph_only_reader(g, after[far]);
+        n = sac_value_only_reader(after[far]);
         const bool first = n && !s->rounds && rounds(n);
         if (!n || (!moves(n) && !first) || n->inputs[0] != after[far] || n->outputs[0]->rank < 0)
             break;
@@ -262,13 +262,13 @@ static bool same_leading(const struct sac_value *a, const struct sac_value *b)
     return same;
 }
 
-static bool find_heads(const struct sac_graph *g, struct spelling *s)
+static bool find_heads(struct spelling *s)
 {
     if (!same_leading(s->scores->inputs[0], s->scores->inputs[1]) ||
         !same_leading(s->mix->inputs[0], s->mix->inputs[1]) ||
         !find_operand(s->scores->inputs[0], false, NULL, &s->q) ||
         !find_operand(s->scores->inputs[1], true, &s->q, &s->k) ||
-        !find_operand(s->mix->inputs[!s->turned], s->turned, &s->q, &s->v) || !find_result(g, s))
+        !find_operand(s->mix->inputs[!s->turned], s->turned, &s->q, &s->v) || !find_result(s))
         return false;
     s->scale *= s->q.scale * s->k.scale;
     if (s->q.dim[NUMBER] > WIDTH_MAX || s->v.dim[NUMBER] > WIDTH_MAX)
@@ -385,7 +385,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     struct spelling s = {.scale = 1};
     sac_result      res = SAC_OK;
     if (!sac_is(n, "Softmax") || !along_last_axis(n) || !find_scores(n->inputs[0], &s) ||
-        !find_mix(g, n->outputs[0], &s) || !find_heads(g, &s) || !find_mask(g, &s, &res))
+        !find_mix(n->outputs[0], &s) || !find_heads(&s) || !find_mask(g, &s, &res))
         return res;
     *changed = true;
     return make(g, &s);

@@ -143,32 +143,25 @@ static bool is_cheap(const struct program *p)
 }
 
 /* Will all readers of v take what makes it? Others of g's nodes may read it, or outputs. */
-static bool readers_take(const struct sac_graph *g, const struct sac_value *v,
-                         const struct program *before)
+static bool readers_take(const struct sac_value *v, const struct program *before)
 {
-    int uses = 0;
-    for (size_t i = 0; i < g->node_count && uses < v->uses; i++) {
-        const struct sac_node *n = g->nodes[i];
+    for (size_t i = 0; i < v->reader_count; i++) {
+        const struct sac_node *n = v->readers[i];
         struct program         after, both;
-        int                    here = 0;
-        for (int k = 0; k < n->input_count; k++)
-            here += n->inputs[k] == v;
-        if (here && (!read_program(&after, n) || !sac_same_shape(n->outputs[0], v) ||
-                     !join(&both, before, &after, v)))
+        if (!read_program(&after, n) || !sac_same_shape(n->outputs[0], v) ||
+            !join(&both, before, &after, v))
             return false;
-        uses += here;
     }
-    return uses == v->uses;
+    return v->reader_count == (size_t)v->uses;
 }
 
-static bool takes(const struct sac_graph *g, const struct sac_node *n, const struct sac_value *v,
-                  const struct program *before)
+static bool takes(const struct sac_node *n, const struct sac_value *v, const struct program *before)
 {
     int here = 0;
     for (int k = 0; k < n->input_count; k++)
         here += n->inputs[k] == v;
     return here == v->uses ||
-           (v->uses <= READERS_MAX && is_cheap(before) && readers_take(g, v, before));
+           (v->uses <= READERS_MAX && is_cheap(before) && readers_take(v, before));
 }
 
 /* ---- the new node ---- */
@@ -207,7 +200,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         struct sac_value *v = own.input[i];
         if (v->data || !v->producer || !sac_same_shape(v, n->outputs[0]) ||
             !read_program(&before, v->producer) || !join(&both, &before, &own, v) ||
-            !takes(g, n, v, &before))
+            !takes(n, v, &before))
             continue;
         *changed = true;
         return make(g, n, &both);

@@ -166,21 +166,18 @@ static bool taken_channels(const struct sac_node *n, const struct sac_value *v, 
 }
 
 /* What all readers of v take of its channels; their number, 0: some reader may see any of them. */
-static int all_taken(const struct sac_graph *g, const struct sac_value *v, struct channels *out,
-                     int max)
+static int all_taken(const struct sac_value *v, struct channels *out, int max)
 {
-    int     count = 0;
-    int64_t readers = 0;
-    for (size_t i = 0; i < g->node_count; i++) {
-        const struct sac_node *n = g->nodes[i];
-        if (sac_node_input(n, 0) != v)
-            continue;
-        readers++;
+    int count = 0;
+    for (size_t i = 0; i < v->reader_count; i++) {
+        const struct sac_node *n = v->readers[i];
+        if (sac_node_input(n, 0) != v || sac_node_has_subgraph(n))
+            return 0;
         for (int k = 0; k < n->output_count; k++)
             if (count == max || !taken_channels(n, v, k, &out[count++]))
                 return 0;
     }
-    return readers == (int64_t)v->uses ? count : 0; /* no output, nor read elsewhere */
+    return v->reader_count == (size_t)v->uses ? count : 0; /* no output */
 }
 
 static bool taken_once(const struct channels *taken, int count, int i)
@@ -197,15 +194,14 @@ static sac_result absorb_affine_of_part(struct sac_graph *g, struct sac_node *n,
     struct channels   taken[TAKEN_MAX];
     struct sac_value *v = n->outputs[0];
     const int64_t     channels = n->inputs[1]->dims[0];
-    const int         count =
-        v->rank >= 2 && v->dims[1] == channels ? all_taken(g, v, taken, TAKEN_MAX) : 0;
-    float *numbers = count ? sac_alloc((size_t)channels * 2 * sizeof *numbers) : NULL;
+    const int count = v->rank >= 2 && v->dims[1] == channels ? all_taken(v, taken, TAKEN_MAX) : 0;
+    float    *numbers = count ? sac_alloc((size_t)channels * 2 * sizeof *numbers) : NULL;
     if (count && !numbers)
         return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a normalisation");
     sac_result res = SAC_OK;
     for (int i = 0; i < count && !*changed; i++) {
         const struct channels *t = &taken[i];
-        struct sac_node       *reader = sac_graph_only_reader(g, t->value);
+        struct sac_node       *reader = sac_value_only_reader(t->value);
         if (!reader || reader->output_count < 1 || !reader->outputs[0] ||
             !taken_once(taken, count, i))
             continue;
@@ -232,35 +228,30 @@ static bool moves(const struct sac_node *n)
 }
 
 /* The only reader of n's numbers: others may ask for their shape. */
-static struct sac_node *reader_of_numbers(const struct sac_graph *g, const struct sac_node *n)
+static struct sac_node *reader_of_numbers(const struct sac_node *n)
 {
     struct sac_node        *reader = NULL;
     const struct sac_value *v = n->output_count == 1 ? n->outputs[0] : NULL;
-    int64_t                 seen = 0;
-    for (size_t i = 0; v && i < g->node_count; i++)
-        for (int k = 0; k < g->nodes[i]->input_count; k++)
-            if (g->nodes[i]->inputs[k] == v) {
-                seen++;
-                if (sac_is(g->nodes[i], "Shape"))
-                    continue;
-                if (reader)
-                    return NULL;
-                reader = g->nodes[i];
-            }
-    return reader && seen == (int64_t)v->uses ? reader : NULL; /* no output, nor in a subgraph */
+    for (size_t i = 0; v && i < v->reader_count; i++) {
+        if (sac_is(v->readers[i], "Shape"))
+            continue;
+        if (reader || sac_node_has_subgraph(v->readers[i]))
+            return NULL;
+        reader = v->readers[i];
+    }
+    return reader && v->reader_count == (size_t)v->uses ? reader : NULL; /* no output */
 }
 
 /* The activation that follows n, at once or behind such nodes: a convolution between layers of
  * tokens is followed by a Reshape and a Transpose. */
-static struct sac_node *activation_behind(const struct sac_graph *g, const struct sac_node *n,
-                                          struct sac_activation *act)
+static struct sac_node *activation_behind(const struct sac_node *n, struct sac_activation *act)
 {
-    struct sac_node *reader = reader_of_numbers(g, n);
+    struct sac_node *reader = reader_of_numbers(n);
     while (reader && sac_node_input(reader, 0) == n->outputs[0] && reader->output_count == 1) {
         if (sac_activation_of(reader, act))
             return reader;
         n = reader;
-        reader = moves(n) ? reader_of_numbers(g, n) : NULL;
+        reader = moves(n) ? reader_of_numbers(n) : NULL;
     }
     return NULL;
 }
@@ -268,7 +259,7 @@ static struct sac_node *activation_behind(const struct sac_graph *g, const struc
 static sac_result absorb_activation(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct sac_activation act;
-    struct sac_node      *last = activation_behind(g, n, &act);
+    struct sac_node      *last = activation_behind(n, &act);
     if (!last || sac_attr_int(n, "activation", SAC_ACT_NONE) != SAC_ACT_NONE ||
         sac_attr_int(n, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_AFTER)
         return SAC_OK;
@@ -413,7 +404,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     sac_result res = is_quantised(n) ? SAC_OK : absorb_pad(g, n, changed);
     if (res == SAC_OK && !*changed && !is_quantised(n))
         res = absorb_norm_before(g, n, changed);
-    struct sac_node *reader = sac_only_reader(g, n, NULL);
+    struct sac_node *reader = sac_only_reader(n, NULL);
     const bool       read = reader && reader->output_count > 0 && reader->outputs[0];
     if (res == SAC_OK && !*changed && read && is_bare(n))
         res = absorb_affine(g, n, reader, changed);

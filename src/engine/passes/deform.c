@@ -273,8 +273,7 @@ static bool find_operands(struct spelling *s)
 
 /* What Transposes and Reshapes make of the sum where its numbers lie as the new node writes them;
  * NULL: they make no such value. */
-static struct sac_value *find_result(const struct sac_graph *g, const struct sac_node *n,
-                                     const struct spelling *s)
+static struct sac_value *find_result(const struct sac_node *n, const struct spelling *s)
 {
     struct sac_value *after[DEPTH_MAX] = {n->outputs[0]}, *found = NULL;
     const int64_t     line = s->heads * s->size;
@@ -285,7 +284,7 @@ static struct sac_value *find_result(const struct sac_graph *g, const struct sac
         if (sac_strided_into(&view, after[0], after[depth], depth) &&
             lies(&view, 4, dims, steps, 0))
             found = after[depth];
-        const struct sac_node *next = sac_graph_only_reader(g, after[depth]);
+        const struct sac_node *next = sac_value_only_reader(after[depth]);
         if (depth + 1 == DEPTH_MAX || !next || next->inputs[0] != after[depth] ||
             (!sac_is(next, "Transpose") && !sac_is_reshape(next)) || next->outputs[0]->rank < 0)
             break;
@@ -343,7 +342,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     if (n->output_count != 1 || !n->outputs[0] || !sac_node_input(n, 0) || !take_sum(n, &s) ||
         !find_operands(&s))
         return SAC_OK;
-    struct sac_value *result = find_result(g, n, &s);
+    struct sac_value *result = find_result(n, &s);
     if (!result)
         return SAC_OK;
     take_affine(&s);

@@ -124,7 +124,7 @@ static struct sac_value *take_constant(struct sac_graph *g, const struct spellin
 /* The only reader of what there is so far, if it is of this type and its other operand will do. */
 static struct sac_value *take_next(struct sac_graph *g, struct spelling *s, const char *op)
 {
-    struct sac_node  *next = sac_only_reader(g, s->last, op);
+    struct sac_node  *next = sac_only_reader(s->last, op);
     struct sac_value *other = next ? sac_other_input(next, s->last->outputs[0]) : NULL;
     struct sac_value *made = NULL;
     if (other && next->outputs[0] && sac_same_shape(next->outputs[0], s->x))

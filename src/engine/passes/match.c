@@ -19,11 +19,10 @@ struct sac_node *sac_made_by(const struct sac_value *v, const char *op_type)
     return v && sac_is(v->producer, op_type) ? v->producer : NULL;
 }
 
-struct sac_node *sac_only_reader(const struct sac_graph *g, const struct sac_node *n,
-                                 const char *op_type)
+struct sac_node *sac_only_reader(const struct sac_node *n, const char *op_type)
 {
     struct sac_node *reader =
-        n->output_count == 1 && n->outputs[0] ? sac_graph_only_reader(g, n->outputs[0]) : NULL;
+        n->output_count == 1 && n->outputs[0] ? sac_value_only_reader(n->outputs[0]) : NULL;
     return reader && (!op_type || sac_is(reader, op_type)) ? reader : NULL;
 }
 

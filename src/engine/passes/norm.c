@@ -142,6 +142,7 @@ static sac_result absorb(struct sac_graph *g, struct sac_node *n, bool *changed)
         if (!sac_constant_per_channel(n->inputs[1 - i], v->rank, v->dims[1], numbers))
             continue;
         norm->inputs[input] = made;
+        sac_graph_changed(g, norm);
         sac_graph_replace(g, n->outputs[0], v);
         *changed = true;
         return SAC_OK;

@@ -17,7 +17,9 @@
 
 struct sac_pass {
     const char *name; /* also what SACCADE_WITHOUT calls it (model/without.c) */
-    /* Tries to rewrite around one node; sets *changed when it did. NULL: `whole` is there. */
+    /* Tries to rewrite around one node; sets *changed when it did. Where it gives other
+     * inputs or outputs to another node that was there, it calls sac_graph_changed. NULL: `whole`
+     * is there. */
     sac_result (*visit)(struct sac_graph *g, struct sac_node *n, bool *changed);
     /* Rewrites all of the graph at once, before the others, and refreshes it where it did; types
      * are those of the file. */
@@ -54,8 +56,7 @@ bool sac_is_reshape(const struct sac_node *n); /* the same numbers in the same o
 /* The node that makes v, if it is of that type. */
 struct sac_node *sac_made_by(const struct sac_value *v, const char *op_type);
 /* The only reader of n's first and only output, if it is of that type. */
-struct sac_node  *sac_only_reader(const struct sac_graph *g, const struct sac_node *n,
-                                  const char *op_type);
+struct sac_node  *sac_only_reader(const struct sac_node *n, const char *op_type);
 struct sac_value *sac_node_input(const struct sac_node *n, int i); /* NULL when left out */
 /* For a node of two inputs: the one that is not v (v twice gives v). */
 struct sac_value *sac_other_input(const struct sac_node *n, const struct sac_value *v);

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "engine/ops/infer.h"
 #include "engine/passes/pass.h"
 
@@ -46,29 +49,42 @@ static void forget_declared(struct sac_graph *g)
         }
 }
 
-/* Visits all nodes until nothing changes. The bound only guards against a pass that undoes its own
- * work. */
+/* Visits each node once; those that the pass makes meanwhile come in the next round. */
+static sac_result run_round(struct sac_graph *g, const struct sac_pass *pass, bool *any)
+{
+    const size_t count = g->node_count;
+    sac_result   res = SAC_OK;
+    *any = false;
+    for (size_t i = 0; i < count && res == SAC_OK; i++) {
+        struct sac_node *n = g->nodes[i];
+        bool             changed = false;
+        if (!n->gone && is_sound(n))
+            res = pass->visit(g, n, &changed);
+        if (res == SAC_OK && changed)
+            res = sac_graph_update(g, n);
+        *any |= changed;
+    }
+#ifdef SAC_DEBUG_ABORT
+    if (res == SAC_OK && !sac_graph_is_linked(g)) {
+        fprintf(stderr, "pass '%s' changed a node and did not say so\n", pass->name);
+        abort();
+    }
+#endif
+    return res == SAC_OK && *any ? sac_graph_refresh(g) : res;
+}
+
+/* Until nothing changes. The bound only guards against a pass that undoes its own work. */
 static sac_result run_pass(struct sac_graph *g, uint64_t memory_limit, const struct sac_pass *pass)
 {
     enum { ROUNDS_MAX = 64 };
-    for (int round = 0; round < ROUNDS_MAX; round++) {
-        bool any = false;
-        for (size_t i = 0; i < g->node_count; i++) {
-            bool       changed = false;
-            sac_result res = is_sound(g->nodes[i]) ? pass->visit(g, g->nodes[i], &changed) : SAC_OK;
-            if (res == SAC_OK && changed)
-                res = sac_graph_refresh(g);
-            if (res != SAC_OK)
-                return res;
-            any |= changed;
-        }
-        if (!any)
-            return SAC_OK;
-        sac_result res = sac_graph_probe(g, memory_limit, true);
-        if (res != SAC_OK)
-            return res;
+    sac_result res = SAC_OK;
+    bool       any = true;
+    for (int round = 0; round < ROUNDS_MAX && res == SAC_OK && any; round++) {
+        res = run_round(g, pass, &any);
+        if (res == SAC_OK && any)
+            res = sac_graph_probe(g, memory_limit, true);
     }
-    return SAC_OK;
+    return res;
 }
 
 const char *sac_pass_name(int row)

@@ -36,9 +36,9 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     const int64_t    kernel = same_size_kernel(n);
     int64_t          best = 1;
     struct sac_node *inner = NULL;
-    for (size_t i = 0; kernel && i < g->node_count; i++) {
-        struct sac_node *other = g->nodes[i];
-        if (other == n || other->input_count < 1 || other->inputs[0] != n->inputs[0])
+    for (size_t i = 0; kernel && i < n->inputs[0]->reader_count; i++) {
+        struct sac_node *other = n->inputs[0]->readers[i];
+        if (other == n || sac_node_input(other, 0) != n->inputs[0])
             continue;
         const int64_t size = same_size_kernel(other);
         if (size > best && size < kernel) {

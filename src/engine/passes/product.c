@@ -75,23 +75,23 @@ static bool keeps_columns(const struct sac_node *n, int64_t columns)
     return sac_is(n, "Reshape") && y->rank >= 1 && y->dims[y->rank - 1] == columns;
 }
 
-static struct sac_node *known_reader(const struct sac_graph *g, const struct sac_node *n)
+static struct sac_node *known_reader(const struct sac_node *n)
 {
-    struct sac_node *reader = sac_only_reader(g, n, NULL);
+    struct sac_node *reader = sac_only_reader(n, NULL);
     return reader && reader->output_count == 1 && reader->outputs[0] &&
                    reader->outputs[0]->rank >= 0
                ? reader
                : NULL;
 }
 
-static bool find_follower(const struct sac_graph *g, const struct product *p, struct follower *f)
+static bool find_follower(const struct product *p, struct follower *f)
 {
-    *f = (struct follower){.node = known_reader(g, p->node), .v = p->node->outputs[0]};
+    *f = (struct follower){.node = known_reader(p->node), .v = p->node->outputs[0]};
     if (f->node && f->node->inputs[0] == f->v &&
         (sac_turns_first(f->node) || keeps_columns(f->node, p->n))) {
         f->between = f->node;
         f->v = f->between->outputs[0];
-        f->node = known_reader(g, f->between);
+        f->node = known_reader(f->between);
     }
     return f->node && f->node->outputs[0]->rank == f->v->rank;
 }
@@ -207,10 +207,9 @@ static bool per_column(const struct sac_value *c, const struct product *p, const
 
 /* Weights times a small number have few digits left in float16, or none. Where the result joins a
  * sum of larger numbers, as behind the scale of a layer, they are not missed. */
-static bool keeps_digits(const struct sac_graph *g, const struct follower *f, const float *scale,
-                         int64_t count)
+static bool keeps_digits(const struct follower *f, const float *scale, int64_t count)
 {
-    const struct sac_node *reader = known_reader(g, f->node);
+    const struct sac_node *reader = known_reader(f->node);
     if (reader && sac_is(reader, "Add"))
         return true;
     for (int64_t j = 0; j < count; j++)
@@ -243,7 +242,7 @@ static sac_result absorb_affine(struct sac_graph *g, const struct product *p,
     sac_result res = SAC_OK;
     if (is_open(p) && affine(p, f, numbers, &scales) &&
         (!scales || (p->s && !p->r) ||
-         (!p->r && p->w->uses == 1 && keeps_digits(g, f, numbers, p->n)))) {
+         (!p->r && p->w->uses == 1 && keeps_digits(f, numbers, p->n)))) {
         *changed = true;
         res = fuse(g, p, f, scales ? numbers : NULL, scales ? NULL : numbers) ? SAC_OK
                                                                               : SAC_ERR_MEMORY;
@@ -309,7 +308,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct product  p;
     struct follower f;
-    if (!read_product(n, &p) || !find_follower(g, &p, &f))
+    if (!read_product(n, &p) || !find_follower(&p, &f))
         return SAC_OK;
     sac_result res = absorb_affine(g, &p, &f, changed);
     if (res == SAC_OK && !*changed)

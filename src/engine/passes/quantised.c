@@ -266,7 +266,7 @@ static struct sac_node *again(struct sac_graph *g, const struct sac_node *n, str
 static sac_result absorb_quantise(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct sac_to_bytes y;
-    struct sac_node    *reader = sac_only_reader(g, n, "QuantizeLinear");
+    struct sac_node    *reader = sac_only_reader(n, "QuantizeLinear");
     if (!is_quant(n) || n->outputs[0]->dtype != SAC_F32 || !reader ||
         reader->inputs[0] != n->outputs[0] || !sac_makes_bytes(reader, &y))
         return SAC_OK;
@@ -373,7 +373,7 @@ static sac_result quantise_before(struct sac_graph *g, struct sac_node *n, bool 
     struct sac_to_bytes s;
     struct sac_node    *from = n->inputs[0] ? n->inputs[0]->producer : NULL;
     if (!sac_makes_bytes(n, &s) || !from || !reorders(from) || from->inputs[0]->data ||
-        sac_only_reader(g, from, "QuantizeLinear") != n)
+        sac_only_reader(from, "QuantizeLinear") != n)
         return SAC_OK;
     struct sac_node  *rounds = sac_op_node(g, "", "QuantizeLinear", n->input_count, 1, n);
     struct sac_value *bytes = sac_value_like(g, from->inputs[0]);
@@ -428,7 +428,7 @@ static sac_result quantise_behind(struct sac_graph *g, struct sac_node *n, bool 
     struct sac_to_bytes    s;
     const struct sac_node *from = n->inputs[0] ? n->inputs[0]->producer : NULL;
     if (!from || !sac_makes_bytes(from, &s) || !takes_largest(n, s.dtype) ||
-        sac_only_reader(g, from, "MaxPool") != n || !is_smaller(n->outputs[0], n->inputs[0]) ||
+        sac_only_reader(from, "MaxPool") != n || !is_smaller(n->outputs[0], n->inputs[0]) ||
         is_of_bytes(from->inputs[0], ENDING_MAX))
         return SAC_OK;
     struct sac_node  *pools = sac_op_node(g, n->domain, n->op_type, n->input_count, 1, n);
@@ -470,8 +470,9 @@ static sac_result drop_twin(struct sac_graph *g, struct sac_node *n, bool *chang
     struct sac_to_bytes s, other;
     if (n->inputs[0] == NULL || n->inputs[0]->uses < 2 || !scales(n, &s))
         return SAC_OK;
-    for (size_t i = 0; i < g->node_count && g->nodes[i] != n; i++) {
-        struct sac_node *twin = g->nodes[i];
+    const struct sac_value *x = n->inputs[0];
+    for (size_t i = 0; i < x->reader_count && x->readers[i] != n; i++) {
+        struct sac_node *twin = x->readers[i];
         if (twin->op != n->op || twin->inputs[0] != n->inputs[0] || !scales(twin, &other) ||
             !same_scaling(&s, &other))
             continue;

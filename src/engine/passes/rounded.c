@@ -5,10 +5,9 @@
 #include "engine/passes/pass.h"
 
 /* The QuantizeLinear that alone reads what n makes, by one scale; NULL: none. */
-static struct sac_node *rounder(const struct sac_graph *g, const struct sac_node *n,
-                                struct sac_to_bytes *y)
+static struct sac_node *rounder(const struct sac_node *n, struct sac_to_bytes *y)
 {
-    struct sac_node *reader = sac_only_reader(g, n, "QuantizeLinear");
+    struct sac_node *reader = sac_only_reader(n, "QuantizeLinear");
     return reader && reader->inputs[0] == n->outputs[0] && sac_makes_bytes(reader, y) ? reader
                                                                                       : NULL;
 }
@@ -30,7 +29,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct sac_to_bytes y;
     const bool          norm = is_norm(n);
-    struct sac_node *reader = norm || sac_is_fused(n, "FusedAttention") ? rounder(g, n, &y) : NULL;
+    struct sac_node    *reader = norm || sac_is_fused(n, "FusedAttention") ? rounder(n, &y) : NULL;
     if (!reader || !reads_floats(n))
         return SAC_OK;
     *changed = true;

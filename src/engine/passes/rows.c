@@ -66,7 +66,7 @@ static sac_result move_behind(struct sac_graph *g, struct sac_node *n, int64_t c
                               bool *changed)
 {
     const struct sac_node *turn = n->inputs[0]->producer;
-    struct sac_node       *add = sac_only_reader(g, n, "Add");
+    struct sac_node       *add = sac_only_reader(n, "Add");
     struct sac_value      *bias = add ? sac_other_input(add, n->outputs[0]) : NULL;
     const int64_t         *perm;
     sac_result             res = SAC_OK;
@@ -76,7 +76,7 @@ static sac_result move_behind(struct sac_graph *g, struct sac_node *n, int64_t c
     if (!bias || !sac_constant_row(bias, n->outputs[0]->rank, columns) || !add->outputs[0])
         add = NULL;
     struct sac_node *last = add ? add : n;
-    if (!sac_only_reader(g, last, "Reshape"))
+    if (!sac_only_reader(last, "Reshape"))
         return SAC_OK;
     struct sac_value *y = again(g, n, turn->inputs[0], columns, &res);
     if (y && add) {
@@ -103,8 +103,8 @@ static bool joins_heads(const struct sac_value *x)
 static sac_result move_before(struct sac_graph *g, struct sac_node *n, int64_t k, int64_t columns,
                               bool *changed)
 {
-    struct sac_node        *apart = sac_only_reader(g, n, "Reshape");
-    struct sac_node        *turn = apart ? sac_only_reader(g, apart, "Transpose") : NULL;
+    struct sac_node        *apart = sac_only_reader(n, "Reshape");
+    struct sac_node        *turn = apart ? sac_only_reader(apart, "Transpose") : NULL;
     const struct sac_value *x = n->inputs[0];
     const int64_t          *perm;
     int64_t                 dims[SAC_RANK_MAX];

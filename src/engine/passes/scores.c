@@ -80,10 +80,10 @@ static bool are_scores(const struct sac_value *v)
 }
 
 /* Does a softmax read it, behind further masks perhaps? */
-static bool is_softened(const struct sac_graph *g, const struct sac_value *v)
+static bool is_softened(const struct sac_value *v)
 {
     for (int depth = 0; depth < DEPTH_MAX; depth++) {
-        const struct sac_node *n = sac_graph_only_reader(g, v);
+        const struct sac_node *n = sac_value_only_reader(v);
         if (sac_is(n, "Softmax"))
             return true;
         if (!n || (!sac_is(n, "Add") && !sac_is(n, "Where")))
@@ -101,7 +101,7 @@ static sac_result add_mask(struct sac_graph *g, struct sac_node *n, bool *change
         sac_result        res = SAC_OK;
         if (!sac_constant_scalar(n->inputs[i], &low) || !(low <= MASKED) ||
             !sac_same_shape(scores, n->outputs[0]) || !are_scores(scores) ||
-            !is_softened(g, n->outputs[0]))
+            !is_softened(n->outputs[0]))
             continue;
         struct sac_value *what = sac_mask_addend(g, n, n->inputs[0], i == 1, low, &res);
         struct sac_node  *add = sac_op_node(g, "", "Add", 2, 1, n);

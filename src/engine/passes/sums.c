@@ -346,7 +346,7 @@ static void follow(struct cone *c, const struct sac_graph *g)
     for (size_t i = 0; i < g->node_count; i++) {
         const struct sac_node *n = g->nodes[i];
         const int              before = c->count;
-        bool                   known = reads_from(c, n);
+        bool                   known = !n->gone && reads_from(c, n);
         for (int k = 0; k < n->output_count; k++)
             known &= n->outputs[k] && n->outputs[k]->rank >= 0;
         if (!known || eval(c, n))
@@ -476,7 +476,7 @@ static sac_result take_sums(struct sac_graph *g, struct sac_node *n, bool *chang
 /* Does the network end with v, or with it turned? */
 static bool is_end(const struct sac_graph *g, const struct sac_value *v)
 {
-    const struct sac_node *next = sac_graph_only_reader(g, v);
+    const struct sac_node *next = sac_value_only_reader(v);
     for (int i = 0; i < g->output_count; i++)
         if (g->outputs[i] == v || (sac_is(next, "Transpose") && g->outputs[i] == next->outputs[0]))
             return true;
