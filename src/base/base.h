@@ -110,8 +110,10 @@ struct sac_arena {
 };
 void *sac_arena_alloc(struct sac_arena *arena, size_t size); /* zeroed, 16-byte aligned; or NULL */
 char *sac_arena_strndup(struct sac_arena *arena, const char *s, size_t len);
-bool  sac_arena_owns(const struct sac_arena *arena, const void *p);
-void  sac_arena_finish(struct sac_arena *arena);
+/* Gives back p, of that size, if it has a block to itself, as what is large has. */
+bool sac_arena_free(struct sac_arena *arena, const void *p, size_t size);
+bool sac_arena_owns(const struct sac_arena *arena, const void *p);
+void sac_arena_finish(struct sac_arena *arena);
 
 /* Atomic reference count, starting at 1. */
 typedef struct sac_refcount {

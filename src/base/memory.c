@@ -97,6 +97,15 @@ struct sac_arena_block {
 
 enum { ARENA_BLOCK_BYTES = 64 * 1024 };
 
+/* A block that one large piece fills stands second, so that the first one's room is used. */
+static void push_block(struct sac_arena *arena, struct sac_arena_block *b)
+{
+    struct sac_arena_block **at =
+        arena->head && b->size > ARENA_BLOCK_BYTES ? &arena->head->next : &arena->head;
+    b->next = *at;
+    *at = b;
+}
+
 void *sac_arena_alloc(struct sac_arena *arena, size_t size)
 {
     if (size > SIZE_MAX - 15 - sizeof(struct sac_arena_block))
@@ -108,10 +117,9 @@ void *sac_arena_alloc(struct sac_arena *arena, size_t size)
         b = sac_alloc(sizeof *b + room);
         if (!b)
             return NULL;
-        b->next = arena->head;
         b->used = 0;
         b->size = room;
-        arena->head = b;
+        push_block(arena, b);
     }
     void *p = b->bytes + b->used;
     b->used += size;
@@ -123,6 +131,22 @@ char *sac_arena_strndup(struct sac_arena *arena, const char *s, size_t len)
 {
     char *copy = sac_arena_alloc(arena, len + 1);
     return copy ? memcpy(copy, s, len) : NULL;
+}
+
+bool sac_arena_free(struct sac_arena *arena, const void *p, size_t size)
+{
+    if (size <= ARENA_BLOCK_BYTES)
+        return false;
+    for (struct sac_arena_block **at = &arena->head; *at; at = &(*at)->next) {
+        struct sac_arena_block *b = *at;
+        if (p != b->bytes)
+            continue;
+        *at = b->next;
+        arena->bytes -= b->used;
+        sac_free(b);
+        return true;
+    }
+    return false;
 }
 
 bool sac_arena_owns(const struct sac_arena *arena, const void *p)

@@ -64,6 +64,23 @@ static void arena_hands_out_zeroed_aligned_memory(void **state)
     assert_int_equal(arena.bytes, 0);
 }
 
+static void arena_takes_back_what_is_large(void **state)
+{
+    enum { LARGE = 1 << 20 };
+    (void)state;
+    struct sac_arena arena = {0};
+    char            *small = sac_arena_alloc(&arena, 16), *large = sac_arena_alloc(&arena, LARGE);
+    char            *next = sac_arena_alloc(&arena, 16);
+    assert_true(next == small + 16); /* the first block has room */
+    assert_false(sac_arena_free(&arena, small, 16));
+    assert_false(sac_arena_free(&arena, large + 16, LARGE)); /* what lies in it stays */
+    assert_true(sac_arena_free(&arena, large, LARGE));
+    assert_false(sac_arena_owns(&arena, large));
+    assert_true(sac_arena_owns(&arena, small));
+    assert_int_equal(arena.bytes, 32);
+    sac_arena_finish(&arena);
+}
+
 static void grow_survives_a_failed_allocation(void **state)
 {
     (void)state;
@@ -84,6 +101,7 @@ int main(void)
         cmocka_unit_test(keeps_the_sentence),
         cmocka_unit_test(drops_messages_above_the_level),
         cmocka_unit_test(arena_hands_out_zeroed_aligned_memory),
+        cmocka_unit_test(arena_takes_back_what_is_large),
         cmocka_unit_test(grow_survives_a_failed_allocation),
     };
     return cmocka_run_group_tests_name("base/base", tests, NULL, NULL);

@@ -92,6 +92,15 @@ struct sac_value *sac_graph_constant(struct sac_graph *g, const char *name,
     return v;
 }
 
+void sac_value_forget(struct sac_graph *g, struct sac_value *v)
+{
+    size_t bytes = v->data ? sac_dtype_bytes(v->dtype) : 0;
+    for (int d = 0; d < v->rank; d++)
+        bytes *= (size_t)v->dims[d];
+    if (v->data && sac_arena_free(g->arena, v->data, bytes))
+        v->data = NULL;
+}
+
 struct sac_node *sac_graph_node(struct sac_graph *g, const char *domain, const char *op_type,
                                 int inputs, int outputs, const struct sac_node *like)
 {

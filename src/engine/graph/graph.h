@@ -131,6 +131,8 @@ struct sac_value *sac_graph_value(struct sac_graph *g, const char *name);
 /* A new constant; data is copied into the arena (NULL: zeroed, to be filled through the result). */
 struct sac_value *sac_graph_constant(struct sac_graph *g, const char *name,
                                      const struct sac_tensor_desc *desc, const void *data);
+/* Nobody will read the constant v: its data is given back, if it is large and the arena's. */
+void sac_value_forget(struct sac_graph *g, struct sac_value *v);
 /* A new node at the end (sac_graph_refresh moves it to its place) with its row, inputs and outputs
  * NULL: sac_op_node looks the row up. opset and index are those of `like`, the node that it
  * replaces or joins. */
@@ -150,8 +152,8 @@ sac_result sac_node_copy_attr(struct sac_graph *g, struct sac_node *n, const cha
 /* Let every reader of `from` (nodes, subgraphs, graph outputs) read `to`. Who is a reader, and the
  * uses by nodes, stay what they were until the next update. */
 void sac_graph_replace(struct sac_graph *g, struct sac_value *from, struct sac_value *to);
-/* After rewriting: removes nodes whose results are unused, sorts the rest, updates producer and
- * uses.
+/* After rewriting: removes nodes whose results are unused, sorts the rest, updates producers, uses
+ * and readers, and forgets constants that nobody reads.
  * Errors   SAC_ERR_FORMAT for a cycle. */
 sac_result sac_graph_refresh(struct sac_graph *g);
 /* n has other inputs or outputs: the next update looks at it. */

@@ -143,6 +143,9 @@ sac_result sac_graph_link(struct sac_graph *g)
         g->outputs[i]->uses++;
     g->linked_count = g->node_count;
     g->first_waiting = NULL;
+    for (size_t i = 0; i < g->value_count && res == SAC_OK; i++)
+        if (g->values[i]->uses == 0)
+            sac_value_forget(g, g->values[i]);
     return res;
 }
 

@@ -20,8 +20,9 @@ sac_result sac_infer_init(struct sac_infer *inf, struct sac_graph *g, uint64_t m
     *inf =
         (struct sac_infer){.graph = g, .memory_limit = memory_limit, .fold_limit = FOLD_FREE_BYTES};
     inf->values = sac_calloc(ids, sizeof *inf->values);
+    inf->folded_reads = sac_calloc(ids, sizeof *inf->folded_reads);
     inf->call = sac_new(struct sac_op_call);
-    if (!inf->values || !inf->call) {
+    if (!inf->values || !inf->folded_reads || !inf->call) {
         sac_infer_finish(inf);
         return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to infer shapes");
     }
@@ -31,6 +32,7 @@ sac_result sac_infer_init(struct sac_infer *inf, struct sac_graph *g, uint64_t m
 void sac_infer_finish(struct sac_infer *inf)
 {
     sac_free(inf->values);
+    sac_free(inf->folded_reads);
     sac_free(inf->call);
     sac_free(inf->work);
     sac_arena_finish(&inf->arena);
@@ -196,6 +198,18 @@ static sac_result evaluate(struct sac_op_call *c, struct sac_arena *arena, uint6
     return c->node->op->ref(c);
 }
 
+/* n was folded. Calls drop for what it read and nobody will read again: a network's positions and
+ * indices are folded through many steps, each as large as the last, which alone is kept. */
+static void forget_reads(struct sac_infer *inf, const struct sac_node *n,
+                         void (*drop)(struct sac_infer *inf, struct sac_value *v))
+{
+    for (int i = 0; i < n->input_count; i++) {
+        struct sac_value *v = n->inputs[i];
+        if (v && ++inf->folded_reads[v->id] == v->uses)
+            drop(inf, v);
+    }
+}
+
 /* ---- the walk ---- */
 
 static sac_result walk(struct sac_infer *inf, const struct sac_graph *g);
@@ -268,6 +282,13 @@ static bool known_condition(const struct sac_infer *inf, const struct sac_node *
     return true;
 }
 
+static void drop_operand(struct sac_infer *inf, struct sac_value *v)
+{
+    struct sac_operand *o = &inf->values[v->id];
+    if (o->data && sac_arena_free(&inf->arena, o->data, sac_operand_bytes(o)))
+        o->data = NULL;
+}
+
 static sac_result visit_known(struct sac_infer *inf, const struct sac_node *n)
 {
     struct sac_op_call *c = inf->call;
@@ -286,7 +307,9 @@ static sac_result visit_known(struct sac_infer *inf, const struct sac_node *n)
     for (int i = 0; i < n->output_count && res == SAC_OK; i++)
         if (n->outputs[i])
             inf->values[n->outputs[i]->id] = c->out[i];
-    if (res == SAC_OK && !fold)
+    if (res == SAC_OK && fold)
+        forget_reads(inf, n, drop_operand);
+    else if (res == SAC_OK)
         res = add_work(inf, n, SAC_WORK_STATIC);
     return res;
 }
@@ -364,6 +387,11 @@ static bool reads_constants_only(const struct sac_node *n)
     return !sac_node_has_subgraph(n) && sac_node_supported(n, why, sizeof why);
 }
 
+static void drop_constant(struct sac_infer *inf, struct sac_value *v)
+{
+    sac_value_forget(inf->graph, v);
+}
+
 static sac_result fold_node(struct sac_infer *inf, struct sac_node *n)
 {
     struct sac_op_call *c = inf->call;
@@ -380,6 +408,8 @@ static sac_result fold_node(struct sac_infer *inf, struct sac_node *n)
     for (int i = 0; i < n->output_count && res == SAC_OK; i++)
         if (n->outputs[i])
             become_constant(n->outputs[i], &c->out[i]);
+    if (res == SAC_OK)
+        forget_reads(inf, n, drop_constant);
     return res;
 }
 

@@ -37,7 +37,8 @@ struct sac_infer {
     struct sac_work    *work; /* what is left to do, in order; If with a known condition is
                                  replaced by its branch */
     size_t              work_count, work_cap;
-    struct sac_arena    arena; /* folded constants and created nodes */
+    struct sac_arena    arena;        /* folded constants and created nodes */
+    int                *folded_reads; /* by value id: of its uses, how many nodes were folded */
     uint64_t            folded_bytes, fold_limit;
     struct sac_op_call *call; /* scratch: too large for the stack */
 };

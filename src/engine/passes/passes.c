@@ -70,7 +70,8 @@ static sac_result run_round(struct sac_graph *g, const struct sac_pass *pass, bo
         abort();
     }
 #endif
-    return res == SAC_OK && *any ? sac_graph_refresh(g) : res;
+    const bool stale = *any || g->linked_count < g->node_count; /* nodes that it did not use */
+    return res == SAC_OK && stale ? sac_graph_refresh(g) : res;
 }
 
 /* Until nothing changes. The bound only guards against a pass that undoes its own work. */
