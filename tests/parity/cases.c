@@ -1206,6 +1206,15 @@ const struct parity_case parity_cases[] = {
     {"GatedSum", "[2,17,3,5,5] [2,17,1,1,1]", ""},
     {"Excitation", "[2,64,3,5,7] [16,64]! [16]! [64,16]! [64]!", "inner=1 activation=4"},
     {"BatchNormalization", "[2,9,4,6]! [9]+! [9]! [9]! [9]+!", "training_mode=1"},
+    /* sequences of computed weights */
+    {"LSTM", "[7,3,17] [2,132,17] [2,132,33] [2,264]", "hidden_size=33 direction='bidirectional'",
+     3},
+    {"LSTM", "[5,2,9] [1,68,9]! [1,68,17] - i32(2,5) - [1,2,17] [1,51]", "hidden_size=17", 3},
+    {"GRU", "[7,3,17] [1,99,17] [1,99,33]! [1,198]!", "hidden_size=33", 2},
+    {"GRU", "[5,2,9] [2,48,9] [2,48,16] [2,96]",
+     "hidden_size=16 direction='bidirectional' linear_before_reset=1", 2},
+    {"GRU", "[4,6,9] [1,57,9]! [1,57,19]! [1,114]", "hidden_size=19", 2},
+    {"RNN", "[7,3,17] [1,33,17] [1,33,33]", "hidden_size=33", 2},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

@@ -30,9 +30,11 @@ enum {
 struct rnn_state {
     struct sac_rnn      r;
     struct sac_rnn_cell cell[SAC_RNN_DIRECTIONS];
-    /* Of all hidden numbers; weights, bias and block are those of the product. */
+    /* Of all hidden numbers; weights, bias and block are those of the product. Computed weights are
+     * packed in each run, to scratch. */
     struct sac_conv product[SAC_RNN_DIRECTIONS][PRODUCTS];
     int             gates[PRODUCTS]; /* 0: there is no such product */
+    bool            computed;
     sac_rnn_fn     *step, *renew;
     int64_t         vectors, pitch; /* of hidden numbers; how many those are with padding */
     int64_t         chunk;          /* steps that one product of the input is for */
@@ -55,7 +57,8 @@ enum {
 struct rnn_job {
     const struct rnn_state *s;
     void *const *in, *const *out;
-    float *room[SAC_RNN_DIRECTIONS][ROOMS];
+    float          *room[SAC_RNN_DIRECTIONS][ROOMS];
+    struct sac_conv packed[SAC_RNN_DIRECTIONS][PRODUCTS]; /* the state's, with their weights */
     /* The chunk, counted in the order of a direction's steps, and the step. */
     int64_t first, count, step;
     /* Products of the input: directions times lines times chunks of blocks of columns. */
@@ -114,8 +117,6 @@ static struct sac_kernel_offer rnn_supports(struct sac_device                *de
     offer.in_place = -1;
     if (sac_cpu_level() < SAC_CPU_AVX2 || sac_operand_elements(&c->in[X]) == 0)
         return sac_kernel_refuse("empty, or no AVX2");
-    if (!c->in[W].data || !c->in[R].data || (sac_op_has(c, B) && !c->in[B].data))
-        return sac_kernel_refuse("weights are not constant");
     if (sac_rnn_read(c, &r) != SAC_OK || !read_cells(c, &r, cell))
         return sac_kernel_refuse("an activation without vectors");
     return offer;
@@ -134,14 +135,10 @@ static int block_of(int gates)
 /* The gates first..first+gates-1 of one direction: columns [vectors][gates][lanes], packed to
  * [blocks][depth][lanes of the block]; those of hidden numbers that do not exist are zero. from:
  * [all gates][hidden][depth]. */
-static bool pack(struct sac_conv *v, const struct sac_rnn *r, const float *from, const float *bias,
-                 int first, int gates)
+static void pack(const struct sac_conv *v, const struct sac_rnn *r, const float *from,
+                 const float *bias, int first, int gates)
 {
     const int64_t lanes = sac_simd_lanes(), width = v->block * lanes;
-    v->weights = sac_alloc_aligned(64, (size_t)v->group_weights * sizeof(float));
-    v->bias = sac_alloc_aligned(64, (size_t)v->group_bias * sizeof(float));
-    if (!v->weights || !v->bias)
-        return false;
     for (int64_t column = 0; column < v->group_out_c; column++) {
         const int64_t vector = column / lanes, hidden = vector / gates * lanes + column % lanes;
         const int64_t row = (first + vector % gates) * r->hidden + hidden;
@@ -151,47 +148,71 @@ static bool pack(struct sac_conv *v, const struct sac_rnn *r, const float *from,
             to[k * width] = exists ? from[row * v->depth + k] : 0;
         v->bias[column] = exists && bias ? bias[row] : 0;
     }
-    return true;
 }
 
-static bool add_product(struct rnn_state *s, const struct sac_op_call *c, int which, int first,
-                        int gates)
+/* w, r, b: the operands of all directions; b NULL: none. */
+static void pack_product(const struct rnn_state *s, const struct sac_conv *v, int d, int which,
+                         const float *w, const float *r, const float *b)
 {
-    const struct sac_rnn *r = &s->r;
-    const int64_t depth = which == INPUT ? r->inputs : r->hidden, all = r->gates * r->hidden;
-    const int64_t columns = s->pitch * gates;
-    const int     operand = which == INPUT ? W : R;
-    bool          ok = true;
+    const int64_t all = s->r.gates * s->r.hidden;
+    const int     first = which == RENEWED ? 2 : 0; /* a GRU's third gate */
+    pack(v, &s->r, (which == INPUT ? w : r) + d * all * v->depth,
+         b ? b + (2 * d + (which != INPUT)) * all : NULL, first, s->gates[which]);
+}
+
+static void add_product(struct rnn_state *s, int which, int gates)
+{
+    const int64_t depth = which == INPUT ? s->r.inputs : s->r.hidden, columns = s->pitch * gates;
     s->gates[which] = gates;
-    for (int d = 0; d < r->directions && ok; d++) {
+    for (int d = 0; d < s->r.directions; d++) {
         struct sac_conv *v = &s->product[d][which];
-        const float     *bias = sac_op_has(c, B) ? c->in[B].data : NULL;
-        *v = sac_conv_product(r->batch, depth, columns, LINE, columns);
+        *v = sac_conv_product(s->r.batch, depth, columns, LINE, columns);
         v->block = block_of(gates);
         if (which != INPUT) {
             v->in.pixel = s->pitch;
             v->in.row = v->in_w * s->pitch;
         }
-        ok = pack(v, r, (const float *)c->in[operand].data + d * all * depth,
-                  bias ? bias + (2 * d + (which != INPUT)) * all : NULL, first, gates);
     }
-    return ok;
 }
 
-static bool add_products(struct rnn_state *s, const struct sac_op_call *c)
+static void add_products(struct rnn_state *s, const struct sac_op_call *c)
 {
     const int gates = (int)s->r.gates;
-    if (!add_product(s, c, INPUT, 0, gates))
-        return false;
+    add_product(s, INPUT, gates);
     if (c->node->op->id != SAC_OP_GRU || s->r.linear_before_reset) {
         s->step = c->node->op->id == SAC_OP_RNN   ? SAC_SIMD_PICK(sac_rnn_plain)
                   : c->node->op->id == SAC_OP_GRU ? SAC_SIMD_PICK(sac_rnn_gru)
                                                   : SAC_SIMD_PICK(sac_rnn_lstm);
-        return add_product(s, c, AGAIN, 0, gates);
+        add_product(s, AGAIN, gates);
+        return;
     }
     s->step = SAC_SIMD_PICK(sac_rnn_gru_reset);
     s->renew = SAC_SIMD_PICK(sac_rnn_gru_renew);
-    return add_product(s, c, AGAIN, 0, 2) && add_product(s, c, RENEWED, 2, 1);
+    add_product(s, AGAIN, 2);
+    add_product(s, RENEWED, 1);
+}
+
+static bool pack_constants(struct rnn_state *s, const struct sac_op_call *c)
+{
+    for (int d = 0; d < s->r.directions; d++)
+        for (int i = 0; i < PRODUCTS; i++) {
+            struct sac_conv *v = &s->product[d][i];
+            if (s->gates[i] == 0)
+                continue;
+            v->weights = sac_alloc_aligned(64, (size_t)v->group_weights * sizeof(float));
+            v->bias = sac_alloc_aligned(64, (size_t)v->group_bias * sizeof(float));
+            if (!v->weights || !v->bias)
+                return false;
+            pack_product(s, v, d, i, c->in[W].data, c->in[R].data,
+                         sac_op_has(c, B) ? c->in[B].data : NULL);
+        }
+    return true;
+}
+
+/* In whole cache lines. */
+static int64_t room_of_weights(const struct sac_conv *v)
+{
+    return (v->group_weights + v->group_bias + 15) / 16 * 16;
 }
 
 static void rnn_release(void *state)
@@ -240,10 +261,12 @@ static bool make(struct rnn_state *s, const struct sac_device *dev, const struct
         s->has[i] = sac_op_has(c, i);
     for (int i = 0; i < OUTPUTS; i++)
         s->wants[i] = sac_op_wants(c, i);
-    if (!read_cells(c, &s->r, s->cell) || !add_products(s, c))
+    s->computed = !c->in[W].data || !c->in[R].data || (s->has[B] && !c->in[B].data);
+    if (!read_cells(c, &s->r, s->cell))
         return false;
+    add_products(s, c);
     cut_steps(s, dev);
-    return true;
+    return s->computed || pack_constants(s, c);
 }
 
 static sac_result rnn_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
@@ -256,6 +279,9 @@ static sac_result rnn_prepare(struct sac_device *dev, struct sac_kernel_plan *pl
     }
     for (int i = 0; i < ROOMS; i++)
         plan->scratch_bytes += (size_t)(s->r.directions * floats_of(s, i)) * sizeof(float);
+    for (int i = 0; i < PRODUCTS && s->computed; i++)
+        plan->scratch_bytes +=
+            (size_t)(s->r.directions * room_of_weights(&s->product[0][i])) * sizeof(float);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
     plan->state = s;
     return SAC_OK;
@@ -304,7 +330,7 @@ static void multiply_input(struct rnn_job *j, struct sac_device *dev)
     const int64_t               ns = 2 * all * weights * r->directions / FLOPS_PER_NS;
     const struct sac_conv_split split = sac_conv_split(dev, rows, weights, all * r->inputs, ns);
     for (int d = 0; d < r->directions; d++) {
-        const struct sac_conv *packed = &s->product[d][INPUT];
+        const struct sac_conv *packed = &j->packed[d][INPUT];
         struct sac_conv       *v = &j->input[d];
         *v = sac_conv_product(rows, r->inputs, columns, split.line, columns);
         v->block = packed->block;
@@ -368,7 +394,7 @@ static void run_part(const struct rnn_job *j, int d, int64_t first, int64_t end)
     const struct rnn_state *s = j->s;
     const struct sac_rnn   *r = &s->r;
     const bool              resets = s->renew && j->product == AGAIN;
-    const struct sac_conv  *v = &s->product[d][j->product];
+    const struct sac_conv  *v = &j->packed[d][j->product];
     const int64_t           blocks = s->gates[j->product] / v->block; /* of a vector */
     const struct sac_conv   part = sac_conv_part(v, first * blocks, end * blocks);
     float *const           *room = j->room[d];
@@ -442,13 +468,31 @@ static void finish(const struct rnn_job *j, int d, int output, const float *from
         memcpy(state_row(s, j->out[output], d, b), from + b * s->pitch, bytes);
 }
 
+/* Returns the end of the scratch that it uses. */
+static float *pack_computed(struct rnn_job *j, float *at)
+{
+    const struct rnn_state *s = j->s;
+    for (int d = 0; d < s->r.directions && s->computed; d++)
+        for (int i = 0; i < PRODUCTS; i++) {
+            struct sac_conv *v = &j->packed[d][i];
+            if (s->gates[i] == 0)
+                continue;
+            v->weights = at;
+            v->bias = at + v->group_weights;
+            at += room_of_weights(v);
+            pack_product(s, v, d, i, j->in[W], j->in[R], s->has[B] ? j->in[B] : NULL);
+        }
+    return at;
+}
+
 static sac_result rnn_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
                           void *scratch, struct sac_device_stream *stream)
 {
     const struct rnn_state *s = state;
     struct rnn_job          j = {.s = s, .in = in, .out = out};
-    float                  *at = scratch;
     (void)stream;
+    memcpy(j.packed, s->product, sizeof j.packed);
+    float *at = pack_computed(&j, scratch);
     for (int d = 0; d < s->r.directions; d++) {
         for (int i = 0; i < ROOMS; i++) {
             j.room[d][i] = at;
