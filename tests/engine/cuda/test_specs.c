@@ -510,6 +510,9 @@ static void products_mean_what_the_reference_computes(void **state)
         {"MatMul", "[2,6,3,4] [1,6,4,5]", ""},
         {"MatMul", "[2,6,3,4] [2,1,4,5]", ""},
         {"MatMul", "[2,1,6,3,4] [2,3,1,4,5]", ""},
+        {"MatMul", "[2,7,6,3,4] [2,1,1,4,5]", ""},
+        {"MatMul", "[2,6,3,4] [1,1,4,5]", ""},
+        {"MatMul", "[2,1,3,4] [2,6,4,5]", ""},
         {"MatMul", "[6,3,4] [2,1,4,5]", ""},
         {"MatMul", "[4] [4,5]", ""},
         {"MatMul", "[3,4] [4]", ""},
@@ -524,6 +527,37 @@ static void products_mean_what_the_reference_computes(void **state)
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(cases); i++)
         check_product(&cases[i]);
+}
+
+/* Heads that share a matrix are rows, so that one call does for all batches; others are not. */
+static void what_shares_a_matrix_is_rows(void **state)
+{
+    static const struct {
+        struct parity_case of;
+        int64_t            m, batch;
+        int                turns;
+    } cases[] = {
+        {{"MatMul", "[9,4,3,4] [9,1,4,5]", ""}, 12, 9, 1},
+        {{"MatMul", "[9,2,4,3,4] [9,1,1,4,5]", ""}, 24, 9, 1},
+        {{"MatMul", "[9,4,3,4] [1,1,4,5]", ""}, 108, 1, 1},
+        {{"MatMul", "[9,4,3,4] [9,4,4,5]", ""}, 3, 36, 1},
+        {{"MatMul", "[9,1,3,4] [9,4,4,5]", ""}, 3, 4, 9},
+        {{"MatMul", "[9,4,3,4] [1,4,4,5]", ""}, 3, 4, 9},
+    };
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct subject     s;
+        struct matmul_spec v;
+        char               why[128];
+        subject_init(&s, &cases[i].of, FILL_RANDOM);
+        assert_sac_ok(subject_shape(&s));
+        struct sac_kernel_plan plan = {.call = s.call, .precision = SAC_PRECISION_FP16};
+        assert_true(matmul_spec_read(&plan, &v, why, sizeof why));
+        assert_int_equal(v.m, cases[i].m);
+        assert_int_equal(v.batch, cases[i].batch);
+        assert_int_equal(v.turns, cases[i].turns);
+        subject_finish(&s);
+    }
 }
 
 /* What cuBLASLt's epilogue does, and whether the pass follows. */
@@ -691,6 +725,7 @@ int main(void)
         cmocka_unit_test(words_of_a_stem_are_its_windows),
         cmocka_unit_test(rows_of_a_thread_follow_the_map),
         cmocka_unit_test(products_mean_what_the_reference_computes),
+        cmocka_unit_test(what_shares_a_matrix_is_rows),
         cmocka_unit_test(endings_of_products_are_divided),
         cmocka_unit_test(products_that_are_not_covered_are_refused),
         cmocka_unit_test(choices_of_convolutions_come_back),

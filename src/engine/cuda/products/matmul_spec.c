@@ -33,6 +33,22 @@ static void batch_steps(const struct sac_operand *o, const struct sac_operand *y
     }
 }
 
+/* Batches that share their second matrix, as heads of queries share keys, and whose first ones
+ * follow each other, are rows of one product: cuBLASLt's one stride a matrix would not describe
+ * them together with those around them. y has ones for them then. */
+static void join_rows(struct matmul_spec *s, struct sac_operand *y, const int64_t *a,
+                      const int64_t *b)
+{
+    for (int d = y->rank - 3; d >= 0; d--) {
+        if (y->dims[d] == 1)
+            continue;
+        if (b[d] != 0 || a[d] != s->m * s->k)
+            return;
+        s->m *= y->dims[d];
+        y->dims[d] = 1;
+    }
+}
+
 /* From the innermost dimension on, as many as one stride per operand describes; the rest are
  * separate calls. */
 static bool split_batch(struct matmul_spec *s, const struct sac_operand *y, const int64_t *a,
@@ -96,9 +112,9 @@ static struct sac_operand as_result(const struct sac_op_call *c)
 
 static bool read_matmul(const struct sac_op_call *c, struct matmul_spec *s)
 {
-    const struct sac_operand a = as_matrix(&c->in[0], true), b = as_matrix(&c->in[1], false),
-                             y = as_result(c);
-    int64_t steps[2][SAC_RANK_MAX] = {{0}};
+    const struct sac_operand a = as_matrix(&c->in[0], true), b = as_matrix(&c->in[1], false);
+    struct sac_operand       y = as_result(c);
+    int64_t                  steps[2][SAC_RANK_MAX] = {{0}};
     if (y.rank > SAC_RANK_MAX)
         return false;
     s->m = a.dims[a.rank - 2];
@@ -112,6 +128,7 @@ static bool read_matmul(const struct sac_op_call *c, struct matmul_spec *s)
     }
     batch_steps(&a, &y, s->m * s->k, steps[0]);
     batch_steps(&b, &y, s->k * s->n, steps[1]);
+    join_rows(s, &y, steps[0], steps[1]);
     return split_batch(s, &y, steps[0], steps[1]);
 }
 
