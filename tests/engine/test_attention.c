@@ -26,7 +26,91 @@
         "Reshape", "ot joined", "y"              \
     }
 
+/* Queries of [batch,5,columns], of heads of four numbers, and one head of keys and values for all,
+ * or two for four. */
+#define ONE_FOR_ALL                                           \
+    {"heads", "-1 5 2 4"}, {"columns", "8 4 4"}, {"a1", "1"}, \
+    {                                                         \
+        "joined", "-1 5 8"                                    \
+    }
+#define APART                                                                       \
+    {"Split", "x columns", "q0 k0 v0", "axis", "2"}, {"Reshape", "q0 heads", "q1"}, \
+    {                                                                               \
+        "Transpose", "q1", "q", "perm", "0 2 1 3"                                   \
+    }
+#define TWO_FOR_FOUR                                                                             \
+    {"heads", "-1 5 4 4"}, {"columns", "16 8 8"}, {"few", "-1 5 2 4"}, {"a1", "1"}, {"a2", "2"}, \
+        {"twice", "1 1 2 1 1"}, {"outside", "1 2 1 1 1"}, {"whole", "-1 4 5 4"},                 \
+    {                                                                                            \
+        "joined", "-1 5 16"                                                                      \
+    }
+#define REPEATED(of, axis, op, times)                                                  \
+    {"Reshape", of "0 few", of "1"}, {"Transpose", of "1", of "2", "perm", "0 2 1 3"}, \
+        {"Unsqueeze", of "2 " axis, of "3"}, {op, of "3 " times, of "4"},              \
+    {                                                                                  \
+        "Reshape", of "4 whole", of                                                    \
+    }
+#define ATTEND                                                                                     \
+    {"Transpose", "k", "kt", "perm", "0 1 3 2"}, {"MatMul", "q kt", "s"}, {"Mul", "s half", "sm"}, \
+        {"Softmax", "sm", "p", "axis", "-1"},                                                      \
+    {                                                                                              \
+        "MatMul", "p v", "o"                                                                       \
+    }
+
 static const struct spelling spellings[] = {
+    {"one head of keys and values",
+     "? 5 16",
+     "? 5 8",
+     {ONE_FOR_ALL},
+     {APART, {"Unsqueeze", "k0 a1", "k"}, {"Unsqueeze", "v0 a1", "v"}, ATTEND, JOINED},
+     1,
+     1},
+    {"one head of keys, two of values",
+     "? 5 20",
+     "? 5 8",
+     {{"heads", "-1 5 2 4"}, {"columns", "8 4 8"}, {"a1", "1"}, {"joined", "-1 5 8"}},
+     {APART,
+      {"Unsqueeze", "k0 a1", "k"},
+      {"Reshape", "v0 heads", "v1"},
+      {"Transpose", "v1", "v", "perm", "0 2 1 3"},
+      ATTEND,
+      JOINED},
+     0},
+    {"two heads of keys and values for four, by Expand",
+     "? 5 32",
+     "? 5 16",
+     {TWO_FOR_FOUR},
+     {APART, REPEATED("k", "a2", "Expand", "twice"), REPEATED("v", "a2", "Expand", "twice"), ATTEND,
+      JOINED},
+     1,
+     1},
+    {"two heads of keys and values for four, by Tile",
+     "? 5 32",
+     "? 5 16",
+     {TWO_FOR_FOUR},
+     {APART, REPEATED("k", "a2", "Tile", "twice"), REPEATED("v", "a2", "Tile", "twice"), ATTEND,
+      JOINED},
+     1,
+     1},
+    {"heads of keys and values in turn, which no group describes",
+     "? 5 32",
+     "? 5 16",
+     {TWO_FOR_FOUR},
+     {APART, REPEATED("k", "a1", "Expand", "outside"), REPEATED("v", "a1", "Expand", "outside"),
+      ATTEND, JOINED},
+     1},
+    {"keys of all pictures",
+     "2 5 24",
+     "2 5 8",
+     {PACKED_SHAPES, {"joined", "-1 5 8"}},
+     {PACKED,
+      {"ReduceMean", "k", "km", "axes", "0 "},
+      {"Transpose", "km", "kt", "perm", "0 1 3 2"},
+      {"MatMul", "q kt", "s"},
+      {"Softmax", "s", "p", "axis", "-1"},
+      {"MatMul", "p v", "o"},
+      JOINED},
+     0},
     {"both scaled",
      "? 5 24",
      "? 5 8",

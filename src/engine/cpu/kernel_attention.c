@@ -151,10 +151,11 @@ static void pack(const struct sac_conv *v, const float *b, int64_t row, int64_t 
     }
 }
 
+/* head: of keys and values. */
 static void pack_head(const struct attention_job *j, int64_t head, const struct attention_room *r)
 {
     const struct sac_fused_attention *a = &j->s->a;
-    const int64_t                     b = head / a->heads, h = head % a->heads;
+    const int64_t                     b = head / a->k.dim[1], h = head % a->k.dim[1];
     pack(&j->s->scores, j->k + a->k.offset + b * a->k.step[0] + h * a->k.step[1], a->k.step[3],
          a->k.step[2], r->keys);
     pack(&j->s->mix, j->v + a->v.offset + b * a->v.step[0] + h * a->v.step[1], a->v.step[2],
@@ -262,10 +263,10 @@ static void run_piece(void *arg, int piece, int worker)
     r.score = r.query + s->rows * s->a.size;
     r.result = r.score + s->rows * s->a.keys;
     for (int64_t u = s->units * piece / s->pieces; u < s->units * (piece + 1) / s->pieces; u++) {
-        const int64_t head = u / s->blocks;
-        if (head != packed)
-            pack_head(j, head, &r);
-        packed = head;
+        const int64_t head = u / s->blocks, of = head / s->a.group;
+        if (of != packed)
+            pack_head(j, of, &r);
+        packed = of;
         run_block(j, head, u % s->blocks, &r);
     }
 }

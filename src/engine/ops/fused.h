@@ -30,7 +30,9 @@
  * first number in the operand, then how many batches, heads, tokens and numbers of a head there
  * are, then the step from one to the next of each, in elements. q_open and so on, [axis, bits]:
  * the numbers whose bit is set count for each entry of that axis of the operand, whose size is
- * open. M is [period, heads or 1, queries or 1, keys], batch b reads entry b % period. shape is the
+ * open. So many heads as the attribute group says (1) follow each other that have one head of keys
+ * and values, of which k and v then have fewer. M is [period, heads or 1, queries or 1, keys],
+ * batch b reads entry b % period. shape is the
  * output's, -1 where it is open. A query all of whose keys are masked by -inf gives zeros.
  *
  * Rearrange counts its output by digits, the last of them fastest: dims, how many values each has

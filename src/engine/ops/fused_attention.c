@@ -111,6 +111,17 @@ static sac_result read_mask(const struct sac_op_call *c, struct sac_fused_attent
     return SAC_OK;
 }
 
+static sac_result read_group(const struct sac_op_call *c, struct sac_fused_attention *a)
+{
+    a->group = sac_attr_int(c->node, "group", 1);
+    SAC_CHECK(c, a->group > 0 && a->q.dim[1] % a->group == 0,
+              "%lld heads do not divide into groups of %lld", (long long)a->q.dim[1],
+              (long long)a->group);
+    SAC_CHECK(c, a->k.dim[1] == a->q.dim[1] / a->group && a->v.dim[1] == a->k.dim[1],
+              "k and v do not have one head for each %lld of q", (long long)a->group);
+    return SAC_OK;
+}
+
 /* The three inputs' views, which belong together. */
 static sac_result read_inputs(const struct sac_op_call *c, struct sac_fused_attention *a)
 {
@@ -122,10 +133,9 @@ static sac_result read_inputs(const struct sac_op_call *c, struct sac_fused_atte
     for (int i = 0; i < 3; i++) {
         SAC_CHECK(c, sac_op_has(c, i), "input %d is missing", i);
         SAC_TRY(read_view(c, name[i], &c->in[i], view[i]));
-        for (int d = 0; d < 2; d++)
-            SAC_CHECK(c, view[i]->dim[d] == a->q.dim[d],
-                      "view %s has other batches or heads than q", name[i]);
+        SAC_CHECK(c, view[i]->dim[0] == a->q.dim[0], "view %s has other batches than q", name[i]);
     }
+    SAC_TRY(read_group(c, a));
     SAC_CHECK(c, a->k.dim[3] == a->q.dim[3] && a->v.dim[2] == a->k.dim[2],
               "q, k and v do not fit together");
     SAC_CHECK(c, a->k.dim[2] > 0 && a->k.dim[3] > 0, "there are no keys");
@@ -213,8 +223,8 @@ static void attend(const struct sac_op_call *c, const struct sac_fused_attention
                    const struct sac_quant *bytes, int64_t b, int64_t h, int64_t i, double *score)
 {
     const float  *q = (const float *)c->in[Q].data + head_start(&a->q, b, h) + i * a->q.step[2];
-    const float  *k = (const float *)c->in[K].data + head_start(&a->k, b, h);
-    const float  *v = (const float *)c->in[V].data + head_start(&a->v, b, h);
+    const float  *k = (const float *)c->in[K].data + head_start(&a->k, b, h / a->group);
+    const float  *v = (const float *)c->in[V].data + head_start(&a->v, b, h / a->group);
     const int64_t y = head_start(&a->y, b, h) + i * a->y.step[2];
     const float  *mask = a->period
                              ? (const float *)c->in[MASK].data + b % a->period * a->mask_step[0] +

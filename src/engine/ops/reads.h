@@ -193,6 +193,7 @@ struct sac_head_view {
 struct sac_fused_attention {
     struct sac_head_view q, k, v, y;
     int64_t              batch, heads, queries, keys, size, v_size;
+    int64_t              group; /* neighbouring heads with one head of keys and values */
     int64_t              period, mask_step[SAC_VIEW_RANK]; /* period 0: there is no mask */
     float                scale;
 };

@@ -26,6 +26,7 @@ struct spelling {
     } add[ADDS_MAX];
     int                adds;
     struct sac_strided q, k, v, y;
+    int64_t            group; /* neighbouring heads with one head of keys and values */
     struct sac_value  *out, *mask;
     struct sac_node *rounds; /* a QuantizeLinear of all by one scale between mix and out, or NULL */
 };
@@ -179,9 +180,18 @@ static int64_t heads_of(const struct sac_strided *s, int rank)
     return rank == 3 && s->first[1] > 1 ? s->part[s->first[1] - 1].dim : 1;
 }
 
+static bool shows_again(const struct sac_strided *s)
+{
+    for (int d = 0; d < s->rank; d++)
+        if (s->dim[d] > 1 && s->step[d] == 0)
+            return true;
+    return false;
+}
+
 /* Makes [batch,head,token,number] of a product's operand, or of its result; `like` (NULL: none)
- * has the batches and heads wanted. */
-static bool as_heads(struct sac_strided *s, bool turn, const struct sac_strided *like)
+ * has the batches and heads wanted, of which *group (NULL: one) are the same. */
+static bool as_heads(struct sac_strided *s, bool turn, const struct sac_strided *like,
+                     int64_t *group)
 {
     int64_t   dims[SAC_VIEW_RANK] = {1, 1}, entry[SAC_VIEW_ENTRIES], bits, leading = 1;
     const int r = s->rank;
@@ -195,15 +205,28 @@ static bool as_heads(struct sac_strided *s, bool turn, const struct sac_strided 
     dims[BATCH] = leading / dims[HEAD];
     dims[TOKEN] = sac_strided_dim(s, r - 2);
     dims[NUMBER] = sac_strided_dim(s, r - 1);
-    return leading % dims[HEAD] == 0 && (!like || same_batch(dims[BATCH], like->dim[BATCH])) &&
-           sac_strided_reshape(s, SAC_VIEW_RANK, dims) && sac_strided_settle(s) &&
-           entries_of(s, entry, &bits);
+    if (leading % dims[HEAD] != 0 || (like && !same_batch(dims[BATCH], like->dim[BATCH])) ||
+        !sac_strided_reshape(s, SAC_VIEW_RANK, dims))
+        return false;
+    if (group)
+        *group = sac_strided_join_copies(s, HEAD);
+    return sac_strided_settle(s) && !shows_again(s) && entries_of(s, entry, &bits);
+}
+
+/* The view of a product's operand as it is broadcast over the other's batches and heads. */
+static bool broadcast(struct sac_strided *s, const struct sac_value *v,
+                      const struct sac_value *beside)
+{
+    int64_t dims[SAC_RANK_MAX];
+    for (int d = 0; d < v->rank; d++)
+        dims[d] = d < v->rank - 2 ? beside->dims[d] : v->dims[d];
+    return sac_strided_expand(s, v->rank, dims);
 }
 
 /* The view of an operand from as far before it as possible where the numbers of a head are
- * neighbours, else from as far as possible. */
-static bool find_operand(struct sac_value *v, bool turn, const struct sac_strided *like,
-                         struct sac_strided *out)
+ * neighbours, else from as far as possible. beside: the product's other operand. */
+static bool find_operand(struct sac_value *v, const struct sac_value *beside, bool turn,
+                         const struct sac_strided *like, int64_t *group, struct sac_strided *out)
 {
     int far = 0;
     if (!v || v->data)
@@ -212,8 +235,8 @@ static bool find_operand(struct sac_value *v, bool turn, const struct sac_stride
         w = sac_strided_before(w);
     for (int any = 0; any < 2; any++)
         for (int depth = far; depth >= 0; depth--)
-            if (sac_strided_from(out, v, depth) && as_heads(out, turn, like) &&
-                (any || out->step[NUMBER] == 1))
+            if (sac_strided_from(out, v, depth) && broadcast(out, v, beside) &&
+                as_heads(out, turn, like, group) && (any || out->step[NUMBER] == 1))
                 return true;
     return false;
 }
@@ -245,7 +268,7 @@ static bool find_result(struct spelling *s)
     for (int any = 0; any < 2; any++)
         for (int depth = far; depth >= 0; depth--)
             if (sac_strided_into(&s->y, after[0], after[depth], depth) &&
-                as_heads(&s->y, s->turned, &s->q) && (any || s->y.step[NUMBER] == 1)) {
+                as_heads(&s->y, s->turned, &s->q, NULL) && (any || s->y.step[NUMBER] == 1)) {
                 s->out = after[depth];
                 s->rounds = depth < rounded ? NULL : s->rounds;
                 return true;
@@ -253,22 +276,25 @@ static bool find_result(struct spelling *s)
     return false;
 }
 
-/* Neither is broadcast over the other's batches or heads: two open dims count as one. */
-static bool same_leading(const struct sac_value *a, const struct sac_value *b)
+/* b has the batches and heads of a, or is broadcast over them: two open dims count as one. */
+static bool has_leading(const struct sac_value *a, const struct sac_value *b)
 {
-    bool same = a->rank == b->rank;
-    for (int d = 0; same && d < a->rank - 2; d++)
-        same = a->dims[d] == b->dims[d];
-    return same;
+    bool fits = a->rank == b->rank;
+    for (int d = 0; fits && d < a->rank - 2; d++)
+        fits = a->dims[d] == b->dims[d] || (b->dims[d] == 1 && a->dims[d] > 1);
+    return fits;
 }
 
 static bool find_heads(struct spelling *s)
 {
-    if (!same_leading(s->scores->inputs[0], s->scores->inputs[1]) ||
-        !same_leading(s->mix->inputs[0], s->mix->inputs[1]) ||
-        !find_operand(s->scores->inputs[0], false, NULL, &s->q) ||
-        !find_operand(s->scores->inputs[1], true, &s->q, &s->k) ||
-        !find_operand(s->mix->inputs[!s->turned], s->turned, &s->q, &s->v) || !find_result(s))
+    struct sac_value *q = s->scores->inputs[0], *k = s->scores->inputs[1],
+                     *shares = s->mix->inputs[s->turned], *v = s->mix->inputs[!s->turned];
+    int64_t group;
+    if (!has_leading(q, k) || !has_leading(shares, v) ||
+        !find_operand(q, q, false, NULL, NULL, &s->q) ||
+        !find_operand(k, q, true, &s->q, &s->group, &s->k) ||
+        !find_operand(v, shares, s->turned, &s->q, &group, &s->v) || group != s->group ||
+        !find_result(s))
         return false;
     s->scale *= s->q.scale * s->k.scale;
     if (s->q.dim[NUMBER] > WIDTH_MAX || s->v.dim[NUMBER] > WIDTH_MAX)
@@ -364,6 +390,8 @@ static sac_result make(struct sac_graph *g, const struct spelling *s)
         res = set_view(g, n, "y", "y_open", &s->y);
     if (res == SAC_OK)
         res = sac_node_set_float(g, n, "scale", (float)s->scale);
+    if (res == SAC_OK && s->group > 1)
+        res = sac_node_set_int(g, n, "group", s->group);
     if (res == SAC_OK)
         res = sac_node_set_ints(g, n, "shape", s->out->dims, (size_t)s->out->rank);
     if (res == SAC_OK && s->rounds)

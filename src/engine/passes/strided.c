@@ -109,6 +109,55 @@ bool sac_strided_reshape(struct sac_strided *s, int rank, const int64_t *dims)
     return true;
 }
 
+/* Can the elements be counted? */
+static bool is_countable(const struct sac_strided *s)
+{
+    int64_t all = 1;
+    for (int d = 0; d < s->rank; d++) {
+        const int64_t dim = sac_strided_dim(s, d);
+        if (dim <= 0 || dim > INT64_MAX / all)
+            return false;
+        all *= dim;
+    }
+    return true;
+}
+
+bool sac_strided_expand(struct sac_strided *s, int rank, const int64_t *dims)
+{
+    const struct sac_strided from = *s;
+    const int                more = rank - from.rank;
+    int                      count = 0;
+    for (int d = 0; more >= 0 && d < rank; d++) {
+        const int     first = d < more ? 0 : from.first[d - more];
+        const int     end = d < more ? 0 : from.first[d - more + 1];
+        const int64_t own = d < more ? 1 : sac_strided_dim(&from, d - more);
+        const bool    again = own == 1 && dims[d] != 1;
+        if ((again ? dims[d] <= 0 : dims[d] != SAC_DIM_OPEN && dims[d] != own) ||
+            count + SAC_MAX(end - first, 1) > SAC_STRIDED_PARTS)
+            return false;
+        for (int i = first; !again && i < end; i++)
+            s->part[count++] = from.part[i];
+        if (again)
+            s->part[count++] = (struct sac_strided_part){dims[d], 0};
+        s->first[d + 1] = count;
+    }
+    s->rank = rank;
+    return more >= 0 && is_countable(s);
+}
+
+int64_t sac_strided_join_copies(struct sac_strided *s, int d)
+{
+    int64_t copies = 1;
+    for (int last = s->first[d + 1] - 1; last >= s->first[d] && s->part[last].step == 0; last--) {
+        copies *= s->part[last].dim;
+        for (int i = last; i + 1 < s->first[s->rank]; i++)
+            s->part[i] = s->part[i + 1];
+        for (int k = d + 1; k <= s->rank; k++)
+            s->first[k]--;
+    }
+    return copies;
+}
+
 bool sac_strided_settle(struct sac_strided *s)
 {
     for (int d = 0; d < s->rank; d++) {
@@ -237,7 +286,7 @@ static bool gather(struct sac_strided *s, const struct sac_node *n, const struct
     return reshape_like(s, v);
 }
 
-static const char *const parts[] = {"Transpose", "Split", "Slice", "Gather"};
+static const char *const parts[] = {"Transpose", "Split", "Slice", "Gather", "Expand", "Tile"};
 
 struct sac_value *sac_strided_before(const struct sac_value *v)
 {
@@ -264,6 +313,8 @@ static bool step_through(struct sac_strided *s, const struct sac_value *v)
         return slice(s, n, v);
     if (sac_is(n, "Gather"))
         return gather(s, n, v);
+    if (sac_is(n, "Expand") || sac_is(n, "Tile"))
+        return sac_strided_expand(s, v->rank, v->dims);
     if (!sac_scaled(v, &factor))
         return reshape_like(s, v);
     s->scale *= factor;

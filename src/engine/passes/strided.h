@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A value as a strided view of another: what Transpose, Reshape, Split, Slice, Gather of one index
  * and their like do to a value is a change of offset, dims and steps, so an operator that reads
- * through steps needs none of them. attention.c uses it.
+ * through steps needs none of them; what Expand shows again lies at a step of 0. attention.c uses
+ * it.
  *
  * A dim that a Reshape has made of several need not lie at one step: tokens of a batch and heads,
  * which an exporter counts together for a product, come apart again behind it. It is kept as parts.
@@ -35,6 +36,11 @@ bool    sac_strided_reshape(struct sac_strided *s, int rank, const int64_t *dims
 int64_t sac_strided_dim(const struct sac_strided *s, int d);
 /* Fills dim and step; false where the parts of a dim do not lie as one. */
 bool sac_strided_settle(struct sac_strided *s);
+/* A broadcast to these dims, SAC_DIM_OPEN for one that stays as it is; false: they do not fit, or
+ * what is not known would be shown again. */
+bool sac_strided_expand(struct sac_strided *s, int rank, const int64_t *dims);
+/* Neighbours along dim d that show the same numbers become one; returns how many they were. */
+int64_t sac_strided_join_copies(struct sac_strided *s, int d);
 /* The last two dims change places. */
 void sac_strided_turn(struct sac_strided *s);
 /* A node that sac_strided_from can look through, seen from its output v: the input that it moves;

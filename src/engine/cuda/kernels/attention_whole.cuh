@@ -106,8 +106,8 @@ __global__ void __launch_bounds__(WHOLE_WARPS * 32, OPS_ATTENTION_BLOCKS(S::KEYS
                     *const keys = attention_memory() + WHOLE_TILE * S::KEY,
                     *const values = keys + room * S::KEY;
     const uint16_t        *q = a.q + p.q.offset + batch * p.q.step[0] + head * p.q.step[1],
-                   *k = a.k + p.k.offset + batch * p.k.step[0] + head * p.k.step[1],
-                   *v = a.v + p.v.offset + batch * p.v.step[0] + head * p.v.step[1];
+                   *k = a.k + p.k.offset + batch * p.k.step[0] + head / p.group * p.k.step[1],
+                   *v = a.v + p.v.offset + batch * p.v.step[0] + head / p.group * p.v.step[1];
     const int64_t mask =
         S::MASKED ? (unsigned)batch % (unsigned)p.period * p.mask_step[0] + head * p.mask_step[1]
                   : 0;

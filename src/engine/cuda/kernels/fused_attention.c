@@ -131,6 +131,7 @@ static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
     p->y = lying(&c->out[0], plan->out_layout[0], &a.y);
     p->batch = a.batch;
     p->heads = a.heads;
+    p->group = (int32_t)SAC_MIN(a.group, INT32_MAX);
     p->queries = a.queries;
     p->keys = a.keys;
     p->size = a.size;

@@ -101,7 +101,7 @@ template <class READ> struct group_body {
             query[n] = start_of(p.q, batch, head) + at * p.q.step[2];
             max[n] = -INFINITY;
         }
-        const int64_t keys = start_of(p.k, batch, head);
+        const int64_t keys = start_of(p.k, batch, head / p.group);
         for (int64_t j = team.lane(); j < p.keys; j += team.lanes()) {
             float s[GROUP];
             scores_of(query, keys + j * p.k.step[2], s);
@@ -126,7 +126,8 @@ template <class READ> struct group_body {
             share[n] = sum != 0 ? 1 / sum : 0;
         }
         team.sync();
-        mix(score, share, start_of(p.v, batch, head), start_of(p.y, batch, head), i, team);
+        mix(score, share, start_of(p.v, batch, head / p.group), start_of(p.y, batch, head), i,
+            team);
     }
 };
 

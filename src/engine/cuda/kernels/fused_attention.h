@@ -44,6 +44,7 @@ struct ops_head_view {
 struct ops_fused_attention {
     struct ops_head_view q, k, v, y;
     int64_t              batch, heads, queries, keys, size, v_size;
+    int32_t              group; /* neighbouring heads with one head of keys and values */
     int64_t              period, mask_step[4]; /* period 0: there is no mask */
     int64_t at_once; /* groups of queries whose scores are in scratch, [][GROUP][keys] */
     float   scale;
