@@ -80,6 +80,7 @@ BLIND[4] = False  # a query that sees nothing
 @pytest.mark.parametrize('flat', [False, True])
 @pytest.mark.parametrize('case', [{}, {'scale': 0.3}, {'keys': 13}, {'wide': 16}, {'keys': 5, 'wide': 24, 'scale': 1.0}, {'mask': BIAS},
                                   {'mask': BIAS[None, None]}, {'mask': SEEN}, {'mask': BLIND}, {'is_causal': 1}, {'is_causal': 1, 'mask': BIAS},
+                                  {'kv_heads': 2}, {'kv_heads': 1, 'is_causal': 1}, {'kv_heads': 2, 'mask': BIAS, 'wide': 16},
                                   {'mask': BIAS, 'given': True}, {'mask': SEEN, 'given': True}, {'mask': BLIND, 'given': True}],
                          ids=lambda case: ' '.join(case) or 'plain')
 def test_usual(case, flat, tmp_path):
@@ -88,10 +89,9 @@ def test_usual(case, flat, tmp_path):
     assert steps <= (4 if 'given' in case else 1)  # a mask that comes with each run is made one of numbers first
 
 
-@pytest.mark.parametrize('case', [{'kv_heads': 2}, {'kv_heads': 1, 'is_causal': 1}], ids=str)
-def test_unusual(case, tmp_path):
+def test_unusual(tmp_path):
     """It keeps its own row, and its numbers."""
-    assert 'plain C' in check(tmp_path, **case)[0]
+    assert 'plain C' in check(tmp_path, left_window_size=QUERIES, right_window_size=QUERIES)[0]
 
 
 # ---- spelled out, with Where for masks ----

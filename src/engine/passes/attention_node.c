@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX's own Attention, as exporters write it from opset 23 on, is spelled as the others spell it:
  * softmax(scale Q K^T + M) V of heads that are taken apart and put together. attention.c makes
- * one step of that. What has a cache, grouped heads, a cap or a window keeps its row. */
+ * one step of that. What has a cache, a cap or a window keeps its row. */
 #include <math.h>
 #include <string.h>
 
@@ -89,7 +89,7 @@ static bool read(struct spelled *s)
         n->inputs[V]->rank != n->inputs[Q]->rank || !read_dims(n, Q, "q_num_heads", &s->q) ||
         !read_dims(n, K, "kv_num_heads", &s->k) || !read_dims(n, V, "kv_num_heads", &s->v))
         return false;
-    if (s->q.dim[HEADS] != s->k.dim[HEADS] || s->k.dim[HEADS] != s->v.dim[HEADS])
+    if (s->q.dim[HEADS] % s->k.dim[HEADS] != 0 || s->k.dim[HEADS] != s->v.dim[HEADS])
         return false;
     if (sac_attr_int(n, "is_causal", 0) && s->q.dim[TOKENS] > MASK_MAX / s->k.dim[TOKENS])
         return false;
@@ -220,6 +220,29 @@ static struct sac_value *heads_of(struct spelled *s, struct sac_value *v, const 
     return apart ? sac_transposed(s->g, s->n, apart, perm, &s->res) : NULL;
 }
 
+/* Keys or values again for each head of a group that shares them, as exporters without the operator
+ * write them, which attention.c takes out again. */
+static struct sac_value *for_each_head(struct spelled *s, struct sac_value *v,
+                                       const struct head_dims *h)
+{
+    const int64_t  group = s->q.dim[HEADS] / h->dim[HEADS];
+    const int64_t *d = h->dim, apart[] = {d[BATCH], d[HEADS], 1, d[TOKENS], d[NUMBERS]},
+                  times[] = {1, 1, group, 1, 1},
+                  whole[] = {d[BATCH], s->q.dim[HEADS], d[TOKENS], d[NUMBERS]};
+    const struct sac_tensor_desc desc = {.dtype = SAC_I64, .rank = 1, .shape = {RANK + 1}};
+    if (!v || group == 1)
+        return v;
+    struct sac_value *const in[] = {sac_reshaped(s->g, s->n, v, RANK + 1, apart, &s->res),
+                                    sac_graph_constant(s->g, v->name, &desc, times)};
+    if (!in[0])
+        return NULL;
+    struct sac_value *more = sac_made_of(s->g, s->n, "Expand", 2, in, &s->res);
+    if (!more)
+        return NULL;
+    more->dims[2] = group;
+    return sac_reshaped(s->g, s->n, more, RANK, whole, &s->res);
+}
+
 static struct sac_value *joined(struct spelled *s, struct sac_value *y)
 {
     static const int64_t    perm[] = {0, 2, 1, 3};
@@ -256,8 +279,8 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     if (!sac_is(n, "Attention") || !n->outputs[0] || n->outputs[0]->dtype != SAC_F32 || !read(&s))
         return SAC_OK;
     struct sac_value *q = heads_of(&s, n->inputs[Q], &s.q);
-    struct sac_value *k = q ? heads_of(&s, n->inputs[K], &s.k) : NULL;
-    struct sac_value *v = k ? heads_of(&s, n->inputs[V], &s.v) : NULL;
+    struct sac_value *k = q ? for_each_head(&s, heads_of(&s, n->inputs[K], &s.k), &s.k) : NULL;
+    struct sac_value *v = k ? for_each_head(&s, heads_of(&s, n->inputs[V], &s.v), &s.v) : NULL;
     struct sac_value *shares = v ? shares_of(&s, q, k) : NULL;
     const int64_t     dims[] = {s.q.dim[BATCH], s.q.dim[HEADS], s.q.dim[TOKENS], s.v.dim[NUMBERS]};
     struct sac_value *y = shares ? make(&s, "MatMul", 2, shares, v, dims) : NULL;
