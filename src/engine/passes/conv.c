@@ -74,29 +74,12 @@ static sac_result fold_affine(struct sac_graph *g, struct sac_node *n, struct sa
     return SAC_OK;
 }
 
-static bool batch_norm(const struct sac_node *n, int64_t channels, float *scale, float *shift)
-{
-    const float *part[4];
-    for (int i = 0; i < 4; i++) {
-        struct sac_value *v = sac_node_input(n, i + 1);
-        part[i] = sac_constant_floats(v);
-        if (!part[i] || sac_value_elements(v) != channels)
-            return false;
-    }
-    const float epsilon = sac_attr_float(n, "epsilon", 1e-5f);
-    for (int64_t c = 0; c < channels; c++) {
-        scale[c] = part[0][c] / sqrtf(part[3][c] + epsilon);
-        shift[c] = part[1][c] - part[2][c] * scale[c];
-    }
-    return !sac_attr_int(n, "training_mode", 0);
-}
-
 /* n applies y * scale + shift per channel to v. */
 static bool affine(const struct sac_node *n, const struct sac_value *v, int64_t channels,
                    float *scale, float *shift)
 {
     if (sac_is(n, "BatchNormalization"))
-        return n->inputs[0] == v && batch_norm(n, channels, scale, shift);
+        return n->inputs[0] == v && sac_batch_norm_constants(n, channels, scale, shift);
     const bool add = sac_is(n, "Add"), sub = sac_is(n, "Sub"), mul = sac_is(n, "Mul"),
                div = sac_is(n, "Div");
     if (!(add || sub || mul || div) || !sac_same_shape(v, n->outputs[0]))
@@ -389,7 +372,7 @@ static sac_result absorb_norm_before(struct sac_graph *g, struct sac_node *n, bo
     if (!numbers)
         return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a normalisation");
     sac_result res = SAC_OK;
-    if (batch_norm(norm, channels, numbers, numbers + channels)) {
+    if (sac_batch_norm_constants(norm, channels, numbers, numbers + channels)) {
         *changed = true;
         res = fold_before(g, n, norm, numbers, numbers + channels);
     }

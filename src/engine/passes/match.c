@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the passes: matching nodes and constants, and inserting new ones. */
+#include <math.h>
 #include <string.h>
 
 #include "engine/passes/pass.h"
@@ -85,6 +86,24 @@ bool sac_constant_per_channel(const struct sac_value *v, int rank, int64_t chann
     for (int64_t i = 0; i < channels; i++)
         out[i] = data[count == 1 ? 0 : i];
     return true;
+}
+
+bool sac_batch_norm_constants(const struct sac_node *n, int64_t channels, float *scale,
+                              float *shift)
+{
+    const float *part[4];
+    for (int i = 0; i < 4; i++) {
+        const struct sac_value *v = sac_node_input(n, i + 1);
+        part[i] = sac_constant_floats(v);
+        if (!part[i] || sac_value_elements(v) != channels)
+            return false;
+    }
+    const float epsilon = sac_attr_float(n, "epsilon", 1e-5f);
+    for (int64_t c = 0; c < channels; c++) {
+        scale[c] = part[0][c] / sqrtf(part[3][c] + epsilon);
+        shift[c] = part[1][c] - part[2][c] * scale[c];
+    }
+    return !sac_attr_int(n, "training_mode", 0);
 }
 
 bool sac_constant_ints(const struct sac_value *v, int64_t *out, size_t max, size_t *count)

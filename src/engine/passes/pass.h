@@ -71,6 +71,10 @@ bool sac_constant_scalar(const struct sac_value *v, float *out);
 /* A float32 constant that holds one number per channel of an operand of `rank` dimensions with
  * `channels` channels: [C,1,..] right-aligned to dimension 1, or one number for all. Fills out. */
 bool sac_constant_per_channel(const struct sac_value *v, int rank, int64_t channels, float *out);
+/* What a BatchNormalization with constants does to each of its channels: times scale, plus shift.
+ */
+bool sac_batch_norm_constants(const struct sac_node *n, int64_t channels, float *scale,
+                              float *shift);
 /* The axes of a reduction (attribute or constant input), normalised; false when they are not
  * known. */
 bool sac_reduce_axes(const struct sac_node *n, int rank, bool *reduced);

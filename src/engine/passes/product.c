@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merges what follows a matrix product with constant weights into it: constants per column into
- * weights and bias, an activation and a residual sum into the fused node. A Reshape that keeps the
- * columns, or a Transpose to channels first, moves behind them. */
+/* Merges what follows a matrix product with constant weights into it: constants per column, those
+ * of a batch normalisation too, into weights and bias, an activation and a residual sum into the
+ * fused node. A view that keeps the columns, or a Transpose to channels first, moves behind them. A
+ * batch normalisation before the product goes into its weights as well. */
 #include <math.h>
 #include <string.h>
 
@@ -72,7 +73,7 @@ static bool is_open(const struct product *p)
 static bool keeps_columns(const struct sac_node *n, int64_t columns)
 {
     const struct sac_value *y = n->outputs[0];
-    return sac_is(n, "Reshape") && y->rank >= 1 && y->dims[y->rank - 1] == columns;
+    return sac_is_reshape(n) && y->rank >= 1 && y->dims[y->rank - 1] == columns;
 }
 
 static struct sac_node *known_reader(const struct sac_node *n)
@@ -191,6 +192,12 @@ static struct sac_node *fuse(struct sac_graph *g, const struct product *p, const
 
 /* ---- y * scale + shift per column ---- */
 
+struct affine {
+    float *scale, *shift;
+    bool   scales, shifts; /* which of them there are */
+    bool   is_norm;
+};
+
 static bool per_column(const struct sac_value *c, const struct product *p, const struct follower *f,
                        float *out)
 {
@@ -206,46 +213,65 @@ static bool per_column(const struct sac_value *c, const struct product *p, const
 }
 
 /* Weights times a small number have few digits left in float16, or none. Where the result joins a
- * sum of larger numbers, as behind the scale of a layer, they are not missed. */
-static bool keeps_digits(const struct follower *f, const float *scale, int64_t count)
+ * sum of larger numbers, as behind the scale of a layer, they are not missed. A normalisation's are
+ * small where the sums are large. */
+static bool keeps_digits(const struct follower *f, const struct affine *a, int64_t count)
 {
     const struct sac_node *reader = known_reader(f->node);
-    if (reader && sac_is(reader, "Add"))
+    if (a->is_norm || (reader && sac_is(reader, "Add")))
         return true;
     for (int64_t j = 0; j < count; j++)
-        if (!(fabsf(scale[j]) > 1e-3f))
+        if (!(fabsf(a->scale[j]) > 1e-3f))
             return false;
     return true;
 }
 
-static bool affine(const struct product *p, const struct follower *f, float *numbers, bool *scales)
+static bool may_scale(const struct product *p, const struct follower *f, const struct affine *a)
+{
+    return !p->r && (p->s || (p->w->uses == 1 && keeps_digits(f, a, p->n)));
+}
+
+/* The last dimension before what turned it to the front, or of two, is the second, whose channels
+ * a BatchNormalization takes. */
+static bool batch_norm(const struct product *p, const struct follower *f, struct affine *a)
+{
+    const bool turned = f->between && sac_turns_first(f->between);
+    a->scales = a->shifts = a->is_norm = true;
+    return f->node->inputs[0] == f->v && (turned || f->v->rank == 2) &&
+           sac_batch_norm_constants(f->node, p->n, a->scale, a->shift);
+}
+
+static bool find_affine(const struct product *p, const struct follower *f, struct affine *a)
 {
     const struct sac_node *n = f->node;
-    const bool             add = sac_is(n, "Add"), sub = sac_is(n, "Sub"), mul = sac_is(n, "Mul"),
+    if (sac_is(n, "BatchNormalization"))
+        return batch_norm(p, f, a);
+    const bool add = sac_is(n, "Add"), sub = sac_is(n, "Sub"), mul = sac_is(n, "Mul"),
                div = sac_is(n, "Div");
     if (!(add || sub || mul || div) || ((sub || div) && n->inputs[0] != f->v) ||
-        !per_column(sac_other_input(n, f->v), p, f, numbers))
+        !per_column(sac_other_input(n, f->v), p, f, mul || div ? a->scale : a->shift))
         return false;
-    *scales = mul || div;
-    for (int64_t j = 0; j < p->n; j++)
-        numbers[j] = sub ? -numbers[j] : div ? 1 / numbers[j] : numbers[j];
+    a->scales = mul || div;
+    a->shifts = add || sub;
+    for (int64_t j = 0; j < p->n; j++) {
+        a->scale[j] = div ? 1 / a->scale[j] : a->scale[j];
+        a->shift[j] = sub ? -a->shift[j] : a->shift[j];
+    }
     return true;
 }
 
 static sac_result absorb_affine(struct sac_graph *g, const struct product *p,
                                 const struct follower *f, bool *changed)
 {
-    bool   scales;
-    float *numbers = sac_alloc((size_t)p->n * sizeof *numbers);
+    float *numbers = sac_calloc((size_t)p->n * 2, sizeof *numbers);
     if (!numbers)
         return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a product's constants");
-    sac_result res = SAC_OK;
-    if (is_open(p) && affine(p, f, numbers, &scales) &&
-        (!scales || (p->s && !p->r) ||
-         (!p->r && p->w->uses == 1 && keeps_digits(f, numbers, p->n)))) {
+    struct affine a = {.scale = numbers, .shift = numbers + p->n};
+    sac_result    res = SAC_OK;
+    if (is_open(p) && find_affine(p, f, &a) && (!a.scales || may_scale(p, f, &a))) {
         *changed = true;
-        res = fuse(g, p, f, scales ? numbers : NULL, scales ? NULL : numbers) ? SAC_OK
-                                                                              : SAC_ERR_MEMORY;
+        if (!fuse(g, p, f, a.scales ? a.scale : NULL, a.shifts ? a.shift : NULL))
+            res = SAC_ERR_MEMORY;
     }
     sac_free(numbers);
     return res;
@@ -304,13 +330,76 @@ static sac_result absorb_residual(struct sac_graph *g, const struct product *p,
     return sac_node_set_int(g, made, "residual", plain ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_AFTER);
 }
 
+/* ---- x * scale + shift before the product ---- */
+
+/* W over x * scale + shift is scale W over x, with what W makes of the shift in the bias. */
+static bool fold_before(struct sac_graph *g, const struct product *p, const float *scale,
+                        const float *shift, struct sac_node *made)
+{
+    const int64_t dims[2] = {p->k, p->n};
+    const float  *w = p->w->data;
+    float        *weights, *bias;
+    made->inputs[1] = sac_new_floats(g, p->w->name, 2, dims, &weights);
+    made->inputs[2] = sac_new_floats(g, "bias", 1, &p->n, &bias);
+    if (!made->inputs[1] || !made->inputs[2])
+        return false;
+    const float *old = p->b ? p->b->data : NULL;
+    const bool   one = old && sac_value_elements(p->b) == 1;
+    for (int64_t j = 0; j < p->n; j++) {
+        double sum = old ? (double)p->beta * old[one ? 0 : j] : 0;
+        for (int64_t i = 0; i < p->k; i++) {
+            const float each = p->alpha * w[p->turned ? j * p->k + i : i * p->n + j];
+            weights[i * p->n + j] = each * scale[i];
+            sum += (double)each * shift[i];
+        }
+        bias[j] = (float)sum;
+    }
+    return true;
+}
+
+static sac_result product_without(struct sac_graph *g, const struct product *p,
+                                  const struct sac_node *norm, const float *scale,
+                                  const float *shift)
+{
+    struct sac_node *made = sac_op_node(g, "saccade", "FusedMatMul", 4, 1, p->node);
+    if (!made || !fold_before(g, p, scale, shift, made))
+        return SAC_ERR_MEMORY;
+    made->inputs[0] = norm->inputs[0];
+    made->inputs[3] = p->r;
+    sac_result res =
+        sac_is_fused(p->node, "FusedMatMul") ? sac_copy_attrs(g, made, p->node) : SAC_OK;
+    return res == SAC_OK ? sac_take_over(g, made, p->node) : res;
+}
+
+/* A BatchNormalization that only this product reads, whose channels are the columns of x. */
+static sac_result absorb_norm_before(struct sac_graph *g, const struct product *p, bool *changed)
+{
+    const struct sac_node *norm = sac_made_by(p->x, "BatchNormalization");
+    if (!norm || p->s || p->x->uses != 1 || p->x->rank != 2 || p->w->uses != 1 ||
+        norm->output_count != 1)
+        return SAC_OK;
+    float *numbers = sac_calloc((size_t)p->k * 2, sizeof *numbers);
+    if (!numbers)
+        return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a normalisation");
+    sac_result res = SAC_OK;
+    if (sac_batch_norm_constants(norm, p->k, numbers, numbers + p->k)) {
+        *changed = true;
+        res = product_without(g, p, norm, numbers, numbers + p->k);
+    }
+    sac_free(numbers);
+    return res;
+}
+
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct product  p;
     struct follower f;
-    if (!read_product(n, &p) || !find_follower(&p, &f))
+    if (!read_product(n, &p))
         return SAC_OK;
-    sac_result res = absorb_affine(g, &p, &f, changed);
+    sac_result res = absorb_norm_before(g, &p, changed);
+    if (res != SAC_OK || *changed || !find_follower(g, &p, &f))
+        return res;
+    res = absorb_affine(g, &p, &f, changed);
     if (res == SAC_OK && !*changed)
         res = absorb_activation(g, &p, &f, changed);
     if (res == SAC_OK && !*changed)
