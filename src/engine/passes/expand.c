@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exporters write out what an elementwise operator broadcasts by itself: y / n.expand_as(y). Where
+ * another operand has the dims that an Expand makes, its input takes its place. */
+#include "engine/passes/pass.h"
+
+static bool broadcasts(const struct sac_node *n)
+{
+    static const char *const types[] = {
+        "Add",   "Sub",  "Mul",         "Div",     "Pow",
+        "Mod",   "Max",  "Min",         "Sum",     "Mean",
+        "Equal", "Less", "LessOrEqual", "And",     "Or",
+        "Where", "Xor",  "BitShift",    "Greater", "GreaterOrEqual",
+    };
+    return sac_is_any(n, types, SAC_COUNT(types)) && n->output_count == 1 && n->outputs[0];
+}
+
+/* The dim of v that lines up with dim d of y; -1: there is none. */
+static int beside(const struct sac_value *v, const struct sac_value *y, int d)
+{
+    return v->rank - (y->rank - d);
+}
+
+/* Surely as large as dim d of y. */
+static bool has_dim(const struct sac_value *v, const struct sac_value *y, int d)
+{
+    const int own = beside(v, y, d);
+    if (own < 0)
+        return false;
+    if (y->dims[d] != SAC_DIM_OPEN)
+        return v->dims[own] == y->dims[d];
+    return own == 0 && d == 0 && v->batched && y->batched;
+}
+
+/* Does another operand of n have that dim? */
+static bool others_have(const struct sac_node *n, const struct sac_value *y, int d)
+{
+    for (int i = 0; i < n->input_count; i++)
+        if (n->inputs[i] && n->inputs[i] != y && has_dim(n->inputs[i], y, d))
+            return true;
+    return false;
+}
+
+/* Is the Expand to the shape of another operand of n, whatever that is? */
+static bool is_to_others(const struct sac_node *expand, const struct sac_node *n)
+{
+    const struct sac_node *shape = sac_made_by(sac_node_input(expand, 1), "Shape");
+    if (!shape || sac_node_attr(shape, "start") || sac_node_attr(shape, "end"))
+        return false;
+    for (int i = 0; i < n->input_count; i++)
+        if (n->inputs[i] && n->inputs[i] == shape->inputs[0])
+            return true;
+    return false;
+}
+
+/* Is the result of n the same without this one? */
+static bool is_needless(const struct sac_node *expand, const struct sac_node *n)
+{
+    const struct sac_value *x = expand->inputs[0], *y = expand->outputs[0];
+    if (x->rank < 0 || y->rank < 0)
+        return false;
+    if (is_to_others(expand, n))
+        return true;
+    for (int d = 0; d < y->rank; d++)
+        if (!has_dim(x, y, d) && !others_have(n, y, d))
+            return false;
+    return true;
+}
+
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    (void)g;
+    if (!broadcasts(n))
+        return SAC_OK;
+    for (int i = 0; i < n->input_count; i++) {
+        const struct sac_node *expand = sac_made_by(n->inputs[i], "Expand");
+        if (!expand || !is_needless(expand, n))
+            continue;
+        struct sac_value *const y = n->inputs[i];
+        for (int k = i; k < n->input_count; k++)
+            if (n->inputs[k] == y)
+                n->inputs[k] = expand->inputs[0];
+        *changed = true;
+    }
+    return SAC_OK;
+}
+
+const struct sac_pass sac_pass_expand = {"expand", visit};
