@@ -1228,6 +1228,17 @@ const struct parity_case parity_cases[] = {
     {"FusedAttention", "[1,4,3,20] [1,2,40,20] [1,2,40,12]",
      "q=0,1,4,3,20,240,60,20,1 k=0,1,2,40,20,1600,800,20,1 v=0,1,2,40,12,960,480,12,1 "
      "y=0,1,4,3,12,144,36,12,1 shape=1,4,3,12 scale=0.000002 group=2"},
+    {"LpNormalization", "[9,37]", "floor=5.5"},
+    {"LpNormalization", "[3,5,64]", "floor=0.000001"},
+    {"LpNormalization", "[9,197]", "p=1 floor=90."},
+    {"LpNormalization", "[2,17,9,70]", "axis=1 floor=4."},
+    {"LpNormalization", "[2,3,70,24]", "axis=-2 floor=8.2 p=2"},
+    {"LpNormalization", "[2,17,9,7]", "axis=1 p=1 floor=8."},
+    {"LpNormalization", "[3,9000]", "floor=95."},
+    {"LpNormalization", "f32(0,-0,0,0,0)", "floor=0.000001"},
+    {"LpNormalization", "f32(1e-30,-1e-30,1e-31,0)", "floor=0.000001"},
+    {"LpNormalization", "f32(1,2,nan)", "floor=9."},
+    {"LpNormalization", "f32(1,inf,-1)", "floor=9."},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

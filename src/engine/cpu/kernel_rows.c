@@ -19,7 +19,7 @@ struct rows_state {
     struct sac_units units;
     int64_t          length, lines;    /* of one line; how many */
     int64_t          inner, stretches; /* lines that are neighbours; units they make */
-    double           epsilon;
+    double           epsilon;          /* of LpNormalization: the least norm */
     bool             centred, shifted;
     bool             magnitudes; /* LpNormalization by their sum, not by that of squares */
     struct sac_quant bytes;      /* what they become, of y_dtype */
@@ -83,6 +83,7 @@ static sac_result axis_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     read_lines(plan->call, s);
     s->stretches = s->inner == 1 ? 1 : (s->inner + COLUMNS - 1) / COLUMNS;
     s->magnitudes = sac_attr_int(plan->call->node, "p", 2) == 1;
+    s->epsilon = sac_norm_floor(plan->call->node);
     sac_units_init(&s->units, dev, s->lines * s->stretches, count, work);
     return rows_take(plan, s);
 }
@@ -127,7 +128,8 @@ static enum sac_reduction lp_sum(const struct rows_state *s)
  * float32. A line of zeros stays one. */
 static double lp_factor(const struct rows_state *s, double sum)
 {
-    const double norm = s->magnitudes ? sum : sqrt(sum);
+    const double length = s->magnitudes ? sum : sqrt(sum);
+    const double norm = length < s->epsilon ? s->epsilon : length;
     return norm != 0 ? 1 / norm : 0;
 }
 

@@ -446,6 +446,12 @@ const struct sac_op sac_row_MeanVarianceNormalization = {
 
 /* ---- LpNormalization: lines along an axis to norm one ---- */
 
+/* What a smaller norm is taken for: an attribute of our own, which passes set. */
+double sac_norm_floor(const struct sac_node *n)
+{
+    return (double)sac_attr_float(n, "floor", 0);
+}
+
 static sac_result lp_shape(struct sac_op_call *c)
 {
     int     axis;
@@ -460,6 +466,7 @@ static sac_result lp_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
     bool                      one = sac_attr_int(c->node, "p", 2) == 1;
+    const double              floor = sac_norm_floor(c->node);
     int                       axis;
     SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
     int64_t length = in->dims[axis],
@@ -474,6 +481,7 @@ static sac_result lp_ref(struct sac_op_call *c)
         for (int64_t k = 0; k < length; k++)
             sum += one ? fabs(line[k]) : line[k] * line[k];
         double norm = one ? sum : sqrt(sum);
+        norm = norm < floor ? floor : norm;
         for (int64_t k = 0; k < length; k++)
             line[k] = norm != 0 ? line[k] / norm : 0;
         sac_write_doubles(&c->out[0], start, inner, length, line);

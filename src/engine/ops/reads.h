@@ -39,6 +39,7 @@ sac_result sac_reduced_axes(const struct sac_op_call *c, bool *reduced);
 
 /* norm.c */
 bool       sac_norm_is_centred(const struct sac_node *n); /* of Layer, RMS and QuantNorm */
+double     sac_norm_floor(const struct sac_node *n);      /* of LpNormalization; 0: none */
 sac_result sac_mean_variance_axes(const struct sac_op_call *c, bool *reduced);
 
 /* cumulative.c */

@@ -19,12 +19,6 @@ struct spelling {
 
 /* ---- back from the division ---- */
 
-static bool is_scalar(const struct sac_value *v, float want)
-{
-    float c;
-    return sac_constant_scalar(v, &c) && c == want;
-}
-
 /* The mean of what it returns over one axis, kept as a dim of one. */
 static struct sac_value *mean_of(const struct sac_value *v, int *axis)
 {
@@ -41,15 +35,6 @@ static struct sac_value *mean_of(const struct sac_value *v, int *axis)
     return count == 1 && n->inputs[0]->dims[*axis] > 1 ? n->inputs[0] : NULL;
 }
 
-static struct sac_value *square_of(const struct sac_value *v)
-{
-    const struct sac_node *n = v->producer;
-    if ((sac_is(n, "Mul") && n->inputs[0] == n->inputs[1]) ||
-        (sac_is(n, "Pow") && is_scalar(n->inputs[1], 2)))
-        return n->inputs[0];
-    return NULL;
-}
-
 /* The mean of squares and epsilon, of which v is the root, or one over it. */
 static bool take_root(struct spelling *s, const struct sac_value *v, bool inverse,
                       struct sac_value **squared)
@@ -57,17 +42,17 @@ static bool take_root(struct spelling *s, const struct sac_value *v, bool invers
     const struct sac_node *n = v ? v->producer : NULL;
     if (inverse && sac_is(n, "Reciprocal"))
         return take_root(s, n->inputs[0], false, squared);
-    if (inverse && sac_is(n, "Div") && is_scalar(n->inputs[0], 1))
+    if (inverse && sac_is(n, "Div") && sac_is_number(n->inputs[0], 1))
         return take_root(s, n->inputs[1], false, squared);
     if (!(sac_is(n, "Sqrt") && !inverse) &&
-        !(sac_is(n, "Pow") && is_scalar(n->inputs[1], inverse ? -0.5f : 0.5f)))
+        !(sac_is(n, "Pow") && sac_is_number(n->inputs[1], inverse ? -0.5f : 0.5f)))
         return false;
     const struct sac_node *add = sac_made_by(n->inputs[0], "Add");
     for (int i = 0; add && i < 2; i++) {
         struct sac_value *mean;
         if (sac_constant_scalar(add->inputs[1 - i], &s->epsilon) && s->epsilon > 0 &&
             (mean = mean_of(add->inputs[i], &s->axis)))
-            return (*squared = square_of(mean)) != NULL;
+            return (*squared = sac_square_of(mean)) != NULL;
     }
     return false;
 }

@@ -74,6 +74,21 @@ bool sac_constant_scalar(const struct sac_value *v, float *out)
     return true;
 }
 
+bool sac_is_number(const struct sac_value *v, float number)
+{
+    float c;
+    return sac_constant_scalar(v, &c) && c == number;
+}
+
+struct sac_value *sac_square_of(const struct sac_value *v)
+{
+    const struct sac_node *n = v->producer;
+    if ((sac_is(n, "Mul") && n->inputs[0] == n->inputs[1]) ||
+        (sac_is(n, "Pow") && sac_is_number(n->inputs[1], 2)))
+        return n->inputs[0];
+    return NULL;
+}
+
 bool sac_constant_per_channel(const struct sac_value *v, int rank, int64_t channels, float *out)
 {
     const float *data = sac_constant_floats(v);

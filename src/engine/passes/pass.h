@@ -31,7 +31,8 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
     sac_pass_product, sac_pass_rows, sac_pass_wide, sac_pass_rearrange, sac_pass_parts,
     sac_pass_expectation, sac_pass_deform, sac_pass_chain, sac_pass_twin, sac_pass_quantised,
     sac_pass_sums, sac_pass_layer_norm, sac_pass_even, sac_pass_rounded, sac_pass_halves,
-    sac_pass_einsum, sac_pass_attention_node, sac_pass_scores, sac_pass_group_norm, sac_pass_expand;
+    sac_pass_einsum, sac_pass_attention_node, sac_pass_scores, sac_pass_group_norm, sac_pass_expand,
+    sac_pass_l2_norm;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are.
@@ -66,8 +67,11 @@ bool sac_same_shape(const struct sac_value *a, const struct sac_value *b); /* bo
 int64_t sac_value_elements(const struct sac_value *v);                     /* -1: unknown or open */
 /* A float32 constant's numbers, or NULL. */
 const float *sac_constant_floats(const struct sac_value *v);
+/* Of what v is the square, or NULL. */
+struct sac_value *sac_square_of(const struct sac_value *v);
 /* A float32 constant of one element. */
 bool sac_constant_scalar(const struct sac_value *v, float *out);
+bool sac_is_number(const struct sac_value *v, float number);
 /* A float32 constant that holds one number per channel of an operand of `rank` dimensions with
  * `channels` channels: [C,1,..] right-aligned to dimension 1, or one number for all. Fills out. */
 bool sac_constant_per_channel(const struct sac_value *v, int rank, int64_t channels, float *out);

@@ -81,7 +81,8 @@ struct ops_norm { /* operand 0: in, 1: out, 2: scale, 3: bias, 4: statistics */
     int32_t          scale_port, scale_type, bias_port, bias_type; /* port -1: none */
     int32_t          mean_type, inverse_type; /* of outputs 1 and 2; 0: not wanted */
     int32_t          activation;              /* enum ops_fn */
-    double           epsilon, a, b;
+    double           epsilon;                 /* of L1 and L2: the least norm */
+    double           a, b;
     struct ops_bytes bytes; /* of a QuantNorm: out_type is that of the numbers before */
 };
 OPS_LAUNCHER(ops_launch_norm);

@@ -283,6 +283,7 @@ static sac_result lp_fill(struct sac_kernel_plan *plan, void *params)
     SAC_TRY(sac_op_axis(c, -1, c->in[0].rank, &axis));
     along[axis] = true;
     p->kind = sac_attr_int(c->node, "p", 2) == 1 ? OPS_NORM_L1 : OPS_NORM_L2;
+    p->epsilon = sac_norm_floor(c->node);
     return plain_norm(plan, p, along);
 }
 

@@ -71,14 +71,20 @@ OPS_BODY moments<V, N> joined(const one_moment<V> *partial, int64_t rows, int64_
     return team.all(all, join<V, N>());
 }
 
+template <class V> OPS_BODY V inverse_above(V norm, V least)
+{
+    norm = norm < least ? least : norm;
+    return norm != 0 ? 1 / norm : 0;
+}
+
 template <class V> OPS_BODY V inverse_of(const struct ops_norm &p, V squares)
 {
     const V n = (V)p.lines.inner.count;
     squares = squares > 0 || is_nan(squares) ? squares : 0;
     switch (p.kind) {
     case OPS_NORM_MEAN_VARIANCE: return 1 / (sqrt(squares / n) + (V)1e-9);
-    case OPS_NORM_L1: return squares != 0 ? 1 / squares : 0;
-    case OPS_NORM_L2: return squares != 0 ? 1 / sqrt(squares) : 0;
+    case OPS_NORM_L1: return inverse_above(squares, (V)p.epsilon);
+    case OPS_NORM_L2: return inverse_above(sqrt(squares), (V)p.epsilon);
     default: return 1 / sqrt(squares / n + (V)p.epsilon);
     }
 }
