@@ -72,7 +72,7 @@ static sac_result take_groups(struct sac_graph *g, struct spelling *s)
 static bool take_next(struct sac_graph *g, struct spelling *s, float *numbers)
 {
     struct sac_value       *y = s->last->outputs[0];
-    struct sac_node        *next = sac_only_reader(g, s->last, NULL);
+    struct sac_node        *next = sac_only_reader(s->last, NULL);
     const bool              scales = sac_is(next, "Mul");
     const struct sac_value *other = scales || sac_is(next, "Add") ? sac_other_input(next, y) : NULL;
     if (!other || other == y || !next->outputs[0] || !sac_same_shape(next->outputs[0], y) ||
