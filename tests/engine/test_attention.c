@@ -99,6 +99,25 @@ static const struct spelling spellings[] = {
      {APART, REPEATED("k", "a1", "Expand", "outside"), REPEATED("v", "a1", "Expand", "outside"),
       ATTEND, JOINED},
      1},
+    {"heads that are channels of maps",
+     "? 8 3 5",
+     "? 8 3 5",
+     {{"parts", "-1 2 4 15"}, {"joined", "-1 8 3 5"}},
+     {{"Conv", "x c1", "q0"},
+      {"Conv", "x c2", "k0"},
+      {"Conv", "x c3", "v0"},
+      {"Reshape", "q0 parts", "q1"},
+      {"Reshape", "k0 parts", "k"},
+      {"Reshape", "v0 parts", "v1"},
+      {"Transpose", "q1", "q", "perm", "0 1 3 2"},
+      {"Transpose", "v1", "v", "perm", "0 1 3 2"},
+      {"MatMul", "q k", "s"},
+      {"Softmax", "s", "p", "axis", "-1"},
+      {"MatMul", "p v", "o"},
+      {"Transpose", "o", "ot", "perm", "0 1 3 2"},
+      {"Reshape", "ot joined", "y"}},
+     1,
+     6},
     {"keys of all pictures",
      "2 5 24",
      "2 5 8",
@@ -542,6 +561,8 @@ static void add_constants(struct proto *graph)
     add_floats(graph, "row", "5", 5, -INFINITY);
     for (int i = 0; i < 3; i++)
         add_floats(graph, (const char *[]){"w1", "w2", "w3"}[i], "8 8", 64, 0.3f - (float)i);
+    for (int i = 0; i < 3; i++)
+        add_floats(graph, (const char *[]){"c1", "c2", "c3"}[i], "8 8 1 1", 64, 0.2f - (float)i);
     add_floats(graph, "packed", "8 24", 192, 0.2f);
     add_floats(graph, "b1", "8", 8, 2);
     add_floats(graph, "b2", "8", 8, -3);

@@ -43,15 +43,30 @@ struct attention_job {
     float                        *scratch;
 };
 
+/* Heads that are channels of a map are read where it lies channels last: there the numbers of a
+ * head are neighbours. */
+static bool is_of_map(const struct sac_operand *o, const struct sac_head_view *v,
+                      struct sac_head_view *last)
+{
+    return v->step[3] != 1 && sac_head_view_last(o, v, last) && last->step[3] == 1;
+}
+
 static struct sac_kernel_offer attention_supports(struct sac_device                *dev,
                                                   const struct sac_kernel_question *q)
 {
-    struct sac_kernel_offer   offer = sac_kernel_take(q);
-    const struct sac_op_call *c = q->call;
+    struct sac_kernel_offer    offer = sac_kernel_take(q);
+    const struct sac_op_call  *c = q->call;
+    struct sac_fused_attention a;
+    struct sac_head_view       last;
     (void)dev;
     for (int i = 0; i < c->in_count; i++)
         offer.in_layout[i] = SAC_LAYOUT_PLAIN;
     offer.out_layout[0] = SAC_LAYOUT_PLAIN;
+    const bool                        readable = sac_fused_attention_read(c, &a) == SAC_OK;
+    const struct sac_head_view *const view[] = {&a.q, &a.k, &a.v};
+    for (int i = 0; readable && i < 3; i++)
+        if (is_of_map(&c->in[i], view[i], &last))
+            offer.in_layout[i] = SAC_LAYOUT_CHANNELS_LAST;
     if (sac_cpu_level() < SAC_CPU_AVX2 || sac_operand_elements(&c->out[0]) == 0)
         return sac_kernel_refuse("empty, or no AVX2");
     return offer;
@@ -91,6 +106,10 @@ static sac_result attention_prepare(struct sac_device *dev, struct sac_kernel_pl
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     }
     const struct sac_fused_attention *a = &s->a;
+    struct sac_head_view *const       view[] = {&s->a.q, &s->a.k, &s->a.v};
+    for (int i = 0; i < 3; i++)
+        if (sac_layout_is_last(plan->in_layout[i]))
+            sac_head_view_last(&plan->call->in[i], view[i], view[i]);
     s->bytes = sac_quant_read(plan->call->node);
     cut(s, dev);
     s->scores = sac_conv_product(s->rows, a->size, a->keys, s->rows, a->keys);

@@ -184,6 +184,34 @@ sac_result sac_fused_attention_read(const struct sac_op_call *c, struct sac_fuse
     return read_output(c, a);
 }
 
+bool sac_head_view_last(const struct sac_operand *o, const struct sac_head_view *v,
+                        struct sac_head_view *out)
+{
+    int64_t pixels = 1, pixel, channel;
+    if (o->rank < 3 || o->rank > 5 || sac_operand_elements(o) == 0)
+        return false;
+    for (int d = 2; d < o->rank; d++)
+        pixels *= o->dims[d];
+    const int64_t channels = o->dims[1], sample = channels * pixels;
+    pixel = v->offset % pixels;
+    channel = v->offset % sample / pixels;
+    *out = *v;
+    out->offset = v->offset / sample * sample + pixel * channels + channel;
+    for (int d = 0; d < SAC_VIEW_RANK; d++) {
+        const int64_t step = v->step[d], turns = v->dim[d] - 1;
+        if (turns <= 0 || step % sample == 0)
+            continue;
+        const bool    along = step % pixels == 0;
+        const int64_t one = along ? step / pixels : step, of = along ? channels : pixels;
+        int64_t      *at = along ? &channel : &pixel;
+        if (one > (of - 1 - *at) / turns)
+            return false;
+        *at += turns * one;
+        out->step[d] = along ? one : one * channels;
+    }
+    return true;
+}
+
 static sac_result fused_attention_shape(struct sac_op_call *c)
 {
     struct sac_fused_attention a;

@@ -200,6 +200,10 @@ struct sac_fused_attention {
 };
 /* For kernels; the node is checked. In a shape function the output's dims must be set. */
 sac_result sac_fused_attention_read(const struct sac_op_call *c, struct sac_fused_attention *a);
+/* The view of the same numbers in an operand [N,C,...] that lies channels last. False: it is none,
+ * or one of the steps goes from one axis to the next. */
+bool sac_head_view_last(const struct sac_operand *o, const struct sac_head_view *v,
+                        struct sac_head_view *out);
 
 /* rnn.c */
 enum { SAC_RNN_INPUTS = 8, SAC_RNN_DIRECTIONS = 2, SAC_RNN_ACTIVATIONS = 3 };

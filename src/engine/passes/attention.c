@@ -223,6 +223,18 @@ static bool broadcast(struct sac_strided *s, const struct sac_value *v,
     return sac_strided_expand(s, v->rank, dims);
 }
 
+/* The numbers of a head are neighbours, or channels of a map that a convolution makes, which
+ * devices have channels last. */
+static bool has_neighbours(const struct sac_strided *s)
+{
+    const struct sac_value *base = s->base;
+    int64_t                 pixels = base->rank > 2;
+    for (int d = 2; d < base->rank; d++)
+        pixels *= base->dims[d] > 0 ? base->dims[d] : 0;
+    return s->step[NUMBER] == 1 ||
+           (pixels > 0 && s->step[NUMBER] == pixels && sac_made_by(base, "Conv"));
+}
+
 /* The view of an operand from as far before it as possible where the numbers of a head are
  * neighbours, else from as far as possible. beside: the product's other operand. */
 static bool find_operand(struct sac_value *v, const struct sac_value *beside, bool turn,
@@ -236,7 +248,7 @@ static bool find_operand(struct sac_value *v, const struct sac_value *beside, bo
     for (int any = 0; any < 2; any++)
         for (int depth = far; depth >= 0; depth--)
             if (sac_strided_from(out, v, depth) && broadcast(out, v, beside) &&
-                as_heads(out, turn, like, group) && (any || out->step[NUMBER] == 1))
+                as_heads(out, turn, like, group) && (any || has_neighbours(out)))
                 return true;
     return false;
 }

@@ -37,36 +37,6 @@ static int piece_of(const struct sac_head_view *v)
     return in_pieces(v, 8) ? 8 : in_pieces(v, 4) ? 4 : 1;
 }
 
-/* The view of the same numbers in an operand [N,C,...] that lies channels last. False: one of its
- * steps goes from one axis to the next. */
-static bool last_view(const struct sac_operand *o, const struct sac_head_view *v,
-                      struct sac_head_view *out)
-{
-    int64_t pixels = 1, pixel, channel;
-    if (!ops_can_be_last(o) || sac_operand_elements(o) == 0)
-        return false;
-    for (int d = 2; d < o->rank; d++)
-        pixels *= o->dims[d];
-    const int64_t channels = o->dims[1], sample = channels * pixels;
-    pixel = v->offset % pixels;
-    channel = v->offset % sample / pixels;
-    *out = *v;
-    out->offset = v->offset / sample * sample + pixel * channels + channel;
-    for (int d = 0; d < SAC_VIEW_RANK; d++) {
-        const int64_t step = v->step[d], turns = v->dim[d] - 1;
-        if (turns <= 0 || step % sample == 0)
-            continue;
-        const bool    along = step % pixels == 0;
-        const int64_t one = along ? step / pixels : step, of = along ? channels : pixels;
-        int64_t      *at = along ? &channel : &pixel;
-        if (one > (of - 1 - *at) / turns)
-            return false;
-        *at += turns * one;
-        out->step[d] = along ? one : one * channels;
-    }
-    return true;
-}
-
 /* Are there tiles for its sizes? They count heads and tokens in a grid and with 31 bits. */
 static bool can_tile(const struct sac_fused_attention *a)
 {
@@ -84,7 +54,7 @@ static enum sac_layout layout_for(const struct sac_operand *o, const struct sac_
 {
     struct sac_head_view last;
     const int            plain = piece_of(v);
-    if (!last_view(o, v, &last))
+    if (!sac_head_view_last(o, v, &last))
         return SAC_LAYOUT_PLAIN_HALF;
     const int pieces = piece_of(&last);
     return pieces > plain || (pieces == plain && sac_layout_is_last(now))
@@ -114,7 +84,7 @@ static struct ops_head_view lying(const struct sac_operand *o, enum sac_layout l
                                   struct sac_head_view *v)
 {
     struct sac_head_view last;
-    if (sac_layout_is_last(layout) && last_view(o, v, &last))
+    if (sac_layout_is_last(layout) && sac_head_view_last(o, v, &last))
         *v = last;
     return view_of(v);
 }
