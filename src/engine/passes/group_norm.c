@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GroupNormalization (Wu and He, 2018) as exporters spell it: an InstanceNormalization of the
  * groups, each as one channel, between two Reshapes, then scale and shift of the real channels.
- * It is one node of the map itself, which stays channels last; of one group a SampleNorm, which
- * takes an activation in too. */
+ * It is one node of the map itself, which stays channels last; of one group, ONNX's own included, a
+ * SampleNorm, which takes an activation in too. */
 #include "engine/passes/pass.h"
 
 struct spelling {
@@ -25,6 +25,19 @@ static bool take_norm(struct spelling *s, const struct sac_node *n)
     s->groups = s->norm->inputs[0]->dims[1];
     s->channels = n->outputs[0]->dims[1];
     return s->groups > 0 && s->channels > 0 && s->channels % s->groups == 0;
+}
+
+/* ONNX's own, of one group; NULL: n is none. */
+static struct sac_value *take_node(struct spelling *s, struct sac_node *n)
+{
+    struct sac_value *x = n->inputs[0];
+    if (sac_attr_int(n, "num_groups", 0) != 1 || x->dtype != SAC_F32 || x->dims[1] <= 0 ||
+        !sac_constant_floats(n->inputs[1]) || !sac_constant_floats(n->inputs[2]))
+        return NULL;
+    s->norm = n;
+    s->groups = 1;
+    s->channels = x->dims[1];
+    return x;
 }
 
 /* The number of all dims but the first; 0: not known. */
@@ -51,19 +64,20 @@ static struct sac_value *take_map(struct sac_graph *g, struct sac_node *n, const
                : sac_reshaped(g, n, view->inputs[0], y->rank, y->dims, res);
 }
 
-/* Each group's numbers of the InstanceNormalization, for its channels. */
+/* The norm's own numbers, one for each group or channel, for all channels. */
 static sac_result take_groups(struct sac_graph *g, struct spelling *s)
 {
     const float  *scale = sac_constant_floats(s->norm->inputs[1]);
     const float  *shift = sac_constant_floats(s->norm->inputs[2]);
-    const int64_t each = s->channels / s->groups;
+    const int64_t scales = sac_value_elements(s->norm->inputs[1]),
+                  shifts = sac_value_elements(s->norm->inputs[2]);
     s->scales = sac_new_floats(g, s->norm->inputs[1]->name, 1, &s->channels, &s->scale);
     s->shifts = sac_new_floats(g, s->norm->inputs[2]->name, 1, &s->channels, &s->shift);
     if (!s->scales || !s->shifts)
         return SAC_ERR_MEMORY;
     for (int64_t i = 0; i < s->channels; i++) {
-        s->scale[i] = scale[i / each];
-        s->shift[i] = shift[i / each];
+        s->scale[i] = scale[i * scales / s->channels];
+        s->shift[i] = shift[i * shifts / s->channels];
     }
     return SAC_OK;
 }
@@ -109,9 +123,10 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct spelling s = {.last = n};
     sac_result      res = SAC_OK;
-    if (!take_norm(&s, n))
-        return SAC_OK;
-    s.x = take_map(g, n, &s, &res);
+    if (sac_is(n, "GroupNormalization"))
+        s.x = take_node(&s, n);
+    else if (take_norm(&s, n))
+        s.x = take_map(g, n, &s, &res);
     float *numbers = s.x ? sac_alloc((size_t)s.channels * sizeof *numbers) : NULL;
     if (!s.x || !numbers)
         return s.x ? SAC_ERR_MEMORY : res;
