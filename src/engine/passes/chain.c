@@ -142,6 +142,12 @@ static bool is_cheap(const struct program *p)
     return cheap;
 }
 
+/* One value and numbers, cheap: even where it is broadcast, each reader may make it anew. */
+static bool is_by_numbers(const struct program *p)
+{
+    return p->inputs == 1 && is_cheap(p);
+}
+
 /* Will all readers of v take what makes it? Others of g's nodes may read it, or outputs. */
 static bool readers_take(const struct sac_value *v, const struct program *before)
 {
@@ -198,9 +204,9 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         return SAC_OK;
     for (int i = 0; i < own.inputs; i++) {
         struct sac_value *v = own.input[i];
-        if (v->data || !v->producer || !sac_same_shape(v, n->outputs[0]) ||
-            !read_program(&before, v->producer) || !join(&both, &before, &own, v) ||
-            !takes(n, v, &before))
+        if (v->data || !v->producer || !read_program(&before, v->producer) ||
+            !(sac_same_shape(v, n->outputs[0]) || is_by_numbers(&before)) ||
+            !join(&both, &before, &own, v) || !takes(n, v, &before))
             continue;
         *changed = true;
         return make(g, n, &both);

@@ -327,7 +327,7 @@ static bool pads_nothing(const struct sac_node *n)
 }
 
 /* W over x * scale + shift is W scale over x, with what W makes of the shift in the bias. */
-static sac_result fold_before(struct sac_graph *g, struct sac_node *n, struct sac_node *norm,
+static sac_result fold_before(struct sac_graph *g, struct sac_node *n, struct sac_value *x,
                               const float *scale, const float *shift)
 {
     const struct sac_value *w = n->inputs[1];
@@ -353,28 +353,41 @@ static sac_result fold_before(struct sac_graph *g, struct sac_node *n, struct sa
     struct sac_node *made = fused_conv(g, n, n);
     if (!made)
         return SAC_ERR_MEMORY;
-    made->inputs[0] = norm->inputs[0];
+    made->inputs[0] = x;
     made->inputs[1] = new_w;
     made->inputs[2] = new_b;
     return SAC_OK;
 }
 
-/* A batch normalisation that only this convolution reads. Around what it pads with zeros, the sums
- * would have no shift. */
+/* What a batch normalisation reads, or a sum of a constant and gated maps: of pictures as they come
+ * the shift is so large that float16 would lose digits. */
+static struct sac_value *normalised_by(const struct sac_node *n)
+{
+    if (sac_is(n, "BatchNormalization"))
+        return n->inputs[0];
+    for (int i = 0; sac_is(n, "Add") && i < 2; i++)
+        if (n->inputs[i] && sac_is_fused(n->inputs[i]->producer, "GatedSum"))
+            return n->inputs[i];
+    return NULL;
+}
+
+/* One that only this convolution reads. Around what it pads with zeros, the sums would have no
+ * shift. */
 static sac_result absorb_norm_before(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct sac_node *norm = sac_made_by(n->inputs[0], "BatchNormalization");
-    const int64_t    channels = n->inputs[1]->dims[1] * sac_attr_int(n, "group", 1);
-    if (!norm || n->inputs[0]->uses != 1 || norm->output_count != 1 || !pads_nothing(n) ||
+    const struct sac_node *norm = n->inputs[0]->producer;
+    struct sac_value      *x = norm ? normalised_by(norm) : NULL;
+    const int64_t          channels = n->inputs[1]->dims[1] * sac_attr_int(n, "group", 1);
+    if (!x || n->inputs[0]->uses != 1 || norm->output_count != 1 || !pads_nothing(n) ||
         n->inputs[0]->rank < 2 || n->inputs[0]->dims[1] != channels)
         return SAC_OK;
     float *numbers = sac_alloc((size_t)channels * 2 * sizeof *numbers);
     if (!numbers)
         return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a normalisation");
     sac_result res = SAC_OK;
-    if (sac_batch_norm_constants(norm, channels, numbers, numbers + channels)) {
+    if (affine(norm, x, channels, numbers, numbers + channels)) {
         *changed = true;
-        res = fold_before(g, n, norm, numbers, numbers + channels);
+        res = fold_before(g, n, x, numbers, numbers + channels);
     }
     sac_free(numbers);
     return res;
