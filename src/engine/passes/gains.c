@@ -91,9 +91,9 @@ static bool take_steps(struct gains *s, const struct sac_node *n)
 }
 
 /* Does the only reader of n go on? It is visited later. */
-static bool goes_on(const struct sac_graph *g, struct gains *s, const struct sac_node *n)
+static bool goes_on(struct gains *s, const struct sac_node *n)
 {
-    const struct sac_node *next = sac_only_reader(g, n, NULL);
+    const struct sac_node *next = sac_only_reader(n, NULL);
     if (!sac_is(next, "Add") && !sac_is(next, "Mul"))
         return false;
     const struct sac_value *other = sac_other_input(next, n->outputs[0]);
@@ -148,7 +148,7 @@ static sac_result visit_dim(struct sac_graph *g, const struct sac_node *n, int d
     for (int64_t c = 0; c < count; c++)
         s.scale[c] = 1;
     sac_result res = SAC_OK;
-    if (take_steps(&s, n) && s.keeps && !goes_on(g, &s, n)) {
+    if (take_steps(&s, n) && s.keeps && !goes_on(&s, n)) {
         *changed = true;
         res = make(g, n, &s);
     }
