@@ -83,7 +83,7 @@ static sac_result take_groups(struct sac_graph *g, struct spelling *s)
 }
 
 /* A Mul or Add of a number for each channel, if nothing else reads what there is so far. */
-static bool take_next(struct sac_graph *g, struct spelling *s, float *numbers)
+static bool take_next(struct spelling *s, float *numbers)
 {
     struct sac_value       *y = s->last->outputs[0];
     struct sac_node        *next = sac_only_reader(s->last, NULL);
@@ -131,7 +131,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     if (!s.x || !numbers)
         return s.x ? SAC_ERR_MEMORY : res;
     res = take_groups(g, &s);
-    while (res == SAC_OK && take_next(g, &s, numbers)) {
+    while (res == SAC_OK && take_next(&s, numbers)) {
     }
     sac_free(numbers);
     *changed = true;

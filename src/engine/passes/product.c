@@ -397,7 +397,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     if (!read_product(n, &p))
         return SAC_OK;
     sac_result res = absorb_norm_before(g, &p, changed);
-    if (res != SAC_OK || *changed || !find_follower(g, &p, &f))
+    if (res != SAC_OK || *changed || !find_follower(&p, &f))
         return res;
     res = absorb_affine(g, &p, &f, changed);
     if (res == SAC_OK && !*changed)
