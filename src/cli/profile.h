@@ -32,7 +32,7 @@ struct profile_trace {
     struct profile_span span[PROFILE_SPANS_MAX]; /* of a while in the middle of the run */
     int                 span_count;
     double              batches[PROFILE_BATCH_MAX + 1]; /* runs with so many frames */
-    double              end_us;
+    double              begun_us, end_us;
 };
 
 /* Figures of an earlier profile. */

@@ -66,7 +66,7 @@ static void read_lines(FILE *file, int pass, double from_us, double to_us, struc
     char line[LINE_SIZE];
     rewind(file);
     while (fgets(line, sizeof line, file)) {
-        const double end = number_in(line, "\"ts\":") + number_in(line, "\"dur\":");
+        const double begun = number_in(line, "\"ts\":"), end = begun + number_in(line, "\"dur\":");
         if (strstr(line, "\"ph\":\"M\"") && pass == 0)
             read_track(line, t);
         if (!strstr(line, "\"ph\":\"X\""))
@@ -76,6 +76,8 @@ static void read_lines(FILE *file, int pass, double from_us, double to_us, struc
         else
             count_batch(line, t);
         t->end_us = end > t->end_us ? end : t->end_us;
+        if (!strstr(line, "\"name\":\"decode\"") && (begun < t->begun_us || t->begun_us == 0))
+            t->begun_us = begun;
     }
 }
 
@@ -86,7 +88,8 @@ void profile_read_trace(const char *path, struct profile_trace *out)
     if (!file)
         return;
     read_lines(file, 0, 0, 0, out);
-    const double while_us = out->end_us / 4 < 400e3 ? out->end_us / 4 : 400e3;
-    read_lines(file, 1, out->end_us / 2, out->end_us / 2 + while_us, out);
+    /* decoders are at work while networks are still opened */
+    const double run_us = out->end_us - out->begun_us, middle_us = out->begun_us + run_us / 2;
+    read_lines(file, 1, middle_us, middle_us + (run_us / 4 < 400e3 ? run_us / 4 : 400e3), out);
     fclose(file);
 }
