@@ -300,6 +300,20 @@ struct sac_value *sac_strided_before(const struct sac_value *v)
     return sac_scaled(v, &factor);
 }
 
+/* Does a Tile repeat an open dim, or who knows? It is open again. */
+static bool repeats_open(const struct sac_node *n)
+{
+    const struct sac_value *y = n->outputs[0];
+    int64_t                 repeats[SAC_RANK_MAX];
+    size_t                  count;
+    const bool known = sac_constant_ints(sac_node_input(n, 1), repeats, SAC_RANK_MAX, &count) &&
+                       count == (size_t)y->rank;
+    for (int d = 0; d < y->rank; d++)
+        if (y->dims[d] == SAC_DIM_OPEN && !(known && repeats[d] == 1))
+            return true;
+    return false;
+}
+
 /* s sees the input of the node that makes v; then it sees v. */
 static bool step_through(struct sac_strided *s, const struct sac_value *v)
 {
@@ -313,6 +327,8 @@ static bool step_through(struct sac_strided *s, const struct sac_value *v)
         return slice(s, n, v);
     if (sac_is(n, "Gather"))
         return gather(s, n, v);
+    if (sac_is(n, "Tile") && repeats_open(n))
+        return false;
     if (sac_is(n, "Expand") || sac_is(n, "Tile"))
         return sac_strided_expand(s, v->rank, v->dims);
     if (!sac_scaled(v, &factor))
