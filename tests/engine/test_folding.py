@@ -67,3 +67,22 @@ def test_writing_to_all_places_is_no_step(tmp_path, kind):
     said = subprocess.run([PROGRAM, 'inspect', '-d', 'cpu', tmp_path / 'net.onnx'], check=True, capture_output=True, text=True).stdout
     gone = [line for line in said.splitlines() if 'ScatterND' in line][0].endswith('folded or fused away')
     assert gone == (kind == 'all')
+
+
+def test_constants_of_one_attribute_stay_while_one_is_read(tmp_path):
+    """A function's argument is two constants in its body, of which a Transpose takes one."""
+    inner, node = 150, make.make_node  # more than 64 KB
+    w = np.random.default_rng(2).standard_normal((200, inner)).astype(np.float32)
+    body = [node('Constant', [], ['a']), node('Constant', [], ['b']), node('Transpose', ['a'], ['at'], perm=[1, 0]),
+            node('MatMul', ['x', 'at'], ['h']), node('MatMul', ['h', 'b'], ['y'])]
+    for constant in body[:2]:
+        value = constant.attribute.add()
+        value.name, value.type, value.ref_attr_name = 'value', onnx.AttributeProto.TENSOR, 'w'
+    opsets = [make.make_opsetid('', 17), make.make_opsetid('own', 1)]
+    function = make.make_function('own', 'F', ['x'], ['y'], body, opsets[:1], attributes=['w'])
+    call = node('F', ['x'], ['y'], domain='own', w=make.make_tensor('w', FLOAT, w.shape, w.ravel()))
+    ports = [[make.make_tensor_value_info(name, FLOAT, [3, inner])] for name in 'xy']
+    onnx.save(make.make_model(make.make_graph([call], 'shared', *ports), functions=[function], opset_imports=opsets, ir_version=9), tmp_path / 'net.onnx')
+    x = np.random.default_rng(3).standard_normal((3, inner)).astype(np.float32)
+    want = x.astype(np.float64) @ w.T @ w
+    assert np.abs(infer(tmp_path, x)[1] - want).max() < 1e-5 * np.abs(want).max()

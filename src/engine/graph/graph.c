@@ -97,7 +97,7 @@ void sac_value_forget(struct sac_graph *g, struct sac_value *v)
     size_t bytes = v->data ? sac_dtype_bytes(v->dtype) : 0;
     for (int d = 0; d < v->rank; d++)
         bytes *= (size_t)v->dims[d];
-    if (v->data && sac_arena_free(g->arena, v->data, bytes))
+    if (v->data && !v->shared && sac_arena_free(g->arena, v->data, bytes))
         v->data = NULL;
 }
 

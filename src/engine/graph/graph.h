@@ -48,6 +48,7 @@ struct sac_value {
     int            rank;               /* -1 until inferred */
     int64_t        dims[SAC_RANK_MAX]; /* SAC_DIM_OPEN where open */
     bool           batched;            /* its first dim is open and the batch itself */
+    bool           shared;             /* a constant whose data another may have, too */
     const void    *data;               /* constant: dense, aligned to its dtype; NULL otherwise */
     /* Set by sac_graph_refresh and sac_graph_update: */
     struct sac_node  *producer; /* NULL: graph input or constant */
@@ -70,7 +71,8 @@ enum sac_attr_kind {
 struct sac_attr {
     const char        *name;
     enum sac_attr_kind kind;
-    size_t             count; /* of floats, ints, strings; bytes of a STRING */
+    size_t             count;  /* of floats, ints, strings; bytes of a STRING */
+    bool               shared; /* another attribute has the same tensor */
     union {
         float              f;
         int64_t            i;

@@ -171,6 +171,7 @@ static sac_result read_reference(const struct sac_onnx_place *p, struct sac_wire
         if (sac_wire_equals(sac_wire_last_bytes(inside, A_NAME), target))
             res = read_attr(p, inside, a);
     a->name = own_name;
+    a->shared = given != NULL;
     return res;
 }
 

@@ -220,6 +220,7 @@ static bool take_constant(struct sac_graph *g, struct sac_node *n)
     v->rank = a->tensor->rank;
     memcpy(v->dims, a->tensor->dims, sizeof v->dims);
     v->data = a->tensor->data;
+    v->shared = a->shared;
     g->node_count--;
     return true;
 }

@@ -53,7 +53,7 @@ static bool read_step(struct program *p, const struct sac_node *n, int fn)
     p->chain.count = 1;
     for (int i = 0; i < (sac_chain_of_two(fn) ? 2 : 1); i++) {
         struct sac_value *v = n->inputs[i];
-        const bool        number = sac_chain_of_two(fn) && v->rank <= n->outputs[0]->rank &&
+        const bool        number = sac_chain_of_two(fn) && v->rank <= n->inputs[1 - i]->rank &&
                             (i == 0 || s->operand[0] >= 0) && sac_constant_scalar(v, &s->alpha);
         s->operand[i] = number ? -1 : input_of(p, v);
         if (s->operand[i] == -2)

@@ -20,22 +20,33 @@ static int beside(const struct sac_value *v, const struct sac_value *y, int d)
     return v->rank - (y->rank - d);
 }
 
+/* Of two inputs the open first dims may differ, though each is taken for the batch. */
+static bool has_one_batch(const struct sac_graph *g)
+{
+    int open = 0;
+    for (int i = 0; i < g->input_count; i++)
+        open += g->inputs[i]->rank > 0 && g->inputs[i]->dims[0] == SAC_DIM_OPEN;
+    return open <= 1;
+}
+
 /* Surely as large as dim d of y. */
-static bool has_dim(const struct sac_value *v, const struct sac_value *y, int d)
+static bool has_dim(const struct sac_graph *g, const struct sac_value *v, const struct sac_value *y,
+                    int d)
 {
     const int own = beside(v, y, d);
     if (own < 0)
         return false;
     if (y->dims[d] != SAC_DIM_OPEN)
         return v->dims[own] == y->dims[d];
-    return own == 0 && d == 0 && v->batched && y->batched;
+    return own == 0 && d == 0 && v->batched && y->batched && has_one_batch(g);
 }
 
 /* Does another operand of n have that dim? */
-static bool others_have(const struct sac_node *n, const struct sac_value *y, int d)
+static bool others_have(const struct sac_graph *g, const struct sac_node *n,
+                        const struct sac_value *y, int d)
 {
     for (int i = 0; i < n->input_count; i++)
-        if (n->inputs[i] && n->inputs[i] != y && has_dim(n->inputs[i], y, d))
+        if (n->inputs[i] && n->inputs[i] != y && has_dim(g, n->inputs[i], y, d))
             return true;
     return false;
 }
@@ -53,7 +64,8 @@ static bool is_to_others(const struct sac_node *expand, const struct sac_node *n
 }
 
 /* Is the result of n the same without this one? */
-static bool is_needless(const struct sac_node *expand, const struct sac_node *n)
+static bool is_needless(const struct sac_graph *g, const struct sac_node *expand,
+                        const struct sac_node *n)
 {
     const struct sac_value *x = expand->inputs[0], *y = expand->outputs[0];
     if (x->rank < 0 || y->rank < 0)
@@ -61,19 +73,18 @@ static bool is_needless(const struct sac_node *expand, const struct sac_node *n)
     if (is_to_others(expand, n))
         return true;
     for (int d = 0; d < y->rank; d++)
-        if (!has_dim(x, y, d) && !others_have(n, y, d))
+        if (!has_dim(g, x, y, d) && !others_have(g, n, y, d))
             return false;
     return true;
 }
 
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    (void)g;
     if (!broadcasts(n))
         return SAC_OK;
     for (int i = 0; i < n->input_count; i++) {
         const struct sac_node *expand = sac_made_by(n->inputs[i], "Expand");
-        if (!expand || !is_needless(expand, n))
+        if (!expand || !is_needless(g, expand, n))
             continue;
         struct sac_value *const y = n->inputs[i];
         for (int k = i; k < n->input_count; k++)

@@ -102,7 +102,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     struct length l;
     /* one over a floor has to be a float32 */
     if (n->output_count != 1 || !n->outputs[0] || !take_quotient(&l, n) ||
-        !(l.floor >= (double)FLT_MIN))
+        n->outputs[0]->rank != l.x->rank || !(l.floor >= (double)FLT_MIN))
         return SAC_OK;
     struct sac_node *made = sac_op_node(g, "", "LpNormalization", 1, 1, n);
     sac_result       res = made ? sac_node_set_int(g, made, "p", l.p) : SAC_ERR_MEMORY;

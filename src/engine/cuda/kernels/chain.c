@@ -93,13 +93,33 @@ static bool keep_results(struct ops_chain *p)
     return true;
 }
 
-/* How many numbers a thread can have at once. */
-static int unit_of(struct ops_chain *p)
+/* Bits of the operands whose groups of n are no vectors. */
+static uint32_t loose_of(const struct ops_view *v, int operands, int n)
 {
-    for (int n = 8; n >= 4; n /= 2)
-        if (ops_view_units(&p->view, p->inputs + 1, n, true, &p->units, &p->stills) &&
-            !(p->stills & 1))
-            return n;
+    const int inner = v->rank - 1;
+    uint32_t  loose = 0;
+    for (int k = 0; k < operands; k++) {
+        bool fits = v->step[k][inner] == 1 && v->start[k] % n == 0;
+        for (int d = 0; d < inner; d++)
+            fits &= v->step[k][d] % n == 0;
+        loose |= fits || v->step[k][inner] == 0 ? 0 : 1u << k;
+    }
+    return loose;
+}
+
+/* How many numbers a thread has at once: as many as are vectors in all operands, else as many as
+ * there can be, which slices of maps of odd widths then have number by number. */
+static int take_groups(struct ops_chain *p)
+{
+    static const int n[] = {8, 4, 8, 4, 1};
+    const int        operands = p->inputs + 1, inner = p->view.rank - 1;
+    for (int k = 0; k < operands; k++)
+        p->stills |= p->view.step[k][inner] == 0 ? 1u << k : 0;
+    for (size_t i = 0; i < SAC_COUNT(n) && !(p->stills & 1); i++) {
+        p->loose = loose_of(&p->view, operands, n[i]);
+        if ((i >= 2 || !p->loose) && ops_view_groups(&p->view, operands, n[i], &p->groups))
+            return n[i];
+    }
     return 0;
 }
 
@@ -123,7 +143,8 @@ static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
     }
     if (!ops_view_of(&s, 0, &p->view))
         return ops_view_fail(plan);
-    p->vector = fits && keep_results(p) ? unit_of(p) : 0;
+    p->stills = p->loose = 0;
+    p->each = fits && keep_results(p) ? take_groups(p) : 0;
     return SAC_OK;
 }
 

@@ -66,18 +66,43 @@ template <int N> struct some_body {
         float in[SAC_CHAIN_INPUTS][N], kept[OPS_CHAIN_KEPT][N], y[N];
     };
 
+    /* One after the other, `step` numbers apart. */
+    static OPS_BODY void read_apart(const void *from, int type, int64_t at, int64_t step,
+                                    float (&v)[N])
+    {
+        if (type == SAC_F16) {
+            OPS_UNROLL
+            for (int j = 0; j < N; j++)
+                v[j] = half_to_float(((const uint16_t *)from)[at + j * step]);
+            return;
+        }
+        OPS_UNROLL
+        for (int j = 0; j < N; j++)
+            v[j] = ((const float *)from)[at + j * step];
+    }
+
     OPS_BODY void read(int k, int64_t at, float (&v)[N]) const
     {
         const int type = p.dtype[k + 1];
-        if (p.stills >> (k + 1) & 1) {
-            const float x = get_float(in[k], type, at);
+        if (N == 1 || (p.stills | p.loose) >> (k + 1) & 1)
+            read_apart(in[k], type, at, p.view.step[k + 1][p.view.rank - 1], v);
+        else if constexpr (N == 8)
+            get8(in[k], type, at, v);
+        else if constexpr (N == 4)
+            get4(in[k], type, at, v);
+    }
+
+    OPS_BODY void write(int64_t at, const float (&v)[N]) const
+    {
+        const int64_t step = p.view.step[0][p.view.rank - 1];
+        if (N == 1 || p.loose & 1) {
             OPS_UNROLL
             for (int j = 0; j < N; j++)
-                v[j] = x;
+                put_float(out, p.dtype[0], at + j * step, v[j]);
         } else if constexpr (N == 8)
-            get8(in[k], type, at * N, v);
-        else
-            get4(in[k], type, at * N, v);
+            put8(out, p.dtype[0], at, v);
+        else if constexpr (N == 4)
+            put4(out, p.dtype[0], at, v);
     }
 
     static OPS_BODY void copy(const float (&from)[N], float (&to)[N])
@@ -136,25 +161,23 @@ template <int N> struct some_body {
     {
         int64_t at[SAC_CHAIN_INPUTS + 1];
         numbers n = {};
-        place(p.units, i, at);
+        place(p.groups, i, at);
         OPS_UNROLL
         for (int k = 0; k < SAC_CHAIN_INPUTS; k++)
             if (k < p.inputs)
                 read(k, at[k + 1], n.in[k]);
         for (int s = 0; s < p.count; s++)
             run(p.step[s], n);
-        if constexpr (N == 8)
-            put8(out, p.dtype[0], at[0] * N, n.y);
-        else
-            put4(out, p.dtype[0], at[0] * N, n.y);
+        write(at[0], n.y);
     }
 };
 
+/* Do all vectors lie at multiples of 16 bytes? */
 bool fits(const struct ops_chain &p, const struct ops_ports *ports)
 {
-    bool fits = p.vector && fits16(ports->out[0]);
+    bool fits = p.each == 1 || p.loose & 1 || fits16(ports->out[0]);
     for (int k = 0; k < p.inputs; k++)
-        fits &= fits16(ports->in[k]) || (p.stills >> (k + 1) & 1);
+        fits &= p.each == 1 || (p.stills | p.loose) >> (k + 1) & 1 || fits16(ports->in[k]);
     return fits;
 }
 
@@ -173,8 +196,10 @@ extern "C" int ops_launch_elementwise_chain(const void *params, const struct ops
                                             void *stream)
 {
     const struct ops_chain &p = *(const struct ops_chain *)params;
-    if (!fits(p, ports))
+    if (!p.each || !fits(p, ports))
         return launch<one_body>(p, ports, p.view.count, stream);
-    return p.vector == 8 ? launch<some_body<8>>(p, ports, p.units.count, stream)
-                         : launch<some_body<4>>(p, ports, p.units.count, stream);
+    if (p.each == 1)
+        return launch<some_body<1>>(p, ports, p.groups.count, stream);
+    return p.each == 8 ? launch<some_body<8>>(p, ports, p.groups.count, stream)
+                       : launch<some_body<4>>(p, ports, p.groups.count, stream);
 }

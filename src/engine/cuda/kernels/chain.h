@@ -19,10 +19,11 @@ struct ops_chain_step {
 };
 /* Operand 0 of the views is the output, then the inputs. */
 struct ops_chain {
-    struct ops_view       view, units;
-    int32_t               inputs, count;
-    int32_t               vector; /* numbers of a unit, 8 or 4; 0: one by one */
-    uint32_t              stills; /* of units */
+    struct ops_view view, groups;
+    int32_t         inputs, count;
+    int32_t         each; /* numbers of a group, 8, 4 or 1; 0: by no groups */
+    /* bits of operands: of a group, it shows one number; its numbers do not lie as a vector */
+    uint32_t              stills, loose;
     int32_t               dtype[1 + SAC_CHAIN_INPUTS];
     struct ops_chain_step step[SAC_CHAIN_STEPS];
 };

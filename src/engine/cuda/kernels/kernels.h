@@ -98,6 +98,9 @@ bool ops_view_of(const struct ops_shape *s, int order, struct ops_view *out);
  * that stand still, in elements. stills: bit k for an operand that stands still. */
 bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, struct ops_view *out,
                     unsigned *stills);
+/* The view of groups of n neighbours of the innermost dimension, wherever they lie: its offsets are
+ * those of the first. false: they do not come in such groups. */
+bool ops_view_groups(const struct ops_view *v, int operands, int n, struct ops_view *out);
 /* Without a dimension: the index in it is 0. */
 void               ops_view_leave_out(struct ops_view *v, int dim);
 struct ops_divisor ops_divisor_of(int64_t d); /* d from 1 to 2^31 - 1 */

@@ -228,6 +228,19 @@ bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, s
     return true;
 }
 
+bool ops_view_groups(const struct ops_view *v, int operands, int n, struct ops_view *out)
+{
+    const int inner = v->rank - 1;
+    if (v->size[inner] % n)
+        return false;
+    *out = *v;
+    out->size[inner] /= n;
+    for (int k = 0; k < operands; k++)
+        out->step[k][inner] *= n;
+    set_dims(out);
+    return true;
+}
+
 void ops_view_leave_out(struct ops_view *v, int dim)
 {
     for (int d = dim; d + 1 < v->rank; d++) {

@@ -354,8 +354,8 @@ bool conv_is_patches(const struct conv_spec *s)
 {
     const bool one = product(s->kernel) == 1;
     bool       patches = s->precision == SAC_PRECISION_FP16 && !s->transposed && s->groups == 1 &&
-                   (one || s->in.pixel == s->in.c) && s->in.size[0] == 1 && s->kernel[0] == 1 &&
-                   product(s->kernel) <= INT32_MAX / 4 / s->in.c &&
+                   (one || s->in.pixel == s->in.c) && s->in.size[0] == 1 && s->out.size[0] == 1 &&
+                   s->kernel[0] == 1 && product(s->kernel) <= INT32_MAX / 4 / s->in.c &&
                    s->n * product(s->out.size) <= INT32_MAX / 4 / conv_patches_row(s);
     for (int d = 1; d < CONV_DIMS; d++)
         patches = patches && (one || s->stride[d] == s->kernel[d]) && s->dilation[d] == 1 &&
