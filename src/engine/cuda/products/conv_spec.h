@@ -90,8 +90,8 @@ extern const struct conv_tile_size {
 bool conv_tile_fits(const struct conv_spec *s, int64_t variant);
 bool conv_tile_worth(const struct conv_spec *s, int variant);
 /* Does its window go over the map in patches beside each other, as a vision transformer's first
- * one, or is it a single pixel? conv_patches.cu makes a row of each patch, and conv_tile.cu or conv_tensor.cuh multiplies
- * these (tensor_spec.h). */
+ * one, or is it a single pixel? conv_patches.cu makes a row of each patch, and conv_tile.cu or
+ * conv_tensor.cuh multiplies these (tensor_spec.h). */
 bool    conv_is_patches(const struct conv_spec *s);
 int64_t conv_patches_row(const struct conv_spec *s);   /* numbers, a multiple of 8 */
 int64_t conv_patches_bytes(const struct conv_spec *s); /* of all rows */
