@@ -51,13 +51,13 @@ def test_a_search_writes_what_a_run_takes(saccade, video, tmp_path, runs_folder)
 
 def test_what_changes_results_needs_to_be_allowed(saccade, shared, tmp_path, runs_folder):
     clip = shared / 'mot/TUD-Stadtmitte/TUD-Stadtmitte.mp4'
-    # one frame of eight: whatever else the machine does, that is several times as fast
+    # one frame of eight: whatever else the machine does, that is several times as fast; a busy one needs more turns to say so
     args = [clip, '--detector', 'person_det_fast', '--reid', 'none', '--trial', 0.5, '--duration', 4, '--auto-optimize',
             '--interval-max', 8]
-    strict = search(saccade, runs_folder, *args, '--max-loss', 0, budget=45)
+    strict = search(saccade, runs_folder, *args, '--max-loss', 0, budget=150)
     assert strict.returncode == 0, strict.stderr
     assert 'skip' not in yaml.safe_load(strict.stdout) and 'had other results' in strict.stderr
-    free = search(saccade, runs_folder, *args, '--max-loss', 1, budget=45)
+    free = search(saccade, runs_folder, *args, '--max-loss', 1, budget=150)
     assert free.returncode == 0, free.stderr
     skip = yaml.safe_load(free.stdout)['skip']
     assert skip['still'] == 1 and 1 <= skip['max'] <= 7
