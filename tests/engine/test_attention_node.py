@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX's own Attention (opset 23): the formula's numbers, by the kernel of attention where it is of the usual kind."""
-import os
-import pathlib
 import re
-import subprocess
 
 import numpy as np
 import onnx
 import onnx.helper as make
-import onnx.numpy_helper as numbers
 import pytest
+from onnx_files import infer, inspect, save
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get('SACCADE_BUILD', ROOT / 'build')) / 'src/cli/saccade'
 BATCH, HEADS, QUERIES, KEYS, SIZE, WIDE = 2, 4, 9, 9, 8, 8
 BOOL, FLOAT = onnx.TensorProto.BOOL, onnx.TensorProto.FLOAT
 
@@ -46,28 +41,20 @@ def check(folder, flat=False, keys=KEYS, wide=WIDE, kv_heads=HEADS, mask=None, g
     if flat:
         inputs, wanted = {name: tokens(x) for name, x in inputs.items()}, tokens(wanted)
         attributes |= {'q_num_heads': HEADS, 'kv_num_heads': kv_heads}
-    ports = [make.make_tensor_value_info(name, FLOAT, ['batch', *x.shape[1:]]) for name, x in inputs.items()]
-    values = []
+    dims = {name: ['batch', *x.shape[1:]] for name, x in inputs.items()}
     if mask is not None and given:
         inputs['mask'] = mask
-        ports.append(make.make_tensor_value_info('mask', BOOL if mask.dtype == bool else FLOAT, mask.shape))
-    elif mask is not None:
-        values = [numbers.from_array(mask, 'mask')]
+        dims['mask'] = BOOL if mask.dtype == bool else FLOAT, mask.shape
+    values = {} if mask is None or given else {'mask': mask}
     node = make.make_node('Attention', ['q', 'k', 'v'] + ['mask'] * (mask is not None), ['y'], **attributes)
-    graph = make.make_graph([node], 'attention', ports, [make.make_tensor_value_info('y', FLOAT, ['batch', *wanted.shape[1:]])], values)
-    onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid('', 23)], ir_version=10), folder / 'net.onnx')
-    feed = []
-    for name, x in inputs.items():
-        np.save(folder / f'{name}.npy', x)
-        feed += ['-i', f'{name}={folder}/{name}.npy']
-    subprocess.run([PROGRAM, 'infer', folder / 'net.onnx', *feed, '-o', folder / 'out', '-d', 'cpu', '-t', '1'], check=True, capture_output=True)
-    np.testing.assert_allclose(np.load(folder / 'out/y.npy'), wanted, rtol=1e-4, atol=1e-5)
+    save(folder / 'net.onnx', [node], dims, {'y': ['batch', *wanted.shape[1:]]}, values, 23)
+    np.testing.assert_allclose(infer(folder / 'net.onnx', inputs)['y'], wanted, rtol=1e-4, atol=1e-5)
     return inspected(folder / 'net.onnx', 'Attention')
 
 
 def inspected(path, operator):
     """The line of an operator, and the number of steps."""
-    said = subprocess.run([PROGRAM, 'inspect', path], check=True, capture_output=True, text=True).stdout
+    said = inspect(path)
     return next(line for line in said.splitlines() if line.startswith(f'  {operator}')), int(re.search(r'(\d+) steps? after', said)[1])
 
 
@@ -104,21 +91,11 @@ def spelled(folder, steps, masks, given=False, loud=1.0):
     values = {'kt': k.transpose(0, 1, 3, 2), 'v': v} if not given else {}
     inputs = {'q': q} | ({'kt': k.transpose(0, 1, 3, 2), 'v': v} if given else {})
     values |= {name: x for name, x in masks.items()}
-    ports = [make.make_tensor_value_info(name, FLOAT, ['batch', *x.shape[1:]]) for name, x in inputs.items()]
     nodes = [make.make_node('MatMul', ['q', 'kt'], ['s']), *steps, make.make_node('Softmax', ['z'], ['p'], axis=-1),
              make.make_node('MatMul', ['p', 'v'], ['y'])]
-    graph = make.make_graph(nodes, 'spelled', ports, [make.make_tensor_value_info('y', FLOAT, ['batch', HEADS, KEYS, SIZE])],
-                            [numbers.from_array(np.ascontiguousarray(x), name) for name, x in values.items()])
-    onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid('', 17)], ir_version=8), folder / 'net.onnx')
-    out = []
-    for name, x in inputs.items():
-        np.save(folder / f'{name}.npy', x)
-    feed = [word for name in inputs for word in ('-i', f'{name}={folder}/{name}.npy')]
-    for more in ([], ['--reference']):
-        subprocess.run([PROGRAM, 'infer', folder / 'net.onnx', *feed, '-o', folder / 'out', '-d', 'cpu', '-t', '1', *more], check=True,
-                       capture_output=True)
-        out.append(np.load(folder / 'out/y.npy'))
-    return *out, inspected(folder / 'net.onnx', 'Softmax')[1]
+    path = folder / 'net.onnx'
+    save(path, nodes, {name: ['batch', *x.shape[1:]] for name, x in inputs.items()}, {'y': ['batch', HEADS, KEYS, SIZE]}, values)
+    return infer(path, inputs)['y'], infer(path, inputs, '--reference')['y'], inspected(path, 'Softmax')[1]
 
 
 def low(value):

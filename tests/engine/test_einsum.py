@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Einsum as products: NumPy's numbers, by the product's kernels where its letters allow it."""
-import os
-import pathlib
 import random
-import subprocess
 
 import numpy as np
-import onnx
 import onnx.helper as make
-import onnx.numpy_helper as numbers
 import pytest
+from onnx_files import infer, inspect, save
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get('SACCADE_BUILD', ROOT / 'build')) / 'src/cli/saccade'
 SIZES = {'b': 2, 'm': 4, 'c': 5, 'h': 3, 'w': 6, 'k': 7, 'n': 1, 'q': 4}
 # From exports: text against pixels, masks of queries, positions of windows, attention, a layer spelled so.
 PRODUCTS = ['bchw,bkc->bkhw', 'bqc,bchw->bqhw', 'bhwc,hkc->bhwk', 'bqhc,bkhc->bhqk', 'bhqk,bkhc->bqhc', 'bmchw,bkmc->bmhwk', 'bhwc,ck->bhwk',
@@ -22,12 +16,10 @@ OTHERS = ['bch,bkw->bckhw', 'bmm,bmc->bc', 'bch,bc->bc', 'bcq,bcw->bc']
 
 
 def network(equation, shapes, path, dims, constant=False):
-    values = [numbers.from_array(np.random.default_rng(7).standard_normal(shapes[1]).astype(np.float32), 'y')] if constant else []
-    inputs = [make.make_tensor_value_info(name, onnx.TensorProto.FLOAT, d) for name, d in zip('xy', dims)][:1 if constant else 2]
-    graph = make.make_graph([make.make_node('Einsum', ['x', 'y'], ['sum'], equation=equation), make.make_node('Relu', ['sum'], ['z'])], 'einsum',
-                            inputs, [make.make_tensor_value_info('z', onnx.TensorProto.FLOAT, None)], values)
-    onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid('', 17)], ir_version=8), path)
-    return numbers.to_array(values[0]) if constant else None
+    values = {'y': np.random.default_rng(7).standard_normal(shapes[1]).astype(np.float32)} if constant else {}
+    nodes = [make.make_node('Einsum', ['x', 'y'], ['sum'], equation=equation), make.make_node('Relu', ['sum'], ['z'])]
+    save(path, nodes, {name: d for name, d in zip('xy', dims) if name not in values}, {'z': None}, values)
+    return values.get('y')
 
 
 def check(equation, folder, open_batch=False, constant=False):
@@ -39,13 +31,9 @@ def check(equation, folder, open_batch=False, constant=False):
     x, y = (draw.standard_normal(shape).astype(np.float32) for shape in shapes)
     own = network(equation, shapes, folder / 'net.onnx', dims, constant)
     y = own if constant else y
-    np.save(folder / 'x.npy', x)
-    np.save(folder / 'y.npy', y)
-    given = ['-i', f'x={folder}/x.npy'] + ([] if constant else ['-i', f'y={folder}/y.npy'])
-    subprocess.run([PROGRAM, 'infer', folder / 'net.onnx', *given, '-o', folder / 'out', '-d', 'cpu', '-t', '1'], check=True, capture_output=True)
-    np.testing.assert_allclose(np.load(folder / 'out/z.npy'), np.maximum(np.einsum(equation, x, y), 0), rtol=1e-4, atol=1e-5)
-    said = subprocess.run([PROGRAM, 'inspect', folder / 'net.onnx'], check=True, capture_output=True, text=True).stdout
-    return next(line for line in said.splitlines() if 'Einsum' in line)
+    z = infer(folder / 'net.onnx', {'x': x} | ({} if constant else {'y': y}))['z']
+    np.testing.assert_allclose(z, np.maximum(np.einsum(equation, x, y), 0), rtol=1e-4, atol=1e-5)
+    return next(line for line in inspect(folder / 'net.onnx').splitlines() if 'Einsum' in line)
 
 
 @pytest.mark.parametrize('open_batch', [False, True])

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What constants are folded through is given back, and an index for each number of all of a value becomes nothing."""
 import os
-import pathlib
 import subprocess
 import sys
 
 import numpy as np
 import onnx
 import onnx.helper as make
-import onnx.numpy_helper as numbers
 import pytest
+from onnx_files import FLOAT, PROGRAM, inspect, ports, save
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get('SACCADE_BUILD', ROOT / 'build')) / 'src/cli/saccade'
-FLOAT = onnx.TensorProto.FLOAT
 STEPS = 20
 
 # Runs argv[1:] and prints the most memory that it had, in KB. A child's figure begins with its parent's, so the parent is small.
@@ -21,13 +17,8 @@ MEASURE = 'import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=
           'print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)'
 
 
-def save(folder, nodes, dims, values):
-    graph = make.make_graph(nodes, 'folding', [make.make_tensor_value_info('x', FLOAT, dims)],
-                            [make.make_tensor_value_info('y', FLOAT, dims)], [numbers.from_array(v, k) for k, v in values.items()])
-    onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid('', 17)], ir_version=9), folder / 'net.onnx')
-
-
 def infer(folder, x):
+    """The most memory that it took, and y."""
     np.save(folder / 'x.npy', x)
     run = [sys.executable, '-c', MEASURE, PROGRAM, 'infer', folder / 'net.onnx', '-i', folder / 'x.npy', '-o', folder, '-d', 'cpu', '-q']
     peak = int(subprocess.run(run, check=True, capture_output=True, text=True, env={**os.environ, 'GOMP_SPINCOUNT': '1000'}).stdout)
@@ -38,7 +29,8 @@ def test_steps_of_folding_are_not_kept(tmp_path):
     weights, plain = np.random.default_rng(1).random((1, 4 << 20)).astype(np.float32), []
     for steps in (1, STEPS):  # of 16 MB each
         nodes = [make.make_node('Abs', ['w' if i == 0 else f'w{i}'], [f'w{i + 1}']) for i in range(steps)]
-        save(tmp_path, [*nodes, make.make_node('Add', ['x', f'w{steps}'], ['y'])], weights.shape, {'w': weights})
+        save(tmp_path / 'net.onnx', [*nodes, make.make_node('Add', ['x', f'w{steps}'], ['y'])], {'x': list(weights.shape)},
+             {'y': list(weights.shape)}, {'w': weights})
         peak, y = infer(tmp_path, np.ones_like(weights))
         np.testing.assert_array_equal(y, 1 + weights)
         plain.append(peak)
@@ -58,14 +50,13 @@ def test_writing_to_all_places_is_no_step(tmp_path, kind):
     nodes = [make.make_node('Abs', ['x'], ['a']), make.make_node('Mul', ['x', 'base'], ['b']),
              make.make_node('ScatterND', ['b', 'places', 'a'], ['s'], reduction='add' if kind == 'added' else 'none'),
              make.make_node('Softmax', ['s'], ['y'], axis=-1)]
-    save(tmp_path, nodes, dims, {'base': base, 'places': places})
+    save(tmp_path / 'net.onnx', nodes, {'x': list(dims)}, {'y': list(dims)}, {'base': base, 'places': places})
     wanted = x * base
     for at, value in zip(places.reshape(-1, 3), np.abs(x).reshape(-1)):
         wanted[tuple(at)] = value + (wanted[tuple(at)] if kind == 'added' else 0)
     wanted = np.exp(wanted - wanted.max(-1, keepdims=True))
     np.testing.assert_allclose(infer(tmp_path, x)[1], wanted / wanted.sum(-1, keepdims=True), rtol=1e-5)
-    said = subprocess.run([PROGRAM, 'inspect', '-d', 'cpu', tmp_path / 'net.onnx'], check=True, capture_output=True, text=True).stdout
-    gone = [line for line in said.splitlines() if 'ScatterND' in line][0].endswith('folded or fused away')
+    gone = [line for line in inspect(tmp_path / 'net.onnx').splitlines() if 'ScatterND' in line][0].endswith('folded or fused away')
     assert gone == (kind == 'all')
 
 
@@ -81,8 +72,8 @@ def test_constants_of_one_attribute_stay_while_one_is_read(tmp_path):
     opsets = [make.make_opsetid('', 17), make.make_opsetid('own', 1)]
     function = make.make_function('own', 'F', ['x'], ['y'], body, opsets[:1], attributes=['w'])
     call = node('F', ['x'], ['y'], domain='own', w=make.make_tensor('w', FLOAT, w.shape, w.ravel()))
-    ports = [[make.make_tensor_value_info(name, FLOAT, [3, inner])] for name in 'xy']
-    onnx.save(make.make_model(make.make_graph([call], 'shared', *ports), functions=[function], opset_imports=opsets, ir_version=9), tmp_path / 'net.onnx')
+    graph = make.make_graph([call], 'shared', ports({'x': [3, inner]}), ports({'y': [3, inner]}))
+    onnx.save(make.make_model(graph, functions=[function], opset_imports=opsets, ir_version=9), tmp_path / 'net.onnx')
     x = np.random.default_rng(3).standard_normal((3, inner)).astype(np.float32)
     want = x.astype(np.float64) @ w.T @ w
     assert np.abs(infer(tmp_path, x)[1] - want).max() < 1e-5 * np.abs(want).max()

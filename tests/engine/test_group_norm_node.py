@@ -1,17 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX's own GroupNormalization: of one group it takes the activation behind it in; the formula's numbers with any."""
-import os
-import pathlib
-import subprocess
-
 import numpy as np
-import onnx
 import onnx.helper as make
-import onnx.numpy_helper as numbers
 import pytest
+from onnx_files import infer, inspect, save
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get('SACCADE_BUILD', ROOT / 'build')) / 'src/cli/saccade'
 SHAPE, CHANNELS, EPSILON = (2, 12, 5, 7), 12, 1e-3
 
 
@@ -30,12 +23,7 @@ def test_numbers(groups, opset, tmp_path):
     scale, shift = draw.standard_normal((2, groups if opset < 21 else CHANNELS)).astype(np.float32)
     nodes = [make.make_node('GroupNormalization', ['x', 'scale', 'shift'], ['n'], num_groups=groups, epsilon=EPSILON),
              make.make_node('Relu', ['n'], ['y'])]
-    ports = [[make.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ['batch', *SHAPE[1:]])] for name in 'xy']
-    graph = make.make_graph(nodes, 'norm', *ports, [numbers.from_array(scale, 'scale'), numbers.from_array(shift, 'shift')])
-    onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid('', opset)], ir_version=8), tmp_path / 'net.onnx')
-    np.save(tmp_path / 'x.npy', x)
-    subprocess.run([PROGRAM, 'infer', tmp_path / 'net.onnx', '-i', tmp_path / 'x.npy', '-o', tmp_path / 'out', '-d', 'cpu', '-t', '1'], check=True,
-                   capture_output=True)
-    np.testing.assert_allclose(np.load(tmp_path / 'out/y.npy'), answer(x, groups, scale, shift), rtol=1e-4, atol=1e-5)
-    said = subprocess.run([PROGRAM, 'inspect', tmp_path / 'net.onnx'], check=True, capture_output=True, text=True).stdout
-    assert f'{1 if groups == 1 else 2} step' in said
+    dims, path = ['batch', *SHAPE[1:]], tmp_path / 'net.onnx'
+    save(path, nodes, {'x': dims}, {'y': dims}, {'scale': scale, 'shift': shift}, opset)
+    np.testing.assert_allclose(infer(path, {'x': x})['y'], answer(x, groups, scale, shift), rtol=1e-4, atol=1e-5)
+    assert f'{1 if groups == 1 else 2} step' in inspect(path)

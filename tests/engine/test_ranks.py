@@ -1,33 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constants of one number with more dims than what they meet, and first dims that differ: results keep their shapes."""
-import os
-import pathlib
-import subprocess
-
 import numpy as np
-import onnx
 import onnx.helper as make
-import onnx.numpy_helper as numbers
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get('SACCADE_BUILD', ROOT / 'build')) / 'src/cli/saccade'
-FLOAT = onnx.TensorProto.FLOAT
+from onnx_files import infer, save
 
 
 def run(folder, nodes, inputs, constants, names=None):
     """{input: array}; the dims of an input are fixed, or its first one has a name."""
     names = names or {}
-    ports = [make.make_tensor_value_info(k, FLOAT, [names[k], *v.shape[1:]] if k in names else v.shape) for k, v in inputs.items()]
-    graph = make.make_graph(nodes, 'ranks', ports, [make.make_tensor_value_info('y', FLOAT, None)],
-                            [numbers.from_array(v, k) for k, v in constants.items()])
-    onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid('', 17)], ir_version=8), folder / 'net.onnx')
-    given = []
-    for name, value in inputs.items():
-        np.save(folder / f'{name}.npy', value)
-        given += ['-i', f'{name}={folder}/{name}.npy']
-    subprocess.run([PROGRAM, 'infer', folder / 'net.onnx', *given, '-o', folder / 'out', '-d', 'cpu', '-t', '1'], check=True, capture_output=True)
-    return np.load(folder / 'out/y.npy')
+    dims = {k: [names[k], *v.shape[1:]] if k in names else list(v.shape) for k, v in inputs.items()}
+    save(folder / 'net.onnx', nodes, dims, {'y': None}, constants)
+    return infer(folder / 'net.onnx', inputs)['y']
 
 
 def draw(*dims):
