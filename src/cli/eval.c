@@ -29,15 +29,11 @@ static int find_tracks(struct evaluation *eval)
     const size_t            count = eval->truths.count;
     bool                    folder = tracks->count == 1 && is_existing_folder(tracks->items[0]);
     size_t                 *file_of = NULL;
-    if (!folder && tracks->count != count)
-        return fault_usage(eval->fault,
-                           "sequences of --gt: %zu, files of --tracks: %zu; give a file for each, "
-                           "or a folder with SEQUENCE.txt in it",
-                           count, tracks->count);
+    int                     status =
+        folder ? STATUS_OK : truths_pair(&eval->truths, tracks, "tracks", &file_of, eval->fault);
     eval->tracks = calloc(count + 1, sizeof *eval->tracks);
-    if (!eval->tracks)
-        return fault_failure(eval->fault, "out of memory");
-    int status = folder ? STATUS_OK : truths_pair(&eval->truths, tracks, &file_of, eval->fault);
+    if (status == STATUS_OK && !eval->tracks)
+        status = fault_failure(eval->fault, "out of memory");
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
         if (folder)
             snprintf(eval->tracks[i], PATH_SIZE, "%s/%s.txt", tracks->items[0],

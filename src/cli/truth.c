@@ -191,10 +191,15 @@ static size_t find_named(const struct text_list *files, const char *sequence)
     return found;
 }
 
-int truths_pair(const struct truths *truths, const struct text_list *files, size_t **file_of,
-                struct fault *fault)
+int truths_pair(const struct truths *truths, const struct text_list *files, const char *option,
+                size_t **file_of, struct fault *fault)
 {
     bool named = true;
+    if (files->count != truths->count)
+        return fault_usage(fault,
+                           "sequences of --gt: %zu, files of --%s: %zu; give a file for each, or a "
+                           "folder with SEQUENCE.txt in it",
+                           truths->count, option, files->count);
     *file_of = calloc(truths->count + 1, sizeof **file_of);
     if (!*file_of)
         return fault_failure(fault, "out of memory");

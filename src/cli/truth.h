@@ -25,13 +25,13 @@ struct truths {
 int  truths_find(struct truths *out, const struct text_list *texts, struct fault *fault);
 void truths_finish(struct truths *truths);
 
-/* Which file belongs to which: of as many files as there are sequences. Where each sequence has one
- * file that is named after it (SEQ.txt, SEQ/det.txt, SEQ/det/det.txt) that one, else the one in its
- * place. A shell's pattern sorts otherwise than --gt may be written.
+/* Which file of such an option belongs to which sequence, of which there must be as many. Where
+ * each has one file that is named after it (SEQ.txt, SEQ/det.txt, SEQ/det/det.txt) that one, else
+ * the one in its place. A shell's pattern sorts otherwise than --gt may be written.
  *
  * file_of  [truths->count] indices; freed by the caller. */
-int truths_pair(const struct truths *truths, const struct text_list *files, size_t **file_of,
-                struct fault *fault);
+int truths_pair(const struct truths *truths, const struct text_list *files, const char *option,
+                size_t **file_of, struct fault *fault);
 
 bool is_existing_folder(const char *path);
 /* folder/name into buf when there is such a file, else nothing. */

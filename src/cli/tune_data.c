@@ -95,12 +95,7 @@ static int pair_boxes(const struct settings *s, const struct truths *truths, siz
     const struct text_list *given = &s->tune_detections;
     if (given->count == 0 || (given->count == 1 && is_existing_folder(given->items[0])))
         return STATUS_OK;
-    if (given->count != truths->count)
-        return fault_usage(fault,
-                           "sequences of --gt: %zu, files of --detections: %zu; give a file for "
-                           "each, or a folder with SEQUENCE.txt in it",
-                           truths->count, given->count);
-    return truths_pair(truths, given, file_of, fault);
+    return truths_pair(truths, given, "detections", file_of, fault);
 }
 
 /* What embeddings are made of. */
