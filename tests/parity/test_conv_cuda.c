@@ -117,6 +117,16 @@ static const struct parity_case fixed[] = {
     {"FusedMatMul", "[1700,64] [64,1344]! [1344]! [1700,1344]", "residual=1"},
     {"FusedMatMul", "[3,600,40] [40,1280]! [1280]!", "activation=1"},
     {"FusedMatMul", "[300,64] [64,96]! [96]! [300,96]", "activation=10 residual=1"},
+    {"FusedConv", "[2,128,15,17] [128,4,3,3]! [128]! [2,128,15,17]",
+     "group=32 pads=1,1,1,1 activation=1 residual=1"},
+    {"FusedConv", "[1,96,14,13] [96,16,1,1]! [96]!", "group=6 activation=5"},
+    {"FusedConv", "[3,72,20,11] [216,24,3,3]! [216]!", "group=3 pads=1,1,1,1 strides=2,2"},
+    {"FusedConv", "[2,26,28,27] [26,26,3,3]! [26]! [2,26,28,27]",
+     "pads=1,1,1,1 activation=1 residual=2"},
+    {"FusedConv", "[1,52,19,14] [52,52,3,3]! [52]!", "pads=1,1,1,1 strides=2,2 activation=1"},
+    {"FusedConv", "[2,20,9,11] [30,10,5,3]! [30]!", "group=2 pads=4,1,4,1 dilations=2,1"},
+    {"FusedConv", "[1,40,12,10] [80,1,3,3]! [80]!", "group=40 pads=1,1,1,1 activation=5"},
+    {"FusedConv", "[2,15,8,9] [21,5,3,3]! [21]!", "group=3 pads=1,1,1,1"},
 };
 /* Variants of the ways that are called so; those of "tensor" behind TENSORS keep their windows. */
 enum { TILES = 8, TENSORS = 9, WINDOWS = 4 };

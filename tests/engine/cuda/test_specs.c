@@ -311,6 +311,45 @@ static void weights_of_a_product(void **state)
         assert_float_equal(sac_half_to_float(to[i]), from[i], 0);
 }
 
+/* Of groups in bundles, and of channels that are no eights: a group's weights lie where its
+ * channels do, and all around them are zeros. */
+static void weights_in_bundles(void **state)
+{
+    static const struct {
+        int64_t groups, in, out, together, depth;
+        int     unit;
+    } cases[] = {{32, 4, 4, 8, 32, 16}, {3, 5, 7, 3, 16, 0},  {1, 26, 9, 1, 32, 4},
+                 {4, 12, 32, 1, 16, 8}, {12, 2, 6, 6, 16, 8}, {2, 6, 64, 1, 8, 4}};
+    enum { TAPS = 2, MOST = 64 * 26 * TAPS * 2 };
+    static float    from[MOST];
+    static uint16_t to[2 * MOST];
+    (void)state;
+    for (int i = 0; i < MOST; i++)
+        from[i] = (float)(i % 2000 + 1);
+    for (size_t n = 0; n < SAC_COUNT(cases); n++) {
+        const int64_t    groups = cases[n].groups, inner = cases[n].in, outer = cases[n].out;
+        struct conv_spec s = {.precision = SAC_PRECISION_FP16,
+                              .groups = groups,
+                              .in = {.c = groups * inner, .pixel = groups * inner, .align = 16},
+                              .out.c = groups * outer,
+                              .kernel = {1, 1, TAPS}};
+        s.in.sample = 8 * s.in.pixel;
+        const struct conv_bundle b = conv_bundle_of(&s);
+        assert_int_equal(b.groups, cases[n].together);
+        assert_int_equal(b.groups * b.count, groups);
+        assert_int_equal(b.depth, cases[n].depth);
+        assert_int_equal(b.unit, cases[n].unit);
+        assert_true(conv_weights_bytes(&s, CONV_FORM_BUNDLES) <= sizeof to);
+        conv_weights_pack(&s, CONV_FORM_BUNDLES, from, to);
+        for (int64_t i = 0; i < s.out.c * TAPS * b.depth; i++) {
+            const int64_t o = i / b.depth / TAPS, t = i / b.depth % TAPS,
+                          c = i % b.depth - o / outer % b.groups * inner;
+            const float want = c >= 0 && c < inner ? from[(o * inner + c) * TAPS + t] : 0;
+            assert_float_equal(sac_half_to_float(to[i]), want, 0);
+        }
+    }
+}
+
 /* Threads pack some of the outputs each: what they write is that part of the whole. */
 static void weights_in_parts(void **state)
 {
@@ -722,6 +761,7 @@ int main(void)
         cmocka_unit_test(weights_in_float16),
         cmocka_unit_test(weights_of_a_product),
         cmocka_unit_test(weights_in_parts),
+        cmocka_unit_test(weights_in_bundles),
         cmocka_unit_test(words_of_a_stem_are_its_windows),
         cmocka_unit_test(rows_of_a_thread_follow_the_map),
         cmocka_unit_test(products_mean_what_the_reference_computes),

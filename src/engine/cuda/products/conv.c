@@ -66,7 +66,7 @@ static void fill_weights(void *arg, void *host)
 
 static sac_result get_weights(void *arg, enum conv_form form, const void **device)
 {
-    static const char *const names[] = {"last", "taps", "stem", "patches"};
+    static const char *const names[] = {"last", "taps", "stem", "patches", "bundles"};
     struct source           *s = arg;
     struct sac_weights      *w = s->plan->weights;
     char                     text[64];

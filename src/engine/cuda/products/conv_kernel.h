@@ -68,9 +68,10 @@ struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_ta
 /* As the user's cache would give it back; NULL: it would not. */
 struct conv_ready *conv_ready_reread(const struct cudnn_target *target, const struct conv_ready *r);
 /* Stores a plan that was compiled in the user's cache. */
-void           conv_ready_keep(struct sac_device *dev, const char *key, struct conv_ready *r);
-void           conv_ready_destroy(struct conv_ready *r); /* even if it has users */
-enum conv_form conv_form_of(enum conv_way way);
+void conv_ready_keep(struct sac_device *dev, const char *key, struct conv_ready *r);
+void conv_ready_destroy(struct conv_ready *r); /* even if it has users */
+/* In which order a way reads the weights. */
+enum conv_form conv_form_of(const struct conv_spec *s, enum conv_way way);
 
 /* ---- what is in use, by the convolutions' text (conv_memory.c); any thread ---- */
 

@@ -73,8 +73,8 @@ struct conv_stem_params {
 };
 cudaError_t conv_launch_stem(const struct conv_stem_params *p, cudaStream_t stream);
 
-/* Channels by eights, float16, weights [K][taps][C]; variant as in conv_tile_sizes
- * (conv_spec.h). */
+/* Float16, weights [K][taps][depth]; variant as in conv_tile_sizes and bundles as in conv_bundle
+ * (conv_spec.h), which other kernels that have these parameters do not read. */
 struct conv_tile_params {
     struct conv_finish finish;
     const void        *x, *w;
@@ -82,7 +82,8 @@ struct conv_tile_params {
     bool               wide; /* channels of a pixel can be stored eight at once */
     int64_t            m;    /* pixels of all samples */
     int                pixels, in_c, in_h, in_w, out_c, out_w, kernel_h, kernel_w;
-    int                taps; /* kernel_h * kernel_w * in_c */
+    int                taps;                 /* kernel_h * kernel_w * depth */
+    int                depth, unit, bundles; /* in_c and out_c are those of one */
     int                stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
     int64_t            x_pixel, x_sample, y_pixel, y_sample;
 };

@@ -157,23 +157,27 @@ static cudaError_t run_stem(const struct conv_state *s, const struct conv_pointe
 static struct conv_tile_params tile_params(const struct conv_state *s, const struct conv_spec *v,
                                            const struct conv_pointers *p)
 {
-    const int64_t pixels = v->out.size[1] * v->out.size[2];
+    const int64_t            pixels = v->out.size[1] * v->out.size[2];
+    const struct conv_bundle b = conv_bundle_of(v);
     return (struct conv_tile_params){.finish = finish_of(s, p),
                                      .x = p->x,
                                      .w = s->weights,
                                      .y = p->y,
-                                     .wide = v->out.c % 8 == 0 && v->out.pixel % 8 == 0 &&
+                                     .wide = b.out % 8 == 0 && v->out.pixel % 8 == 0 &&
                                              v->out.sample % 8 == 0 && v->out.align >= 16,
                                      .m = v->n * pixels,
                                      .pixels = (int)pixels,
-                                     .in_c = (int)v->in.c,
+                                     .in_c = (int)b.in,
                                      .in_h = (int)v->in.size[1],
                                      .in_w = (int)v->in.size[2],
-                                     .out_c = (int)v->out.c,
+                                     .out_c = (int)b.out,
                                      .out_w = (int)v->out.size[2],
                                      .kernel_h = (int)v->kernel[1],
                                      .kernel_w = (int)v->kernel[2],
-                                     .taps = (int)(v->kernel[1] * v->kernel[2] * v->in.c),
+                                     .taps = (int)(v->kernel[1] * v->kernel[2] * b.depth),
+                                     .depth = (int)b.depth,
+                                     .unit = b.unit,
+                                     .bundles = (int)b.count,
                                      .stride_h = (int)v->stride[1],
                                      .stride_w = (int)v->stride[2],
                                      .dilation_h = (int)v->dilation[1],

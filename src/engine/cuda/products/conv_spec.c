@@ -173,6 +173,8 @@ size_t conv_weights_bytes(const struct conv_spec *s, enum conv_form form)
         return (size_t)stem.steps * 16 * (size_t)s->out.c * 2;
     if (form == CONV_FORM_PATCHES)
         return (size_t)(s->out.c * conv_patches_row(s) * 2);
+    if (form == CONV_FORM_BUNDLES)
+        return (size_t)(s->out.c * product(s->kernel) * conv_bundle_of(s).depth * 2);
     return (size_t)weights_count(s) * conv_element(s);
 }
 
@@ -209,6 +211,21 @@ static void pack_patches(const struct conv_spec *s, const float *from, uint16_t 
                     sac_float_to_half(from[(o * s->in.c + i) * taps + t]);
 }
 
+static void pack_bundles(const struct conv_spec *s, const float *from, uint16_t *to)
+{
+    const struct conv_bundle b = conv_bundle_of(s);
+    const int64_t            taps = product(s->kernel), inner = s->in.c / s->groups,
+                  outer = s->out.c / s->groups;
+    memset(to, 0, conv_weights_bytes(s, CONV_FORM_BUNDLES));
+    for (int64_t o = 0; o < s->out.c; o++)
+        for (int64_t t = 0; t < taps; t++) {
+            uint16_t *tap = to + (o * taps + t) * b.depth + o / outer % b.groups * inner;
+            for (int64_t i = 0; i < inner; i++)
+                tap[i] = sac_float_to_half(
+                    from[s->turned ? i * s->out.c + o : (o * inner + i) * taps + t]);
+        }
+}
+
 void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const float *from, void *to)
 {
     const int64_t outer = s->transposed ? s->in.c : s->out.c, taps = product(s->kernel);
@@ -221,6 +238,10 @@ void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const flo
     }
     if (form == CONV_FORM_PATCHES) {
         pack_patches(s, from, to);
+        return;
+    }
+    if (form == CONV_FORM_BUNDLES) {
+        pack_bundles(s, from, to);
         return;
     }
     for (int64_t o = 0; o < outer; o++)
@@ -319,13 +340,37 @@ int conv_depthwise_likely(const struct conv_spec *s)
 const struct conv_tile_size conv_tile_sizes[CONV_TILE_VARIANTS] = {
     {128, 128}, {128, 64}, {128, 32}, {64, 64}, {64, 32}, {32, 64}, {32, 32}, {16, 32}};
 
+/* Outputs of a tile, the narrowest. */
+enum { BUNDLE_OUT = 32, BUNDLE_OUT_MAX = 128 };
+
+struct conv_bundle conv_bundle_of(const struct conv_spec *s)
+{
+    const int64_t      in = s->in.c / s->groups, out = s->out.c / s->groups;
+    struct conv_bundle b = {.groups = 1};
+    while (b.groups < s->groups && (s->groups % b.groups != 0 || b.groups * out < BUNDLE_OUT))
+        b.groups++;
+    b.count = s->groups / b.groups;
+    b.in = b.groups * in;
+    b.out = b.groups * out;
+    b.depth = (b.in + 7) / 8 * 8;
+    const int64_t steps =
+        s->in.align | s->in.pixel * 2 | s->in.sample * 2 | (b.count > 1 ? b.in * 2 : 0); /* a unit
+                                                                                            divides
+                                                                                            all of
+                                                                                            them */
+    b.unit = steps % 16 == 0 ? 16 : steps % 8 == 0 ? 8 : steps % 4 == 0 ? 4 : 0;
+    return b;
+}
+
 bool conv_tile_fits(const struct conv_spec *s, int64_t variant)
 {
     const bool flat = s->in.size[0] == 1 && s->out.size[0] == 1 && s->kernel[0] == 1;
-    return variant >= 0 && variant < CONV_TILE_VARIANTS && s->precision == SAC_PRECISION_FP16 &&
-           !s->transposed && s->groups == 1 && flat && s->in.c % 8 == 0 && s->in.pixel % 8 == 0 &&
-           s->in.sample % 8 == 0 && s->in.align >= 16 &&
-           product(s->kernel) * s->in.c <= INT32_MAX / 2;
+    if (variant < 0 || variant >= CONV_TILE_VARIANTS || s->precision != SAC_PRECISION_FP16 ||
+        s->transposed || !flat || conv_is_depthwise(s))
+        return false;
+    const struct conv_bundle b = conv_bundle_of(s);
+    return b.unit > 0 && (b.groups == 1 || b.out <= BUNDLE_OUT_MAX) &&
+           product(s->kernel) * b.depth <= INT32_MAX / 2;
 }
 
 /* At least half of a tile is used. Small tiles are for maps that large tiles would not spread over
@@ -333,10 +378,11 @@ bool conv_tile_fits(const struct conv_spec *s, int64_t variant)
 bool conv_tile_worth(const struct conv_spec *s, int variant)
 {
     const struct conv_tile_size t = conv_tile_sizes[variant];
+    const struct conv_bundle    b = conv_bundle_of(s);
     const int64_t               pixels = s->n * product(s->out.size);
     const int64_t               blocks =
-        (pixels + t.pixels - 1) / t.pixels * ((s->out.c + t.channels - 1) / t.channels);
-    const bool fits = s->out.c > t.channels / 2 || t.channels == 32;
+        (pixels + t.pixels - 1) / t.pixels * b.count * ((b.out + t.channels - 1) / t.channels);
+    const bool fits = b.out > t.channels / 2 || t.channels == 32;
     return fits && (blocks <= 4096 || t.pixels == 128) && (blocks >= 48 || t.pixels <= 32);
 }
 

@@ -58,7 +58,8 @@ enum conv_form {
     CONV_FORM_LAST = 0, /* the channels last: [K,k..,C/g] */
     CONV_FORM_TAPS,     /* the first ones last: [k..,C/g,K] (or [k..,C,K/g]) */
     CONV_FORM_STEM,     /* by sixteen taps a row of each column: see conv_stem_shape_of */
-    CONV_FORM_PATCHES   /* the channels last, and zeros up to conv_patches_row: float16 */
+    CONV_FORM_PATCHES,  /* the channels last, and zeros up to conv_patches_row: float16 */
+    CONV_FORM_BUNDLES   /* [K][taps][depth] of conv_bundle_of: float16 */
 };
 size_t conv_weights_bytes(const struct conv_spec *s, enum conv_form form);
 void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const float *from, void *to);
@@ -80,6 +81,16 @@ int conv_depthwise_likely(const struct conv_spec *s);
 /* Few input channels, in float16? If so, returns the window's layout in words of two taps
  * (conv_stem.h). */
 bool conv_stem_shape_of(const struct conv_spec *s, struct conv_stem_shape *out);
+
+/* How conv_tile.cu takes the channels. Groups too narrow for a tile are taken by bundles, a dense
+ * convolution each, whose weights between the groups are zeros. */
+struct conv_bundle {
+    int64_t groups, count; /* of a bundle; bundles */
+    int64_t in, out;       /* channels of one */
+    int64_t depth;         /* in, rounded up to eights */
+    int     unit; /* bytes of a pixel's channels that are copied at once: 16, 8, 4; 0: fewer */
+};
+struct conv_bundle conv_bundle_of(const struct conv_spec *s);
 
 /* Pixels and channels of a block of conv_tile.cu, by variant. */
 enum { CONV_TILE_VARIANTS = 8 };
@@ -106,7 +117,7 @@ enum conv_way {
     CONV_DEPTHWISE,       /* saccade's own depthwise kernel */
     CONV_DIRECT,          /* saccade's own plain kernel, when there is no other */
     CONV_STEM,            /* saccade's own for few input channels */
-    CONV_TILE,            /* saccade's own for multiples of 8 channels */
+    CONV_TILE,            /* saccade's own by tensor cores, also of groups */
     CONV_PATCHES,         /* the same, or CONV_TENSOR's, over rows that were patches */
     CONV_BYTES,           /* saccade's own of 8-bit numbers (quant_spec.h) */
     CONV_BYTES_PLAIN,     /* the same for any of these, when there is no other */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions as an implicit matrix product: pixels by taps, times taps by output
-// channels, float16 with sums in float32. A block computes MS pixels by NS channels; pieces of 64
-// taps go through shared memory in STAGES turns, fetched ahead. What cuDNN compiles for curved
-// activations is its generic kernel; this one has tiles for few pixels (batch 1) and for few
-// channels, where that is far from what memory allows.
+// channels, float16 with sums in float32. A block computes MS pixels by NS channels of a bundle of
+// groups; pieces of 64 taps go through shared memory in STAGES turns, fetched ahead. What cuDNN
+// compiles for curved activations is its generic kernel; this one has tiles for few pixels (batch
+// 1), for few channels and for narrow groups, where that is far from what memory allows.
 #include "engine/cuda/products/conv_numbers.cuh"
 
 namespace conv
@@ -21,11 +21,22 @@ template <int M, int N, int M_WARPS, int N_WARPS, int K_WARPS, int TURNS> struct
     static_assert(WK == 1 || SUMS * (WK - 1) <= SHARED, "sums of the other warps must fit");
 };
 
-__device__ __forceinline__ void tile_fetch(__half *to, const __half *from, bool inside)
+// UNIT bytes, of which all but the first `bytes` are zeros.
+template <int UNIT>
+__device__ __forceinline__ void tile_fetch(__half *to, const __half *from, int bytes)
 {
     const unsigned at = (unsigned)__cvta_generic_to_shared(to);
-    const int      bytes = inside ? 16 : 0; // of which none are read: zeros
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(UNIT),
+                 "r"(bytes));
+}
+
+// A chunk by units.
+template <int UNIT>
+__device__ __forceinline__ void tile_fetch_chunk(__half *to, const __half *from, int bytes)
+{
+#pragma unroll
+    for (int i = 0; i < 16; i += UNIT)
+        tile_fetch<UNIT>(to + i / 2, from + i / 2, max(0, min(UNIT, bytes - i)));
 }
 
 // The place of a row's chunk, rotated by the row, so that neighbouring rows use other banks.
@@ -34,16 +45,20 @@ __device__ __forceinline__ int tile_at(int row, int chunk)
     return row * TAPS + ((chunk ^ (row & 7)) << 3);
 }
 
-// A thread fetches one chunk of several rows: the same taps of several pixels.
-template <class S> struct tile_source {
+// A thread fetches one chunk of several rows: the same taps of several pixels. WIDE: by whole
+// chunks, else by the units of p.
+template <class S, bool WIDE> struct tile_source {
     static constexpr int STEP = S::THREADS / CHUNKS, ROWS = (S::MS + STEP - 1) / STEP,
                          WROWS = (S::NS + STEP - 1) / STEP;
-    int64_t base[ROWS]; // of the sample
-    int     y[ROWS], x[ROWS];
-    int     row, chunk, c, r, s; // of the chunk's tap
+    const __half *from, *weights; // of the bundle
+    int64_t       base[ROWS];     // of the sample
+    int           y[ROWS], x[ROWS];
+    int           row, chunk, c, r, s; // of the chunk's tap
 
-    __device__ __forceinline__ void begin(const conv_tile_params &p, int64_t first)
+    __device__ __forceinline__ void begin(const conv_tile_params &p, int64_t first, int bundle)
     {
+        from = (const __half *)p.x + bundle * p.in_c;
+        weights = (const __half *)p.w + (int64_t)bundle * p.out_c * p.taps;
         row = threadIdx.x / CHUNKS;
         chunk = threadIdx.x % CHUNKS;
         c = chunk * 8;
@@ -60,17 +75,27 @@ template <class S> struct tile_source {
     }
     __device__ __forceinline__ void settle(const conv_tile_params &p)
     {
-        while (c >= p.in_c && r < p.kernel_h) {
-            c -= p.in_c;
+        while (c >= p.depth && r < p.kernel_h) {
+            c -= p.depth;
             if (++s == p.kernel_w) {
                 s = 0;
                 r++;
             }
         }
     }
+    __device__ __forceinline__ void fetch_chunk(const conv_tile_params &p, __half *to,
+                                                const __half *at, int bytes) const
+    {
+        if (WIDE)
+            tile_fetch<16>(to, at, bytes);
+        else if (p.unit == 8)
+            tile_fetch_chunk<8>(to, at, bytes);
+        else
+            tile_fetch_chunk<4>(to, at, bytes);
+    }
     __device__ __forceinline__ void fetch_pixels(const conv_tile_params &p, __half *to) const
     {
-        const __half *from = (const __half *)p.x;
+        const int real = min(16, 2 * (p.in_c - c)); // bytes of the chunk
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
             const int at_row = row + i * STEP, iy = y[i] + r * p.dilation_h,
@@ -79,7 +104,7 @@ template <class S> struct tile_source {
                                 (unsigned)ix < (unsigned)p.in_w;
             const int64_t at = inside ? base[i] + ((int64_t)iy * p.in_w + ix) * p.x_pixel + c : 0;
             if (S::MS % STEP == 0 || at_row < S::MS)
-                tile_fetch(to + tile_at(at_row, chunk), from + at, inside);
+                fetch_chunk(p, to + tile_at(at_row, chunk), from + at, inside ? real : 0);
         }
     }
     __device__ __forceinline__ void fetch_weights(const conv_tile_params &p, __half *to, int first,
@@ -91,8 +116,8 @@ template <class S> struct tile_source {
             const int  at_row = row + i * STEP, n = first + at_row;
             const bool inside = k < p.taps && n < p.out_c;
             if (S::NS % STEP == 0 || at_row < S::NS)
-                tile_fetch(to + tile_at(at_row, chunk),
-                           (const __half *)p.w + (inside ? (int64_t)n * p.taps + k : 0), inside);
+                tile_fetch<16>(to + tile_at(at_row, chunk),
+                               weights + (inside ? (int64_t)n * p.taps + k : 0), inside ? 16 : 0);
         }
     }
     __device__ __forceinline__ void next(const conv_tile_params &p)
@@ -197,9 +222,9 @@ __device__ __forceinline__ bool tile_by_words(const void *p)
 }
 
 // Finishes and stores the sums of a pixel: of the four threads that share it, NT tiles of 8
-// channels from k on.
+// channels from k on, of the bundle whose first channel is `first`.
 template <class S>
-__device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m, int k,
+__device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m, int first, int k,
                                            const float (&bias)[2 * S::NT],
                                            const float (&sum)[S::NT][4], int half)
 {
@@ -207,11 +232,11 @@ __device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m,
     const int          t = threadIdx.x & 3;
     const bool         inside = m < p.m;
     const int64_t      n = inside ? m / p.pixels : 0, pixel = inside ? m - n * p.pixels : 0;
-    __half            *y = (__half *)p.y + n * p.y_sample + pixel * p.y_pixel;
+    __half            *y = (__half *)p.y + n * p.y_sample + pixel * p.y_pixel + first;
     float              numbers[2 * S::NT], other[2 * S::NT];
     if (f.residual) {
         const __half *from =
-            (const __half *)f.residual + n * f.residual_sample + pixel * f.residual_pixel;
+            (const __half *)f.residual + n * f.residual_sample + pixel * f.residual_pixel + first;
         tile_read(from, p.wide && tile_by_words(from), k + 2 * t, p.out_c, other);
     }
 #pragma unroll
@@ -250,21 +275,22 @@ __device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m,
     }
 }
 
-template <class S>
+template <class S, bool WIDE>
 __global__ void __launch_bounds__(S::THREADS)
     tile_kernel(const __grid_constant__ conv_tile_params p)
 {
     early_begin();
     extern __shared__ uint4 shared[];
     __half                 *stages = reinterpret_cast<__half *>(shared);
-    const int     n_tiles = (p.out_c + S::NS - 1) / S::NS, first_k = blockIdx.x % n_tiles * S::NS;
+    const int               each = (p.out_c + S::NS - 1) / S::NS, n_tiles = p.bundles * each,
+              tile = blockIdx.x % n_tiles, bundle = tile / each, first_k = tile % each * S::NS;
     const int64_t first_m = (int64_t)(blockIdx.x / n_tiles) * S::MS;
     const int     warp = threadIdx.x >> 5, wk = warp / (S::WM * S::WN), wn = warp / S::WM % S::WN,
               wm = warp % S::WM;
-    const int      turns = (p.taps + TAPS - 1) / TAPS;
-    float          sum[S::MT][S::NT][4] = {};
-    tile_source<S> source;
-    source.begin(p, first_m);
+    const int            turns = (p.taps + TAPS - 1) / TAPS;
+    float                sum[S::MT][S::NT][4] = {};
+    tile_source<S, WIDE> source;
+    source.begin(p, first_m, bundle);
 #pragma unroll
     for (int i = 0; i < S::STAGES - 1; i++) {
         if (i < turns) {
@@ -293,24 +319,29 @@ __global__ void __launch_bounds__(S::THREADS)
     if (!tile_reduce<S>(reinterpret_cast<float *>(shared), wk, sum))
         return;
     const int     lane = threadIdx.x & 31, k = first_k + wn * S::NT * 8;
-    const __half *from = (const __half *)p.finish.bias;
+    const __half *from = (const __half *)p.finish.bias + bundle * p.out_c;
     float         bias[2 * S::NT] = {};
-    if (from)
+    if (p.finish.bias)
         tile_read(from, p.wide && tile_by_words(from), k + 2 * (lane & 3), p.out_c, bias);
 #pragma unroll
     for (int i = 0; i < S::MT; i++)
 #pragma unroll
         for (int half = 0; half < 2; half++)
-            tile_store<S>(p, first_m + (wm * S::MT + i) * 16 + (lane >> 2) + 8 * half, k, bias,
-                          sum[i], half);
+            tile_store<S>(p, first_m + (wm * S::MT + i) * 16 + (lane >> 2) + 8 * half,
+                          bundle * p.out_c, k, bias, sum[i], half);
 }
 
 template <class S> static cudaError_t run_tile(const conv_tile_params &p, cudaStream_t stream)
 {
-    const int64_t blocks = (p.m + S::MS - 1) / S::MS * ((p.out_c + S::NS - 1) / S::NS);
+    const int64_t blocks = (p.m + S::MS - 1) / S::MS * p.bundles * ((p.out_c + S::NS - 1) / S::NS);
     if (blocks > 0x7fffffff)
         return cudaErrorInvalidValue;
-    CUDA_LAUNCH_ALONE(tile_kernel<S>, (unsigned)blocks, S::THREADS, S::SHARED, stream, p);
+    if (p.unit == 16)
+        CUDA_LAUNCH_ALONE((tile_kernel<S, true>), (unsigned)blocks, S::THREADS, S::SHARED, stream,
+                          p);
+    else
+        CUDA_LAUNCH_ALONE((tile_kernel<S, false>), (unsigned)blocks, S::THREADS, S::SHARED, stream,
+                          p);
     return cudaGetLastError();
 }
 

@@ -43,7 +43,7 @@ static int measure_all(struct conv_trial *t, const struct conv_weights_source *w
     int    best = -1;
     for (int i = 0; i < t->list.count; i++) {
         took[i] = -1;
-        const enum conv_form form = conv_form_of(t->list.items[i].choice.way);
+        const enum conv_form form = conv_form_of(&t->state->spec, t->list.items[i].choice.way);
         if (!t->ready[i] || weights->get(weights->arg, form, &t->state->weights) != SAC_OK)
             continue;
         const double us = took[i] = measure_one(t, i, *best_us);
@@ -88,7 +88,7 @@ static void try_kept(struct conv_trial *t, struct conv_ready **at)
 static void settle(struct conv_trial *t, const struct conv_weights_source *weights, int best,
                    bool tried)
 {
-    const enum conv_form form = conv_form_of(t->list.items[best].choice.way);
+    const enum conv_form form = conv_form_of(&t->state->spec, t->list.items[best].choice.way);
     if (tried && weights->get(weights->arg, form, &t->state->weights) == SAC_OK)
         try_kept(t, &t->ready[best]);
     else
@@ -190,8 +190,8 @@ static bool is_right(struct sac_device *dev, struct conv_state *s,
     *t = (struct conv_trial){
         .dev = dev, .state = s, .key = key, .list.count = 1, .ready = {s->ready}};
     pthread_mutex_lock(&s->gpu->tuning);
-    bool right =
-        weights->get(weights->arg, conv_form_of(s->ready->choice.way), &s->weights) == SAC_OK;
+    bool right = weights->get(weights->arg, conv_form_of(&s->spec, s->ready->choice.way),
+                              &s->weights) == SAC_OK;
     /* without memory for a trial it is trusted, but not kept */
     if (right && conv_trial_begin(t, numbers) == SAC_OK)
         right = conv_trial_right(t, "at first") && conv_trial_captures(t);
@@ -339,5 +339,6 @@ sac_result conv_choose(struct sac_device *dev, struct conv_state *state,
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     conv_ready_keep(dev, key, state->ready);
     conv_offer(key, state->ready);
-    return weights->get(weights->arg, conv_form_of(state->ready->choice.way), &state->weights);
+    return weights->get(weights->arg, conv_form_of(&state->spec, state->ready->choice.way),
+                        &state->weights);
 }

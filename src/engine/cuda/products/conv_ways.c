@@ -11,12 +11,17 @@
 enum { LIST_MAX = 32, FUSED_MAX = 6, PLAIN_MAX = 5, ENOUGH = 4 };
 static const int64_t WORKSPACE_MAX = 512 << 20; /* or what a convolution reads and writes */
 
-enum conv_form conv_form_of(enum conv_way way)
+enum conv_form conv_form_of(const struct conv_spec *s, enum conv_way way)
 {
-    return way == CONV_DEPTHWISE || way == CONV_DIRECT ? CONV_FORM_TAPS
-           : way == CONV_STEM                          ? CONV_FORM_STEM
-           : way == CONV_PATCHES                       ? CONV_FORM_PATCHES
-                                                       : CONV_FORM_LAST;
+    switch (way) {
+    case CONV_DEPTHWISE:
+    case CONV_DIRECT: return CONV_FORM_TAPS;
+    case CONV_STEM: return CONV_FORM_STEM;
+    case CONV_PATCHES: return CONV_FORM_PATCHES;
+    case CONV_TILE: /* of one group by eights they are the same */
+        return s->groups == 1 && s->in.c % 8 == 0 ? CONV_FORM_LAST : CONV_FORM_BUNDLES;
+    default: return CONV_FORM_LAST;
+    }
 }
 
 /* ---- compiling ---- */

@@ -363,8 +363,9 @@ static bool steps_fit(const struct conv_map *m)
 bool tensor_takes_half(const struct conv_spec *s, int64_t variant, int capability)
 {
     struct conv_window_shape w;
-    return variant >= 0 && variant < CONV_TENSOR_VARIANTS && capability == 90 &&
-           conv_tile_fits(s, 0) && tensor_copies(s) && steps_fit(&s->in) && steps_fit(&s->out) &&
+    return variant >= 0 && variant < CONV_TENSOR_VARIANTS && capability == 90 && s->groups == 1 &&
+           s->in.c % 8 == 0 && conv_tile_fits(s, 0) && tensor_copies(s) && steps_fit(&s->in) &&
+           steps_fit(&s->out) &&
            (s->residual_kind == SAC_RESIDUAL_NONE || steps_fit(&s->residual)) &&
            (variant < CONV_TENSOR_WINDOWS || tensor_window(s, (int)variant, s->in.c * 2, &w));
 }
