@@ -5,13 +5,22 @@
 #include <math.h>
 
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/ops/fused.h"
+#include "engine/ops/chain.h"
 
-/* ---- layouts: those of the inputs that are as large as the output ---- */
+/* ---- layouts: those of the inputs that are as large as the output, or where none is, as a gate of
+ * channels times one of places, of all that are broadcast ---- */
+
+static bool is_large(const struct sac_op_call *c, int i)
+{
+    return c->in[i].present && sac_operand_same_dims(&c->in[i], &c->out[0]);
+}
 
 static bool is_wide(const struct sac_op_call *c, int i)
 {
-    return c->in[i].present && sac_operand_same_dims(&c->in[i], &c->out[0]);
+    bool any = false;
+    for (int k = 0; k < c->in_count; k++)
+        any |= is_large(c, k);
+    return any ? is_large(c, i) : c->in[i].present && c->in[i].rank == c->out[0].rank;
 }
 
 /* A mask that is added to scores: 0 and one number, which float16 holds, for what is masked. */
@@ -27,16 +36,36 @@ static bool is_mask(const struct sac_operand *o, double low)
     return open && low >= -1e4;
 }
 
+static bool is_divisor(const struct sac_node *n, int i)
+{
+    return n->op->id == SAC_OP_Chain ? sac_chain_divides(n, i) : n->op->id == SAC_OP_Div && i == 1;
+}
+
+/* Is it a factor of what a Chain goes on with, as a layer's scale is? Its steps are in float32. */
+static bool scales_within(const struct sac_node *n, int i)
+{
+    struct sac_chain c;
+    if (n->op->id != SAC_OP_Chain || !sac_chain_read(n, &c))
+        return false;
+    for (int s = 0; s < c.count; s++)
+        if ((c.step[s].operand[0] == i || c.step[s].operand[1] == i) &&
+            (c.step[s].fn != SAC_CHAIN_MUL || s == c.count - 1))
+            return false;
+    return true;
+}
+
 /* Does a constant need float32? Then the result stays float32. Constants over 16 are places and
  * sizes (grids, strides, anchors), for which eleven bits are too few, unless they are a mask. One
  * below float16's smallest number is an epsilon (of a norm); beside larger ones, as in a bias, it
  * is only small, but as a divisor it is not. */
-static bool constant_needs_float(const struct sac_operand *o, bool divides)
+static bool constant_needs_float(const struct sac_op_call *c, int i)
 {
-    const double tiny = 6.2e-5;
-    double       low = 0, high = 0;
-    for (int64_t i = 0, n = sac_operand_elements(o); i < n; i++) {
-        const double v = sac_operand_get(o, i);
+    const struct sac_operand *o = &c->in[i];
+    const bool                divides = is_divisor(c->node, i);
+    const double              tiny = 6.2e-5;
+    double                    low = 0, high = 0;
+    for (int64_t k = 0, n = sac_operand_elements(o); k < n; k++) {
+        const double v = sac_operand_get(o, k);
         low = fmin(low, v);
         high = fmax(high, v);
         if (divides && v != 0 && fabs(v) < tiny)
@@ -44,13 +73,7 @@ static bool constant_needs_float(const struct sac_operand *o, bool divides)
     }
     if (high > 16 || (low < -16 && (high > 0 || !is_mask(o, low))))
         return true;
-    return fmax(high, -low) > 0 && fmax(high, -low) < tiny;
-}
-
-/* In a Chain any constant may be one. */
-static bool is_divisor(const struct sac_node *n, int i)
-{
-    return n->op->id == SAC_OP_Chain || (n->op->id == SAC_OP_Div && i == 1);
+    return fmax(high, -low) > 0 && fmax(high, -low) < tiny && !scales_within(c->node, i);
 }
 
 static bool follows_half(const struct sac_kernel_question *q, const struct sac_kernel_offer *offer)
@@ -61,7 +84,7 @@ static bool follows_half(const struct sac_kernel_question *q, const struct sac_k
         if (!c->in[i].present || c->in[i].dtype != SAC_F32)
             continue;
         if (c->in[i].data) {
-            if (constant_needs_float(&c->in[i], is_divisor(c->node, i)))
+            if (constant_needs_float(c, i))
                 return false;
         } else if (is_wide(c, i)) {
             if (!sac_layout_is_half(offer->in_layout[i]))
