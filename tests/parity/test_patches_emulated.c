@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/cuda/products/conv_launch.h"
-#include "engine/cuda/products/conv_spec.h"
+#include "engine/cuda/products/tensor_spec.h"
 #include "tests/parity/subject.h"
 #include "tests/test.h"
 
@@ -85,18 +85,9 @@ static void check(const struct parity_case *pc, int64_t apart)
     uint16_t *map = map_of(x, &v.in, v.n),
              *rows = sac_alloc_aligned(16, (size_t)conv_patches_bytes(&v)),
              *packed = sac_alloc_aligned(16, conv_weights_bytes(&v, CONV_FORM_PATCHES));
-    const struct conv_patches_params p = {.x = map,
-                                          .rows = rows,
-                                          .count = (int)(v.n * v.out.size[1] * v.out.size[2]),
-                                          .row = (int)conv_patches_row(&v),
-                                          .kernel_h = (int)v.kernel[1],
-                                          .line = (int)(v.kernel[2] * v.in.c),
-                                          .out_h = (int)v.out.size[1],
-                                          .out_w = (int)v.out.size[2],
-                                          .x_line = v.in.size[2] * v.in.pixel,
-                                          .x_sample = v.in.sample,
-                                          .step_h = v.stride[1] * v.in.size[2] * v.in.pixel,
-                                          .step_w = v.stride[2] * v.in.pixel};
+    struct conv_patches_params p = patches_params_of(&v);
+    p.x = map;
+    p.rows = rows;
     assert_non_null(rows);
     assert_non_null(packed);
     memset(rows, 0xff, (size_t)conv_patches_bytes(&v));

@@ -96,14 +96,10 @@ static bool keep_results(struct ops_chain *p)
 /* Bits of the operands whose groups of n are no vectors. */
 static uint32_t loose_of(const struct ops_view *v, int operands, int n)
 {
-    const int inner = v->rank - 1;
-    uint32_t  loose = 0;
-    for (int k = 0; k < operands; k++) {
-        bool fits = v->step[k][inner] == 1 && v->start[k] % n == 0;
-        for (int d = 0; d < inner; d++)
-            fits &= v->step[k][d] % n == 0;
-        loose |= fits || v->step[k][inner] == 0 ? 0 : 1u << k;
-    }
+    uint32_t loose = 0;
+    for (int k = 0; k < operands; k++)
+        if (v->step[k][v->rank - 1] != 0 && !ops_view_is_vectors(v, k, n))
+            loose |= 1u << k;
     return loose;
 }
 

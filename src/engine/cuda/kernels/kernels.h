@@ -93,6 +93,8 @@ void ops_steps_in(const struct sac_kernel_plan *plan, int i, int64_t *steps);
 void ops_steps_out(const struct sac_kernel_plan *plan, int i, int64_t *steps);
 /* Simplified, in the order in which operand `order` lies. False: too many dimensions. */
 bool ops_view_of(const struct ops_shape *s, int order, struct ops_view *out);
+/* Does operand k move by vectors of n neighbouring elements? */
+bool ops_view_is_vectors(const struct ops_view *v, int k, int n);
 /* The same in units of n neighbouring elements, of which every operand takes all or, with `still`,
  * one; false when they don't fall so. Offsets of operands that move are in units then; of those
  * that stand still, in elements. stills: bit k for an operand that stands still. */

@@ -201,6 +201,15 @@ bool ops_view_of(const struct ops_shape *shape, int order, struct ops_view *out)
     return true;
 }
 
+bool ops_view_is_vectors(const struct ops_view *v, int k, int n)
+{
+    const int inner = v->rank - 1;
+    bool      fits = v->step[k][inner] == 1 && v->start[k] % n == 0;
+    for (int d = 0; d < inner; d++)
+        fits &= v->step[k][d] % n == 0;
+    return fits;
+}
+
 bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, struct ops_view *out,
                     unsigned *stills)
 {
@@ -215,14 +224,11 @@ bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, s
             *stills |= 1u << k;
             continue;
         }
-        if (v->step[k][inner] != 1 || v->start[k] % n)
+        if (!ops_view_is_vectors(v, k, n))
             return false;
         out->start[k] /= n;
-        for (int d = 0; d < inner; d++) {
-            if (v->step[k][d] % n)
-                return false;
+        for (int d = 0; d < inner; d++)
             out->step[k][d] /= n;
-        }
     }
     set_dims(out);
     return true;

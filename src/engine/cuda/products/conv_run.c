@@ -209,22 +209,11 @@ static cudaError_t run_tensor(const struct conv_state *s, const struct conv_spec
 static cudaError_t run_patches(const struct conv_state *s, const struct conv_pointers *p,
                                int variant, cudaStream_t stream)
 {
-    const struct conv_spec *v = &s->spec, rows = conv_patches_product(v);
-    struct conv_pointers    of_rows = *p;
-    of_rows.x = workspace_of(s, p);
-    const struct conv_patches_params patches = {
-        .x = p->x,
-        .rows = workspace_of(s, p),
-        .count = (int)(v->n * v->out.size[1] * v->out.size[2]),
-        .row = (int)rows.in.c,
-        .kernel_h = (int)v->kernel[1],
-        .line = (int)(v->kernel[2] * v->in.c),
-        .out_h = (int)v->out.size[1],
-        .out_w = (int)v->out.size[2],
-        .x_line = v->in.size[2] * v->in.pixel,
-        .x_sample = v->in.sample,
-        .step_h = v->stride[1] * v->in.size[2] * v->in.pixel,
-        .step_w = v->stride[2] * v->in.pixel};
+    const struct conv_spec     rows = conv_patches_product(&s->spec);
+    struct conv_pointers       of_rows = *p;
+    struct conv_patches_params patches = patches_params_of(&s->spec);
+    of_rows.x = patches.rows = workspace_of(s, p);
+    patches.x = p->x;
     const cudaError_t res = conv_launch_patches(&patches, stream);
     if (res != cudaSuccess)
         return res;

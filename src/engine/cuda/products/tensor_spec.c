@@ -387,6 +387,21 @@ bool patches_worth(const struct conv_spec *s, int variant)
                                          : tensor_worth(&rows, variant - CONV_TILE_VARIANTS));
 }
 
+struct conv_patches_params patches_params_of(const struct conv_spec *s)
+{
+    const int64_t line = s->in.size[2] * s->in.pixel; /* of the map */
+    return (struct conv_patches_params){.count = (int)(s->n * s->out.size[1] * s->out.size[2]),
+                                        .row = (int)conv_patches_row(s),
+                                        .kernel_h = (int)s->kernel[1],
+                                        .line = (int)(s->kernel[2] * s->in.c),
+                                        .out_h = (int)s->out.size[1],
+                                        .out_w = (int)s->out.size[2],
+                                        .x_line = line,
+                                        .x_sample = s->in.sample,
+                                        .step_h = s->stride[1] * line,
+                                        .step_w = s->stride[2] * s->in.pixel};
+}
+
 struct conv_tensor_params tensor_half_params(const struct conv_spec        *s,
                                              const struct conv_tile_params *at, int variant,
                                              struct conv_copy_shape shapes[TENSOR_MAPS])

@@ -39,6 +39,8 @@ bool tensor_takes_half(const struct conv_spec *s, int64_t variant, int capabilit
 enum { CONV_PATCHES_VARIANTS = CONV_TILE_VARIANTS + CONV_TENSOR_WINDOWS };
 bool patches_fits(const struct conv_spec *s, int64_t variant, int capability);
 bool patches_worth(const struct conv_spec *s, int variant);
+/* All but the pointers. */
+struct conv_patches_params patches_params_of(const struct conv_spec *s);
 
 /* at: as conv_tile.cu gets it. */
 struct conv_tensor_params tensor_half_params(const struct conv_spec        *s,
