@@ -30,6 +30,18 @@ uint64_t subject_random(void)
     return random_state ^= random_state << 17;
 }
 
+static uint64_t hashed(uint64_t hash, const char *text)
+{
+    for (; *text; text++) /* FNV-1a */
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    return hash;
+}
+
+void subject_seed_of(const struct parity_case *pc)
+{
+    subject_seed(hashed(hashed(hashed(0xcbf29ce484222325u, pc->op), pc->inputs), pc->attrs));
+}
+
 static double uniform(void)
 {
     return (double)(subject_random() >> 11) * 0x1p-53;

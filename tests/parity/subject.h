@@ -22,6 +22,8 @@ struct subject {
 /* Random bits from a fixed seed. */
 void     subject_seed(uint64_t seed);
 uint64_t subject_random(void);
+/* A seed that a case keeps, whatever stands before it in the list. */
+void subject_seed_of(const struct parity_case *pc);
 
 /* Memory that lives as long as the subject, SUBJECT_FENCE bytes longer than asked for. */
 void *subject_keep(struct subject *s, size_t bytes);

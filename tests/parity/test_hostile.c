@@ -152,7 +152,7 @@ static void check_case(void **state)
     const struct parity_case *pc = *state;
     int                       ran = 0;
     const int                 mutants = mutants_of(pc);
-    subject_seed((uint64_t)(pc - parity_cases) * 77 + 5);
+    subject_seed_of(pc);
     for (int i = 0; i < mutants || (!ran && i < 10 * MUTANTS); i++)
         ran += run_mutant(pc);
     assert_true(ran > 0); /* else nothing was tested but refusals */

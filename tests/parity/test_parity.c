@@ -175,7 +175,7 @@ static void check_op(void **state)
         for (int fill = 0; fill < FILL_COUNT && strcmp(parity_cases[i].op, t->op->name) == 0;
              fill++) {
             struct subject s;
-            subject_seed(0x9e3779b97f4a7c15u + (uint64_t)i);
+            subject_seed_of(&parity_cases[i]);
             subject_init(&s, &parity_cases[i], (enum fill)fill);
             assert_sac_ok(subject_shape(&s));
             if (!t->provider)

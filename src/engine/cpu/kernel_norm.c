@@ -153,6 +153,12 @@ static void apply_piece(void *arg, int piece, int worker)
     }
 }
 
+/* Numbers that are all their mean leave nothing, whatever they are multiplied by. */
+static double factor_of(double variance, double epsilon)
+{
+    return variance == 0 && epsilon > 0 ? 0 : 1 / sqrt(variance + epsilon);
+}
+
 static sac_result norm_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
                            void *scratch, struct sac_device_stream *stream)
 {
@@ -167,7 +173,7 @@ static sac_result norm_run(struct sac_device *dev, void *state, void *const *in,
         job.y = (float *)out[0] + n * s->count;
         sac_worker_pool_run(dev->workers, s->pieces, moments_piece, &job);
         join(s, job.moments, &mean, &variance);
-        const double factor = 1 / sqrt(variance + s->epsilon);
+        const double factor = factor_of(variance, s->epsilon);
         for (int64_t k = 0; k < s->length; k++) {
             job.scale[k] = (float)(s->scale[k % s->c] * factor);
             job.shift[k] = (float)(s->shift[k % s->c] - mean * s->scale[k % s->c] * factor);
@@ -311,7 +317,7 @@ static void numbers_from(const struct channel_job *j, float *scale, float *shift
         for (int64_t k = 0; k < each; k++)
             add_moments(&mean, &squares, (double)(k * s->plane), j->mean[g * each + k],
                         j->squares[g * each + k], (double)s->plane);
-        const double factor = 1 / sqrt(squares / (double)(each * s->plane) + n->epsilon);
+        const double factor = factor_of(squares / (double)(each * s->plane), n->epsilon);
         for (int64_t k = g * each; k < (g + 1) * each; k++) {
             scale[k] = (float)(n->scale[k] * factor);
             shift[k] = (float)(n->shift[k] - mean * n->scale[k] * factor);

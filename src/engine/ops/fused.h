@@ -7,6 +7,8 @@
  *   FusedAttention(Q, K, V, M?)  softmax(scale Q K^T + M) V; each of Q, K, V and the output is read
  *                             or written where it lies, through a view (below); y_type, y_scale,
  *                             y_zero as in engine/ops/quant.h
+ *   HeadMatMul(A, B)          scale A B of the matrices of heads, each read or written where it
+ *                             lies, through a view (below)
  *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
  *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
  *                             shape: activation, alpha, beta; residual as FusedConv
@@ -26,14 +28,14 @@
  *   Expectation(X, W, M?, R?) means of constants by the shares of a softmax, and the boxes that are
  *                             sums of them: engine/ops/expectation.h
  *
- * The views of FusedAttention are attributes q, k, v and y, nine numbers each: the offset of the
- * first number in the operand, then how many batches, heads, tokens and numbers of a head there
- * are, then the step from one to the next of each, in elements. q_open and so on, [axis, bits]:
- * the numbers whose bit is set count for each entry of that axis of the operand, whose size is
- * open. So many heads as the attribute group says (1) follow each other that have one head of keys
- * and values, of which k and v then have fewer. M is [period, heads or 1, queries or 1, keys],
- * batch b reads entry b % period. shape is the
- * output's, -1 where it is open. A query all of whose keys are masked by -inf gives zeros.
+ * The views of FusedAttention are attributes q, k, v and y, those of HeadMatMul a, b and y, nine
+ * numbers each: the offset of the first number in the operand, then how many batches, heads, tokens
+ * and numbers of a head there are, then the step from one to the next of each, in elements. q_open
+ * and so on, [axis, bits]: the numbers whose bit is set count for each entry of that axis of the
+ * operand, whose size is open. So many heads as the attribute group says (1) follow each other that
+ * have one head of keys and values, of which k and v then have fewer. M is [period, heads or 1,
+ * queries or 1, keys], batch b reads entry b % period. shape is the output's, -1 where it is open.
+ * A query all of whose keys are masked by -inf gives zeros.
  *
  * Rearrange counts its output by digits, the last of them fastest: dims, how many values each has
  * (-1: as many as its axis, which is open); axis, the axis of X that it moves along; step, how far.

@@ -2,93 +2,13 @@
 /* FusedAttention, which engine/ops/fused.h defines: softmax(scale Q K^T + M) V of heads that are
  * read and written where they lie. */
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "engine/ops/quant.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
 enum { Q, K, V, MASK };
-enum { VIEW_OFFSET, VIEW_DIMS, VIEW_STEPS = VIEW_DIMS + SAC_VIEW_RANK };
-
-/* Entries that `open` marks count for each entry of one axis of the operand, whose size is known
- * only now. */
-static sac_result open_view(const struct sac_op_call *c, const char *name,
-                            const struct sac_operand *o, int64_t *entry)
-{
-    char           attr[8];
-    const int64_t *open;
-    snprintf(attr, sizeof attr, "%s_open", name);
-    const size_t count = sac_attr_ints(c->node, attr, &open);
-    if (count == 0)
-        return SAC_OK;
-    SAC_CHECK(c, count == 2 && open[0] >= 0 && open[0] < o->rank,
-              "%s: not an axis of its operand and the entries that it multiplies", attr);
-    const int64_t times = o->dims[open[0]];
-    for (int i = 0; i < SAC_VIEW_ENTRIES; i++) {
-        if (!(open[1] >> i & 1))
-            continue;
-        SAC_CHECK(c, times == 0 || entry[i] <= INT64_MAX / times, "%s: too large", attr);
-        entry[i] *= times;
-    }
-    return SAC_OK;
-}
-
-/* A view shows no number twice, so its dims are no more than what is there; and where it shows
- * none, the others still count turns of a loop. */
-static sac_result check_dims(const struct sac_op_call *c, const char *name,
-                             const struct sac_operand *o, const struct sac_head_view *v)
-{
-    bool empty = false;
-    for (int d = 0; d < SAC_VIEW_RANK; d++)
-        empty |= v->dim[d] == 0;
-    int64_t room = empty ? INT32_MAX : sac_operand_elements(o);
-    for (int d = 0; d < SAC_VIEW_RANK; d++) {
-        SAC_CHECK(c, v->dim[d] <= room, "view %s is larger than its operand", name);
-        room /= SAC_MAX(v->dim[d], 1);
-    }
-    return SAC_OK;
-}
-
-/* All of the view lies within its operand. */
-static sac_result check_range(const struct sac_op_call *c, const char *name,
-                              const struct sac_operand *o, const struct sac_head_view *v)
-{
-    const int64_t elements = sac_operand_elements(o);
-    int64_t       last = v->offset;
-    for (int d = 0; d < SAC_VIEW_RANK; d++)
-        if (v->dim[d] == 0)
-            return SAC_OK;
-    SAC_CHECK(c, last < elements, "view %s begins outside of its operand", name);
-    for (int d = 0; d < SAC_VIEW_RANK; d++) {
-        if (v->dim[d] == 1)
-            continue;
-        SAC_CHECK(c, v->step[d] <= (elements - 1 - last) / (v->dim[d] - 1),
-                  "view %s ends outside of its operand of %lld numbers", name, (long long)elements);
-        last += v->step[d] * (v->dim[d] - 1);
-    }
-    return SAC_OK;
-}
-
-static sac_result read_view(const struct sac_op_call *c, const char *name,
-                            const struct sac_operand *o, struct sac_head_view *v)
-{
-    const int64_t *from;
-    int64_t        entry[SAC_VIEW_ENTRIES];
-    SAC_CHECK(c, sac_attr_ints(c->node, name, &from) == SAC_VIEW_ENTRIES,
-              "view %s has not %d numbers", name, SAC_VIEW_ENTRIES);
-    for (int i = 0; i < SAC_VIEW_ENTRIES; i++) {
-        SAC_CHECK(c, from[i] >= 0, "view %s has the negative number %lld", name,
-                  (long long)from[i]);
-        entry[i] = from[i];
-    }
-    SAC_TRY(open_view(c, name, o, entry));
-    v->offset = entry[VIEW_OFFSET];
-    memcpy(v->dim, entry + VIEW_DIMS, sizeof v->dim);
-    memcpy(v->step, entry + VIEW_STEPS, sizeof v->step);
-    SAC_TRY(check_dims(c, name, o, v));
-    return check_range(c, name, o, v);
-}
 
 static sac_result read_mask(const struct sac_op_call *c, struct sac_fused_attention *a)
 {
@@ -132,7 +52,7 @@ static sac_result read_inputs(const struct sac_op_call *c, struct sac_fused_atte
                   "input %d of dtype %s, not float32", i, sac_in_dtype(c, i));
     for (int i = 0; i < 3; i++) {
         SAC_CHECK(c, sac_op_has(c, i), "input %d is missing", i);
-        SAC_TRY(read_view(c, name[i], &c->in[i], view[i]));
+        SAC_TRY(sac_head_view_read(c, name[i], &c->in[i], view[i]));
         SAC_CHECK(c, view[i]->dim[0] == a->q.dim[0], "view %s has other batches than q", name[i]);
     }
     SAC_TRY(read_group(c, a));
@@ -149,31 +69,12 @@ static sac_result read_inputs(const struct sac_op_call *c, struct sac_fused_atte
     return read_mask(c, a);
 }
 
-/* The output's view visits each of its elements once: from the largest step on, each is what the
- * smaller ones span. */
-static bool covers(const struct sac_head_view *y, int64_t elements)
-{
-    bool used[SAC_VIEW_RANK] = {false};
-    for (int64_t span = elements; span > 1;) {
-        int found = -1;
-        for (int d = 0; d < SAC_VIEW_RANK; d++)
-            if (!used[d] && y->dim[d] > 1 && span % y->dim[d] == 0 &&
-                y->step[d] == span / y->dim[d])
-                found = d;
-        if (found < 0)
-            return false;
-        used[found] = true;
-        span = y->step[found];
-    }
-    return y->offset == 0;
-}
-
 static sac_result read_output(const struct sac_op_call *c, struct sac_fused_attention *a)
 {
     const struct sac_operand *y = &c->out[0];
     const int64_t             dims[] = {a->batch, a->heads, a->queries, a->v_size};
-    SAC_TRY(read_view(c, "y", y, &a->y));
-    SAC_CHECK(c, memcmp(dims, a->y.dim, sizeof dims) == 0 && covers(&a->y, sac_operand_elements(y)),
+    SAC_TRY(sac_head_view_read(c, "y", y, &a->y));
+    SAC_CHECK(c, memcmp(dims, a->y.dim, sizeof dims) == 0 && sac_head_view_covers(&a->y, y),
               "view y does not write each number of the output once");
     return SAC_OK;
 }
@@ -182,34 +83,6 @@ sac_result sac_fused_attention_read(const struct sac_op_call *c, struct sac_fuse
 {
     SAC_TRY(read_inputs(c, a));
     return read_output(c, a);
-}
-
-bool sac_head_view_last(const struct sac_operand *o, const struct sac_head_view *v,
-                        struct sac_head_view *out)
-{
-    int64_t pixels = 1, pixel, channel;
-    if (o->rank < 3 || o->rank > 5 || sac_operand_elements(o) == 0)
-        return false;
-    for (int d = 2; d < o->rank; d++)
-        pixels *= o->dims[d];
-    const int64_t channels = o->dims[1], sample = channels * pixels;
-    pixel = v->offset % pixels;
-    channel = v->offset % sample / pixels;
-    *out = *v;
-    out->offset = v->offset / sample * sample + pixel * channels + channel;
-    for (int d = 0; d < SAC_VIEW_RANK; d++) {
-        const int64_t step = v->step[d], turns = v->dim[d] - 1;
-        if (turns <= 0 || step % sample == 0)
-            continue;
-        const bool    along = step % pixels == 0;
-        const int64_t one = along ? step / pixels : step, of = along ? channels : pixels;
-        int64_t      *at = along ? &channel : &pixel;
-        if (one > (of - 1 - *at) / turns)
-            return false;
-        *at += turns * one;
-        out->step[d] = along ? one : one * channels;
-    }
-    return true;
 }
 
 static sac_result fused_attention_shape(struct sac_op_call *c)
@@ -231,11 +104,6 @@ static sac_result fused_attention_shape(struct sac_op_call *c)
     return read_output(c, &a);
 }
 
-static int64_t head_start(const struct sac_head_view *v, int64_t b, int64_t h)
-{
-    return v->offset + b * v->step[0] + h * v->step[1];
-}
-
 /* A row of scores becomes shares; one in which every key is masked becomes zeros. */
 static double softmax_row(double *score, int64_t count)
 {
@@ -250,10 +118,10 @@ static double softmax_row(double *score, int64_t count)
 static void attend(const struct sac_op_call *c, const struct sac_fused_attention *a,
                    const struct sac_quant *bytes, int64_t b, int64_t h, int64_t i, double *score)
 {
-    const float  *q = (const float *)c->in[Q].data + head_start(&a->q, b, h) + i * a->q.step[2];
-    const float  *k = (const float *)c->in[K].data + head_start(&a->k, b, h / a->group);
-    const float  *v = (const float *)c->in[V].data + head_start(&a->v, b, h / a->group);
-    const int64_t y = head_start(&a->y, b, h) + i * a->y.step[2];
+    const float  *q = (const float *)c->in[Q].data + sac_head_start(&a->q, b, h) + i * a->q.step[2];
+    const float  *k = (const float *)c->in[K].data + sac_head_start(&a->k, b, h / a->group);
+    const float  *v = (const float *)c->in[V].data + sac_head_start(&a->v, b, h / a->group);
+    const int64_t y = sac_head_start(&a->y, b, h) + i * a->y.step[2];
     const float  *mask = a->period
                              ? (const float *)c->in[MASK].data + b % a->period * a->mask_step[0] +
                                   h * a->mask_step[1] + i * a->mask_step[2]

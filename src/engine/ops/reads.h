@@ -185,12 +185,27 @@ bool sac_rearrange_fits_dims(const struct sac_op_call *c, const struct sac_rearr
  * last can stay there. */
 bool sac_rearrange_is_map(const struct sac_op_call *c, const struct sac_rearrange *r);
 
-/* fused_attention.c */
+/* head_view.c */
 enum { SAC_VIEW_RANK = 4, SAC_VIEW_ENTRIES = 1 + 2 * SAC_VIEW_RANK };
 /* Numbers [batch,head,token,number] in an operand's memory; steps in elements. */
 struct sac_head_view {
     int64_t offset, dim[SAC_VIEW_RANK], step[SAC_VIEW_RANK];
 };
+/* The attribute of this name, checked: all of the view lies within its operand. */
+sac_result sac_head_view_read(const struct sac_op_call *c, const char *name,
+                              const struct sac_operand *o, struct sac_head_view *v);
+/* Does the view visit each element of its operand once? */
+bool sac_head_view_covers(const struct sac_head_view *v, const struct sac_operand *o);
+/* The view of the same numbers in an operand [N,C,...] that lies channels last. False: it is none,
+ * or one of the steps goes from one axis to the next. */
+bool                  sac_head_view_last(const struct sac_operand *o, const struct sac_head_view *v,
+                                         struct sac_head_view *out);
+static inline int64_t sac_head_start(const struct sac_head_view *v, int64_t batch, int64_t head)
+{
+    return v->offset + batch * v->step[0] + head * v->step[1];
+}
+
+/* fused_attention.c */
 struct sac_fused_attention {
     struct sac_head_view q, k, v, y;
     int64_t              batch, heads, queries, keys, size, v_size;
@@ -200,10 +215,16 @@ struct sac_fused_attention {
 };
 /* For kernels; the node is checked. In a shape function the output's dims must be set. */
 sac_result sac_fused_attention_read(const struct sac_op_call *c, struct sac_fused_attention *a);
-/* The view of the same numbers in an operand [N,C,...] that lies channels last. False: it is none,
- * or one of the steps goes from one axis to the next. */
-bool sac_head_view_last(const struct sac_operand *o, const struct sac_head_view *v,
-                        struct sac_head_view *out);
+
+/* head_matmul.c */
+struct sac_head_matmul {
+    struct sac_head_view a, b, y; /* [batch,head,rows,depth], [..,depth,columns], [..,rows,columns]
+                                   */
+    int64_t batch, heads, rows, columns, depth;
+    float   scale;
+};
+/* As sac_fused_attention_read. */
+sac_result sac_head_matmul_read(const struct sac_op_call *c, struct sac_head_matmul *m);
 
 /* rnn.c */
 enum { SAC_RNN_INPUTS = 8, SAC_RNN_DIRECTIONS = 2, SAC_RNN_ACTIVATIONS = 3 };
