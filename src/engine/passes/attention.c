@@ -3,19 +3,16 @@
  * put together around it, is one FusedAttention, which reads and writes them where they lie. */
 #include <string.h>
 
-#include "engine/ops/reads.h"
 #include "engine/passes/attention_mask.h"
-#include "engine/passes/strided.h"
+#include "engine/passes/heads.h"
 
 enum {
-    DEPTH_MAX = 24,
+    DEPTH_MAX = SAC_HEADS_DEPTH,
     ADDS_MAX = 4,
     /* Of a wider head the scores are small beside what they are made of, as where channels attend
      * to channels: nothing is saved, and kernels hold no such head. */
     WIDTH_MAX = 128,
 };
-enum { BATCH, HEAD, TOKEN, NUMBER };
-
 struct spelling {
     struct sac_node *scores, *mix; /* the two products */
     bool             turned;       /* mix is V^T P^T */
@@ -32,12 +29,6 @@ struct spelling {
 };
 
 /* ---- from the softmax on ---- */
-
-static bool same_dtype(const struct sac_node *n)
-{
-    return sac_is(n, "Identity") ||
-           (sac_is(n, "Cast") && n->inputs[0] && n->inputs[0]->dtype == n->outputs[0]->dtype);
-}
 
 /* Where(IsNaN(v), 0, v): what exporters add for a row with every key masked, which FusedAttention
  * makes zeros of. */
@@ -83,7 +74,7 @@ static bool find_mix(struct sac_value *v, struct spelling *s)
             s->mix = n;
             return n->outputs[0]->rank >= 2;
         }
-        if (!n || n->inputs[0] != v || (!same_dtype(n) && !turns_last_two(n)))
+        if (!n || n->inputs[0] != v || (!sac_same_dtype(n) && !turns_last_two(n)))
             return false;
         s->turned ^= turns_last_two(n);
         v = n->outputs[0];
@@ -109,7 +100,8 @@ static bool are_scores(const struct sac_value *v)
         if (sac_is(n, "Add"))
             v = n->inputs[n->inputs[0]->data != NULL];
         else
-            v = n && (same_dtype(n) || only_reshapes(n)) ? n->inputs[0] : sac_scaled(v, &factor);
+            v = n && (sac_same_dtype(n) || only_reshapes(n)) ? n->inputs[0]
+                                                             : sac_scaled(v, &factor);
     }
     return false;
 }
@@ -141,7 +133,8 @@ static bool find_scores(struct sac_value *v, struct spelling *s)
         if (sac_is(n, "Add"))
             v = before_add(n, s);
         else
-            v = n && (same_dtype(n) || only_reshapes(n)) ? n->inputs[0] : sac_scaled(v, &factor);
+            v = n && (sac_same_dtype(n) || only_reshapes(n)) ? n->inputs[0]
+                                                             : sac_scaled(v, &factor);
         s->scale *= factor;
     }
     return false;
@@ -149,171 +142,25 @@ static bool find_scores(struct sac_value *v, struct spelling *s)
 
 /* ---- where the heads lie ---- */
 
-static bool entries_of(const struct sac_strided *s, int64_t *entry, int64_t *bits)
-{
-    const int64_t *part[] = {s->dim, s->step};
-    bool           open, fits = sac_strided_entry(s->offset, &entry[0], &open);
-    *bits = open;
-    for (int i = 1; fits && i < SAC_VIEW_ENTRIES; i++) {
-        fits =
-            sac_strided_entry(part[i > SAC_VIEW_RANK][(i - 1) % SAC_VIEW_RANK], &entry[i], &open);
-        *bits |= (int64_t)open << i;
-    }
-    return fits;
-}
-
-/* The same batches, as far as can be known: an open number of them is counted in each view's own
- * base. */
-static bool same_batch(int64_t a, int64_t b)
-{
-    int64_t each;
-    bool    open_a, open_b;
-    return a == b || (sac_strided_entry(a, &each, &open_a) &&
-                      sac_strided_entry(b, &each, &open_b) && open_a && open_b);
-}
-
-/* Of [batch,head,token,number], or [batch and head,token,number]. */
-static int64_t heads_of(const struct sac_strided *s, int rank)
-{
-    if (rank > 3)
-        return sac_strided_dim(s, rank - 3);
-    return rank == 3 && s->first[1] > 1 ? s->part[s->first[1] - 1].dim : 1;
-}
-
-static bool shows_again(const struct sac_strided *s)
-{
-    for (int d = 0; d < s->rank; d++)
-        if (s->dim[d] > 1 && s->step[d] == 0)
-            return true;
-    return false;
-}
-
-/* Makes [batch,head,token,number] of a product's operand, or of its result; `like` (NULL: none)
- * has the batches and heads wanted, of which *group (NULL: one) are the same. */
-static bool as_heads(struct sac_strided *s, bool turn, const struct sac_strided *like,
-                     int64_t *group)
-{
-    int64_t   dims[SAC_VIEW_RANK] = {1, 1}, entry[SAC_VIEW_ENTRIES], bits, leading = 1;
-    const int r = s->rank;
-    if (r < 2)
-        return false;
-    if (turn)
-        sac_strided_turn(s);
-    for (int d = 0; d < r - 2; d++)
-        leading *= sac_strided_dim(s, d);
-    dims[HEAD] = like ? like->dim[HEAD] : heads_of(s, r);
-    dims[BATCH] = leading / dims[HEAD];
-    dims[TOKEN] = sac_strided_dim(s, r - 2);
-    dims[NUMBER] = sac_strided_dim(s, r - 1);
-    if (leading % dims[HEAD] != 0 || (like && !same_batch(dims[BATCH], like->dim[BATCH])) ||
-        !sac_strided_reshape(s, SAC_VIEW_RANK, dims))
-        return false;
-    if (group)
-        *group = sac_strided_join_copies(s, HEAD);
-    return sac_strided_settle(s) && !shows_again(s) && entries_of(s, entry, &bits);
-}
-
-/* The view of a product's operand as it is broadcast over the other's batches and heads. */
-static bool broadcast(struct sac_strided *s, const struct sac_value *v,
-                      const struct sac_value *beside)
-{
-    int64_t dims[SAC_RANK_MAX];
-    for (int d = 0; d < v->rank; d++)
-        dims[d] = d < v->rank - 2 ? beside->dims[d] : v->dims[d];
-    return sac_strided_expand(s, v->rank, dims);
-}
-
-/* The numbers of a head are neighbours, or channels of a map that a convolution makes, which
- * devices have channels last. */
-static bool has_neighbours(const struct sac_strided *s)
-{
-    const struct sac_value *base = s->base;
-    int64_t                 pixels = base->rank > 2;
-    for (int d = 2; d < base->rank; d++)
-        pixels *= base->dims[d] > 0 ? base->dims[d] : 0;
-    return s->step[NUMBER] == 1 ||
-           (pixels > 0 && s->step[NUMBER] == pixels && sac_made_by(base, "Conv"));
-}
-
-/* The view of an operand from as far before it as possible where the numbers of a head are
- * neighbours, else from as far as possible. beside: the product's other operand. */
-static bool find_operand(struct sac_value *v, const struct sac_value *beside, bool turn,
-                         const struct sac_strided *like, int64_t *group, struct sac_strided *out)
-{
-    int far = 0;
-    if (!v || v->data)
-        return false;
-    for (const struct sac_value *w = sac_strided_before(v); w && far < DEPTH_MAX; far++)
-        w = sac_strided_before(w);
-    for (int any = 0; any < 2; any++)
-        for (int depth = far; depth >= 0; depth--)
-            if (sac_strided_from(out, v, depth) && broadcast(out, v, beside) &&
-                as_heads(out, turn, like, group) && (any || has_neighbours(out)))
-                return true;
-    return false;
-}
-
-static bool moves(const struct sac_node *n)
-{
-    return sac_is(n, "Transpose") || sac_is(n, "Flatten") || only_reshapes(n) || same_dtype(n);
-}
-
-static bool rounds(const struct sac_node *n)
-{
-    return sac_is(n, "QuantizeLinear") && sac_value_elements(sac_node_input(n, 1)) == 1;
-}
-
-/* The same for the result, which may be put together after the product, in 8 bits too: it is then
- * rounded behind that. */
-static bool find_result(struct spelling *s)
-{
-    struct sac_value *after[DEPTH_MAX] = {s->mix->outputs[0]};
-    int               far = 0, rounded = DEPTH_MAX;
-    for (struct sac_node *n; far + 1 < DEPTH_MAX; after[++far] = n->outputs[0]) {
-        n = sac_value_only_reader(after[far]);
-        const bool first = n && !s->rounds && rounds(n);
-        if (!n || (!moves(n) && !first) || n->inputs[0] != after[far] || n->outputs[0]->rank < 0)
-            break;
-        s->rounds = first ? n : s->rounds;
-        rounded = first ? far + 1 : rounded;
-    }
-    for (int any = 0; any < 2; any++)
-        for (int depth = far; depth >= 0; depth--)
-            if (sac_strided_into(&s->y, after[0], after[depth], depth) &&
-                as_heads(&s->y, s->turned, &s->q, NULL) && (any || s->y.step[NUMBER] == 1)) {
-                s->out = after[depth];
-                s->rounds = depth < rounded ? NULL : s->rounds;
-                return true;
-            }
-    return false;
-}
-
-/* b has the batches and heads of a, or is broadcast over them: two open dims count as one. */
-static bool has_leading(const struct sac_value *a, const struct sac_value *b)
-{
-    bool fits = a->rank == b->rank;
-    for (int d = 0; fits && d < a->rank - 2; d++)
-        fits = a->dims[d] == b->dims[d] || (b->dims[d] == 1 && a->dims[d] > 1);
-    return fits;
-}
-
 static bool find_heads(struct spelling *s)
 {
     struct sac_value *q = s->scores->inputs[0], *k = s->scores->inputs[1],
                      *shares = s->mix->inputs[s->turned], *v = s->mix->inputs[!s->turned];
     int64_t group;
-    if (!has_leading(q, k) || !has_leading(shares, v) ||
-        !find_operand(q, q, false, NULL, NULL, &s->q) ||
-        !find_operand(k, q, true, &s->q, &s->group, &s->k) ||
-        !find_operand(v, shares, s->turned, &s->q, &group, &s->v) || group != s->group ||
-        !find_result(s))
+    if (!sac_heads_leading(q, k) || !sac_heads_leading(shares, v) ||
+        !sac_heads_operand(&s->q, q, q, false, false, NULL, NULL) ||
+        !sac_heads_operand(&s->k, k, q, true, false, &s->q, &s->group) ||
+        !sac_heads_operand(&s->v, v, shares, s->turned, false, &s->q, &group) ||
+        group != s->group ||
+        !sac_heads_result(&s->y, s->mix->outputs[0], s->turned, false, &s->q, &s->out, &s->rounds))
         return false;
     s->scale *= s->q.scale * s->k.scale;
-    if (s->q.dim[NUMBER] > WIDTH_MAX || s->v.dim[NUMBER] > WIDTH_MAX)
+    if (s->q.dim[SAC_NUMBER] > WIDTH_MAX || s->v.dim[SAC_NUMBER] > WIDTH_MAX)
         return false;
-    return s->k.dim[NUMBER] == s->q.dim[NUMBER] && s->v.dim[TOKEN] == s->k.dim[TOKEN] &&
-           s->y.dim[TOKEN] == s->q.dim[TOKEN] && s->y.dim[NUMBER] == s->v.dim[NUMBER] &&
-           s->v.scale == 1;
+    return s->k.dim[SAC_NUMBER] == s->q.dim[SAC_NUMBER] &&
+           s->v.dim[SAC_TOKEN] == s->k.dim[SAC_TOKEN] &&
+           s->y.dim[SAC_TOKEN] == s->q.dim[SAC_TOKEN] &&
+           s->y.dim[SAC_NUMBER] == s->v.dim[SAC_NUMBER] && s->v.scale == 1;
 }
 
 /* ---- masks ---- */
@@ -338,7 +185,7 @@ static bool computed_mask(struct spelling *s)
 static bool find_mask(struct sac_graph *g, struct spelling *s, sac_result *res)
 {
     struct sac_mask_sum sum = {
-        .heads = s->q.dim[HEAD], .queries = s->q.dim[TOKEN], .keys = s->k.dim[TOKEN]};
+        .heads = s->q.dim[SAC_HEAD], .queries = s->q.dim[SAC_TOKEN], .keys = s->k.dim[SAC_TOKEN]};
     int64_t each;
     bool    open[3], fits = true;
     if (s->adds == 0 || (!s->add[0].what->data && computed_mask(s)))
@@ -356,17 +203,6 @@ static bool find_mask(struct sac_graph *g, struct spelling *s, sac_result *res)
 }
 
 /* ---- the new node ---- */
-
-static sac_result set_view(struct sac_graph *g, struct sac_node *n, const char *name,
-                           const char *open_name, const struct sac_strided *s)
-{
-    int64_t entry[SAC_VIEW_ENTRIES], open[2] = {s->open};
-    entries_of(s, entry, &open[1]); /* as_heads has seen that it can */
-    sac_result res = sac_node_set_ints(g, n, name, entry, SAC_VIEW_ENTRIES);
-    if (res == SAC_OK && open[1])
-        res = sac_node_set_ints(g, n, open_name, open, 2);
-    return res;
-}
 
 /* n's result in float32, and in 8 bits what reads the spelling's. */
 static sac_result round_behind(struct sac_graph *g, const struct spelling *s, struct sac_node *n)
@@ -393,13 +229,13 @@ static sac_result make(struct sac_graph *g, const struct spelling *s)
     n->inputs[2] = s->v.base;
     if (s->mask)
         n->inputs[3] = s->mask;
-    sac_result res = set_view(g, n, "q", "q_open", &s->q);
+    sac_result res = sac_heads_set_view(g, n, "q", &s->q);
     if (res == SAC_OK)
-        res = set_view(g, n, "k", "k_open", &s->k);
+        res = sac_heads_set_view(g, n, "k", &s->k);
     if (res == SAC_OK)
-        res = set_view(g, n, "v", "v_open", &s->v);
+        res = sac_heads_set_view(g, n, "v", &s->v);
     if (res == SAC_OK)
-        res = set_view(g, n, "y", "y_open", &s->y);
+        res = sac_heads_set_view(g, n, "y", &s->y);
     if (res == SAC_OK)
         res = sac_node_set_float(g, n, "scale", (float)s->scale);
     if (res == SAC_OK && s->group > 1)

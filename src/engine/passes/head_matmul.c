@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A product of two values that are computed, with the heads taken apart and put together around it
+ * by Transposes, Splits and their like, is one HeadMatMul, which reads and writes them where they
+ * lie: channels that attend to channels, talking heads, linear attention. What is one
+ * FusedAttention is that by now. */
+#include "engine/passes/heads.h"
+
+/* Multiplications and additions for each number that is read or written, from which on the time is
+ * the arithmetic's: kernels for dense matrices are faster then by more than the moves cost. */
+enum { DENSE_WORK = 200 };
+
+struct product {
+    struct sac_node   *node;
+    struct sac_strided a, b, y;
+    struct sac_value  *out;
+};
+
+static bool moves(const struct sac_node *n)
+{
+    static const char *const types[] = {"Transpose", "Slice", "Split", "Gather"};
+    return sac_is_any(n, types, SAC_COUNT(types));
+}
+
+/* Is a number moved from base to v? */
+static bool is_moved(const struct sac_value *v, const struct sac_value *base)
+{
+    bool moved = false;
+    for (; v && v != base; v = sac_strided_before(v))
+        moved |= moves(v->producer);
+    return moved;
+}
+
+static bool is_known(int64_t dim)
+{
+    int64_t each;
+    bool    open;
+    return sac_strided_entry(dim, &each, &open) && !open;
+}
+
+static bool is_dense_work(const struct product *p)
+{
+    const int64_t rows = p->y.dim[SAC_TOKEN], columns = p->y.dim[SAC_NUMBER],
+                  depth = p->a.dim[SAC_NUMBER];
+    if (!is_known(rows) || !is_known(columns) || !is_known(depth))
+        return false;
+    const double numbers = (double)rows * (double)depth + (double)depth * (double)columns +
+                           (double)rows * (double)columns;
+    return 2.0 * (double)rows * (double)columns * (double)depth > DENSE_WORK * numbers;
+}
+
+static bool read_product(struct sac_node *n, struct product *p)
+{
+    struct sac_value *a = n->inputs[0], *b = n->inputs[1], *y = n->outputs[0];
+    *p = (struct product){.node = n};
+    if (!sac_is(n, "MatMul") || y->dtype != SAC_F32 || y->rank < 3 || a->data || b->data ||
+        !sac_heads_leading(a, b) || !sac_heads_operand(&p->a, a, a, false, true, NULL, NULL) ||
+        !sac_heads_operand(&p->b, b, a, false, true, &p->a, NULL) ||
+        !sac_heads_result(&p->y, y, false, true, &p->a, &p->out, NULL))
+        return false;
+    return p->b.dim[SAC_TOKEN] == p->a.dim[SAC_NUMBER] &&
+           p->y.dim[SAC_TOKEN] == p->a.dim[SAC_TOKEN] &&
+           p->y.dim[SAC_NUMBER] == p->b.dim[SAC_NUMBER] && !is_dense_work(p) &&
+           (is_moved(a, p->a.base) || is_moved(b, p->b.base) || is_moved(p->out, y));
+}
+
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    struct product p;
+    if (!read_product(n, &p))
+        return SAC_OK;
+    struct sac_node *made = sac_op_node(g, "saccade", "HeadMatMul", 2, 1, n);
+    if (!made)
+        return SAC_ERR_MEMORY;
+    made->inputs[0] = p.a.base;
+    made->inputs[1] = p.b.base;
+    sac_result res = sac_heads_set_view(g, made, "a", &p.a);
+    if (res == SAC_OK)
+        res = sac_heads_set_view(g, made, "b", &p.b);
+    if (res == SAC_OK)
+        res = sac_heads_set_view(g, made, "y", &p.y);
+    if (res == SAC_OK)
+        res = sac_node_set_float(g, made, "scale", (float)(p.a.scale * p.b.scale));
+    if (res == SAC_OK)
+        res = sac_node_set_ints(g, made, "shape", p.out->dims, (size_t)p.out->rank);
+    *changed = true;
+    return res == SAC_OK ? sac_take_over(g, made, p.out->producer) : res;
+}
+
+const struct sac_pass sac_pass_head_matmul = {"head-matmul", visit, NULL};

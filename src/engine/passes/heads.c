@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/passes/heads.h"
+
+#include <stdio.h>
+
+#include "engine/ops/reads.h"
+
+bool sac_same_dtype(const struct sac_node *n)
+{
+    return sac_is(n, "Identity") ||
+           (sac_is(n, "Cast") && n->inputs[0] && n->inputs[0]->dtype == n->outputs[0]->dtype);
+}
+
+/* b has the batches and heads of a, or is broadcast over them: two open dims count as one. */
+bool sac_heads_leading(const struct sac_value *a, const struct sac_value *b)
+{
+    bool fits = a->rank == b->rank;
+    for (int d = 0; fits && d < a->rank - 2; d++)
+        fits = a->dims[d] == b->dims[d] || (b->dims[d] == 1 && a->dims[d] > 1);
+    return fits;
+}
+
+/* ---- views ---- */
+
+static bool entries_of(const struct sac_strided *s, int64_t *entry, int64_t *bits)
+{
+    const int64_t *part[] = {s->dim, s->step};
+    bool           open, fits = sac_strided_entry(s->offset, &entry[0], &open);
+    *bits = open;
+    for (int i = 1; fits && i < SAC_VIEW_ENTRIES; i++) {
+        fits =
+            sac_strided_entry(part[i > SAC_VIEW_RANK][(i - 1) % SAC_VIEW_RANK], &entry[i], &open);
+        *bits |= (int64_t)open << i;
+    }
+    return fits;
+}
+
+/* The same batches, as far as can be known: an open number of them is counted in each view's own
+ * base. */
+static bool same_batch(int64_t a, int64_t b)
+{
+    int64_t each;
+    bool    open_a, open_b;
+    return a == b || (sac_strided_entry(a, &each, &open_a) &&
+                      sac_strided_entry(b, &each, &open_b) && open_a && open_b);
+}
+
+/* Of [batch,head,token,number], or [batch and head,token,number]. */
+static int64_t heads_of(const struct sac_strided *s, int rank)
+{
+    if (rank > 3)
+        return sac_strided_dim(s, rank - 3);
+    return rank == 3 && s->first[1] > 1 ? s->part[s->first[1] - 1].dim : 1;
+}
+
+static bool shows_again(const struct sac_strided *s)
+{
+    for (int d = 0; d < s->rank; d++)
+        if (s->dim[d] > 1 && s->step[d] == 0)
+            return true;
+    return false;
+}
+
+bool sac_heads_shape(struct sac_strided *s, bool turn, const struct sac_strided *like,
+                     int64_t *group)
+{
+    int64_t   dims[SAC_VIEW_RANK] = {1, 1}, entry[SAC_VIEW_ENTRIES], bits, leading = 1;
+    const int r = s->rank;
+    if (r < 2)
+        return false;
+    if (turn)
+        sac_strided_turn(s);
+    for (int d = 0; d < r - 2; d++)
+        leading *= sac_strided_dim(s, d);
+    dims[SAC_HEAD] = like ? like->dim[SAC_HEAD] : heads_of(s, r);
+    dims[SAC_BATCH] = leading / dims[SAC_HEAD];
+    dims[SAC_TOKEN] = sac_strided_dim(s, r - 2);
+    dims[SAC_NUMBER] = sac_strided_dim(s, r - 1);
+    if (leading % dims[SAC_HEAD] != 0 ||
+        (like && !same_batch(dims[SAC_BATCH], like->dim[SAC_BATCH])) ||
+        !sac_strided_reshape(s, SAC_VIEW_RANK, dims))
+        return false;
+    if (group)
+        *group = sac_strided_join_copies(s, SAC_HEAD);
+    return sac_strided_settle(s) && !shows_again(s) && entries_of(s, entry, &bits);
+}
+
+/* The view of a product's operand as it is broadcast over the other's batches and heads. */
+static bool broadcast(struct sac_strided *s, const struct sac_value *v,
+                      const struct sac_value *beside)
+{
+    int64_t dims[SAC_RANK_MAX];
+    for (int d = 0; d < v->rank; d++)
+        dims[d] = d < v->rank - 2 ? beside->dims[d] : v->dims[d];
+    return sac_strided_expand(s, v->rank, dims);
+}
+
+/* Do the numbers of a head lie side by side, or if it may be either its tokens? */
+static bool has_run(const struct sac_strided *s, bool either)
+{
+    return s->step[SAC_NUMBER] == 1 || (either && s->step[SAC_TOKEN] == 1);
+}
+
+/* The same, or they are channels of a map that a convolution makes, which devices have channels
+ * last. */
+static bool has_neighbours(const struct sac_strided *s, bool either)
+{
+    const struct sac_value *base = s->base;
+    int64_t                 pixels = base->rank > 2;
+    for (int d = 2; d < base->rank; d++)
+        pixels *= base->dims[d] > 0 ? base->dims[d] : 0;
+    return has_run(s, either) ||
+           (pixels > 0 && s->step[SAC_NUMBER] == pixels && sac_made_by(base, "Conv"));
+}
+
+bool sac_heads_operand(struct sac_strided *out, struct sac_value *v, const struct sac_value *beside,
+                       bool turn, bool either, const struct sac_strided *like, int64_t *group)
+{
+    int far = 0;
+    if (!v || v->data)
+        return false;
+    for (const struct sac_value *w = sac_strided_before(v); w && far < SAC_HEADS_DEPTH; far++)
+        w = sac_strided_before(w);
+    for (int any = 0; any < 2; any++)
+        for (int depth = far; depth >= 0; depth--)
+            if (sac_strided_from(out, v, depth) && broadcast(out, v, beside) &&
+                sac_heads_shape(out, turn, like, group) && (any || has_neighbours(out, either)))
+                return true;
+    return false;
+}
+
+static bool moves(const struct sac_node *n)
+{
+    return sac_is(n, "Transpose") || sac_is_reshape(n) || sac_same_dtype(n);
+}
+
+/* ---- results ---- */
+
+static bool is_rounder(const struct sac_node *n)
+{
+    return sac_is(n, "QuantizeLinear") && sac_value_elements(sac_node_input(n, 1)) == 1;
+}
+
+bool sac_heads_result(struct sac_strided *out, struct sac_value *v, bool turned, bool either,
+                      const struct sac_strided *like, struct sac_value **to,
+                      struct sac_node **rounds)
+{
+    struct sac_value *after[SAC_HEADS_DEPTH] = {v};
+    struct sac_node  *rounder = NULL;
+    int               far = 0, rounded = SAC_HEADS_DEPTH;
+    for (struct sac_node *n; far + 1 < SAC_HEADS_DEPTH; after[++far] = n->outputs[0]) {
+        n = sac_value_only_reader(after[far]);
+        const bool first = n && rounds && !rounder && is_rounder(n);
+        if (!n || (!moves(n) && !first) || n->inputs[0] != after[far] || n->outputs[0]->rank < 0)
+            break;
+        rounder = first ? n : rounder;
+        rounded = first ? far + 1 : rounded;
+    }
+    for (int any = 0; any < 2; any++)
+        for (int depth = far; depth >= 0; depth--)
+            if (sac_strided_into(out, v, after[depth], depth) &&
+                sac_heads_shape(out, turned, like, NULL) && (any || has_run(out, either))) {
+                *to = after[depth];
+                if (rounds)
+                    *rounds = depth < rounded ? NULL : rounder;
+                return true;
+            }
+    return false;
+}
+
+sac_result sac_heads_set_view(struct sac_graph *g, struct sac_node *n, const char *name,
+                              const struct sac_strided *s)
+{
+    char    open_name[8];
+    int64_t entry[SAC_VIEW_ENTRIES], open[2] = {s->open};
+    snprintf(open_name, sizeof open_name, "%s_open", name);
+    entries_of(s, entry, &open[1]); /* sac_heads_shape has seen that it can */
+    sac_result res = sac_node_set_ints(g, n, name, entry, SAC_VIEW_ENTRIES);
+    if (res == SAC_OK && open[1])
+        res = sac_node_set_ints(g, n, open_name, open, 2);
+    return res;
+}

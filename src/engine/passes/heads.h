@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the heads of a product's operands and of its result lie: views (engine/ops/fused.h) of what
+ * stands before and behind the Transposes, Splits and their like around it. attention.c and
+ * head_matmul.c use it. */
+#ifndef SAC_ENGINE_PASSES_HEADS_H
+#define SAC_ENGINE_PASSES_HEADS_H
+
+#include "engine/passes/strided.h"
+
+enum { SAC_HEADS_DEPTH = 24 }; /* nodes that are looked through, at most */
+enum { SAC_BATCH, SAC_HEAD, SAC_TOKEN, SAC_NUMBER };
+
+/* Another name for the same numbers? */
+bool sac_same_dtype(const struct sac_node *n);
+/* b has the batches and heads of a, or is broadcast over them: two open dims count as one. */
+bool sac_heads_leading(const struct sac_value *a, const struct sac_value *b);
+
+/* Makes [batch,head,token,number] of what `out` sees; `like` (NULL: none) has the batches and heads
+ * wanted, of which *group (NULL: one) are the same. */
+bool sac_heads_shape(struct sac_strided *out, bool turn, const struct sac_strided *like,
+                     int64_t *group);
+/* The view of v, an operand of a product beside the other, from as far before it as possible where
+ * the numbers of a head are neighbours, or if it may be `either` its tokens; else from as far as
+ * possible. turn: the last two dims change places. */
+bool sac_heads_operand(struct sac_strided *out, struct sac_value *v, const struct sac_value *beside,
+                       bool turn, bool either, const struct sac_strided *like, int64_t *group);
+/* The same of the result v, which may be put together behind the product: *after is what is
+ * written. rounds (NULL: none may stand there): a QuantizeLinear of all by one scale between v and
+ * *after, or NULL; *after is then of 8 bits. */
+bool sac_heads_result(struct sac_strided *out, struct sac_value *v, bool turned, bool either,
+                      const struct sac_strided *like, struct sac_value **after,
+                      struct sac_node **rounds);
+/* The attributes of a view that sac_heads_shape has seen. */
+sac_result sac_heads_set_view(struct sac_graph *g, struct sac_node *n, const char *name,
+                              const struct sac_strided *s);
+
+#endif
