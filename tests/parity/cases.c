@@ -1279,6 +1279,23 @@ const struct parity_case parity_cases[] = {
     {"LpNormalization", "f32(1e-30,-1e-30,1e-31,0)", "floor=0.000001"},
     {"LpNormalization", "f32(1,2,nan)", "floor=9."},
     {"LpNormalization", "f32(1,inf,-1)", "floor=9."},
+    /* channels that lie together by four, by two and by one; windows cut at every edge */
+    {"AveragePool", "[2,26,9,7]", "kernel_shape=3,3 pads=1,1,1,1"},
+    {"AveragePool", "[1,12,9,8]",
+     "kernel_shape=3,3 strides=2,2 pads=1,1,1,1 count_include_pad=1 ceil_mode=1"},
+    {"AveragePool", "[1,20,7,8]", "kernel_shape=2,2 strides=2,2 ceil_mode=1 pads=1,0,0,1"},
+    {"AveragePool", "[1,26,13,11]", "kernel_shape=3,3 dilations=2,3 pads=2,3,1,2", 0, 19},
+    {"AveragePool", "[1,16,11,9]", "kernel_shape=5,3 strides=2,1 pads=2,1,2,1"},
+    {"AveragePool", "[2,12,21]", "kernel_shape=4 strides=3 pads=1,2 count_include_pad=1"},
+    {"AveragePool", "[2,24,3,3]", "kernel_shape=3,3 pads=2,2,2,2"},
+    {"AveragePool", "[1,8,4,5]", "kernel_shape=3,3 pads=1,1,1,1"},
+    {"MaxPool", "[2,26,9,7]", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1"},
+    {"MaxPool", "[1,12,9,9]", "kernel_shape=5,5 pads=2,2,2,2"},
+    {"MaxPool", "[1,10,8,7]", "kernel_shape=2,2 strides=2,1 ceil_mode=1"},
+    {"MaxPool", "[1,20,9,11]", "kernel_shape=3,4 dilations=2,1 pads=1,2,3,1"},
+    {"LpPool", "[2,26,9,7]", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1 p=3"},
+    {"LpPool", "[1,16,8,7]", "kernel_shape=2,2 p=1"},
+    {"LpPool", "[1,12,8,7]", "kernel_shape=2,3 pads=1,1,0,1"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

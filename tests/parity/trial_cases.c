@@ -186,6 +186,11 @@ const struct parity_case trial_larger[] = {
      "q=0,100,4,17,16,1088,272,16,1 k=0,100,4,20,16,1280,320,16,1 "
      "v=0,100,4,20,24,1920,480,24,1 y=0,100,4,17,24,1632,408,24,1 shape=100,4,17,24 "
      "scale=0.15"},
+    /* several outputs a thread */
+    {"AveragePool", "[2,64,97,90]", "kernel_shape=3,3 pads=1,1,1,1"},
+    {"AveragePool", "[4,26,131,167]",
+     "kernel_shape=3,3 strides=2,2 pads=1,1,1,1 count_include_pad=1"},
+    {"AveragePool", "[4,52,133,131]", "kernel_shape=2,2 strides=2,2 ceil_mode=1"},
 };
 
 const int trial_larger_count = (int)SAC_COUNT(trial_larger);

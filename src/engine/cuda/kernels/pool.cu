@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPool, AveragePool, LpPool. */
-#include "engine/cuda/kernels/window.cuh"
+#include "engine/cuda/kernels/pool_packs.cuh"
 
 using namespace ops;
 
@@ -89,85 +89,11 @@ struct pixel8 {
     }
 };
 
-OPS_BODY void keep_larger(float (&acc)[LANES], const float (&v)[LANES])
-{
-    OPS_UNROLL
-    for (int j = 0; j < LANES; j++)
-        acc[j] = v[j] > acc[j] || is_nan(v[j]) ? v[j] : acc[j];
-}
-
-template <bool MAX> struct pool8_body {
-    struct ops_pool p;
-    const void     *in;
-    void           *out;
-    OPS_BODY void   operator()(int64_t i) const
-    {
-        const ops_window &w = p.w;
-        const pixel8      at(p, i);
-        const span       &sz = at.z, &sy = at.y, &sx = at.x;
-        float             acc[LANES], v[LANES];
-        OPS_UNROLL
-        for (int j = 0; j < LANES; j++)
-            acc[j] = MAX ? -INFINITY : 0;
-        for (int a = sz.first; a < sz.last; a++)
-            for (int b = sy.first; b < sy.last; b++) {
-                const int64_t row = at.from + at.row(w, a, b);
-                for (int k = sx.first; k < sx.last; k++) {
-                    get8(in, p.in_type, row + (sx.start + k * w.dilation[2]) * w.x_step[4], v);
-                    if (MAX)
-                        keep_larger(acc, v);
-                    OPS_UNROLL
-                    for (int j = 0; j < LANES && !MAX; j++)
-                        acc[j] += v[j];
-                }
-            }
-        const int32_t inside = (sz.last - sz.first) * (sy.last - sy.first) * (sx.last - sx.first);
-        const int32_t count = p.include_pad ? sz.padded * sy.padded * sx.padded : inside;
-        const float   part = MAX ? 1 : count ? 1.0f / (float)count : 0;
-        OPS_UNROLL
-        for (int j = 0; j < LANES && !MAX; j++)
-            acc[j] *= part;
-        put8(out, p.out_type, at.to(w), acc);
-    }
-};
-
 /* The kernel position k, or the nearest that is inside. */
 OPS_BODY int32_t nearest(const span &s, int32_t k)
 {
     return k < s.first ? s.first : k < s.last ? k : s.last - 1;
 }
-
-/* The maximum of windows of SIZE columns: all loads of a row are in flight at once, and positions
- * outside read the edge again, which changes no maximum. */
-template <int SIZE> struct max8_body {
-    struct ops_pool p;
-    const void     *in;
-    void           *out;
-    OPS_BODY void   operator()(int64_t i) const
-    {
-        const ops_window &w = p.w;
-        const pixel8      at(p, i);
-        float             acc[LANES], v[SIZE][LANES];
-        int64_t           column[SIZE];
-        OPS_UNROLL
-        for (int k = 0; k < SIZE; k++)
-            column[k] = at.from + (at.x.start + nearest(at.x, k) * w.dilation[2]) * w.x_step[4];
-        OPS_UNROLL
-        for (int j = 0; j < LANES; j++)
-            acc[j] = -INFINITY;
-        for (int a = at.z.first; a < at.z.last && at.x.first < at.x.last; a++)
-            for (int b = at.y.first; b < at.y.last; b++) {
-                const int64_t row = at.row(w, a, b);
-                OPS_UNROLL
-                for (int k = 0; k < SIZE; k++)
-                    get8(in, p.in_type, row + column[k], v[k]);
-                OPS_UNROLL
-                for (int k = 0; k < SIZE; k++)
-                    keep_larger(acc, v[k]);
-            }
-        put8(out, p.out_type, at.to(w), acc);
-    }
-};
 
 /* Of pairs of float16: a maximum rounds nothing, so they are compared as they lie in memory, by one
  * instruction in the place of ten. NaN stays NaN; of two zeros it may be either. */
@@ -320,30 +246,22 @@ int words(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
     }
 }
 
-template <int SIZE>
-int floats(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
-{
-    max8_body<SIZE> body = {p, ports->in[0], ports->out[0]};
-    return each(body, p.units.count, stream);
-}
-
 int largest(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
 {
-    if (p.in_type == p.out_type)
-        switch (p.in_type) {
-        case SAC_F16: return words<largest_halves>(p, ports, stream);
-        case SAC_I8: return words<largest_bytes<true>>(p, ports, stream);
-        case SAC_U8: return words<largest_bytes<false>>(p, ports, stream);
-        default: break;
-        }
-    switch (p.w.kernel[2]) {
-    case 2: return floats<2>(p, ports, stream);
-    case 3: return floats<3>(p, ports, stream);
-    case 5: return floats<5>(p, ports, stream);
-    default: break;
+    switch (p.in_type) {
+    case SAC_F16: return words<largest_halves>(p, ports, stream);
+    case SAC_I8: return words<largest_bytes<true>>(p, ports, stream);
+    default: return words<largest_bytes<false>>(p, ports, stream);
     }
-    pool8_body<true> body = {p, ports->in[0], ports->out[0]};
-    return each(body, p.units.count, stream);
+}
+
+int by_kind(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
+{
+    switch (p.kind) {
+    case OPS_POOL_MAX: return packs<OPS_POOL_MAX>(p, ports, stream);
+    case OPS_POOL_AVERAGE: return packs<OPS_POOL_AVERAGE>(p, ports, stream);
+    default: return packs<OPS_POOL_LP>(p, ports, stream);
+    }
 }
 
 } // namespace
@@ -353,12 +271,10 @@ extern "C" int ops_launch_pool(const void *params, const struct ops_ports *ports
     const struct ops_pool *p = (const struct ops_pool *)params;
     const void            *in = ports->in[0];
     void                  *out = ports->out[0];
-    if (p->vector && fits16(in) && fits16(out)) {
-        if (p->kind == OPS_POOL_MAX)
-            return largest(*p, ports, stream);
-        pool8_body<false> average = {*p, in, out};
-        return each(average, p->units.count, stream);
-    }
+    if (p->words && fits16(in) && fits16(out))
+        return largest(*p, ports, stream);
+    if (p->vector && fits_pack(in, p->vector, p->in_type) && fits_pack(out, p->vector, p->out_type))
+        return by_kind(*p, ports, stream);
     int64_t *indices = p->indices ? (int64_t *)ports->out[1] : NULL;
     if (p->in_type == SAC_F64) {
         pool_body<double> body = {*p, in, out, indices};

@@ -61,12 +61,18 @@ bool ops_window_of(const struct sac_kernel_plan *plan, int x, const struct sac_w
     return ops_count_out(plan, 0) < INT32_MAX;
 }
 
+/* Do channels lie by n wherever a window is? */
+static bool lies_by(const struct ops_window *w, int n, int64_t channels)
+{
+    bool fits = channels % n == 0;
+    for (int d = 0; d < 5; d++)
+        fits = fits && (d == 1 || (w->x_step[d] % n == 0 && w->y_step[d] % n == 0));
+    return fits;
+}
+
 bool ops_window_by_eights(const struct ops_window *w, int in_type, int out_type, int64_t channels)
 {
-    bool fits = ops_is_f16_or_f32(in_type) && ops_is_f16_or_f32(out_type) && channels % 8 == 0;
-    for (int d = 0; d < 5; d++)
-        fits = fits && (d == 1 || (w->x_step[d] % 8 == 0 && w->y_step[d] % 8 == 0));
-    return fits;
+    return ops_is_f16_or_f32(in_type) && ops_is_f16_or_f32(out_type) && lies_by(w, 8, channels);
 }
 
 /* ---- pooling ---- */
@@ -81,6 +87,69 @@ static bool pool_layouts(const struct sac_kernel_question *q, struct sac_kernel_
                          sac_layout_is_half(offer->in_layout[0]));
     offer->strided = last && !sac_op_wants(q->call, 1);
     return ops_small_enough(q, offer);
+}
+
+static bool is_aligned(int align, int n, int type)
+{
+    return align % SAC_MIN(n * (type == SAC_F16 ? 2 : 4), 16) == 0;
+}
+
+/* As many channels as lie together in both operands, by 16 bytes of the input at most. */
+static int channels_at_once(const struct sac_kernel_plan *plan, const struct ops_pool *p)
+{
+    int n = !p->places.last ? 1 : p->in_type == SAC_F16 ? 8 : 4;
+    while (n > 1 &&
+           !(lies_by(&p->w, n, p->channels) && is_aligned(plan->in_align[0], n, p->in_type) &&
+             is_aligned(plan->out_align[0], n, p->out_type)))
+        n /= 2;
+    return n;
+}
+
+/* Means of small windows, where there are threads enough for a GPU. */
+static int outputs_at_once(const struct ops_pool *p)
+{
+    enum { THREADS_MANY = 32 << 10 };
+    const struct ops_window *w = &p->w;
+    const int                size = w->kernel[1], stride = w->stride[1];
+    const bool               flat = w->kernel[0] == 1 && w->kernel[2] == size;
+    const bool known = (size == 3 && (stride == 1 || stride == 2)) || (size == 2 && stride == 2);
+    return p->kind == OPS_POOL_AVERAGE && flat && known && w->dilation[1] == 1 &&
+                   w->out[1] >= OPS_POOL_RUN &&
+                   p->places.count / (p->vector * OPS_POOL_RUN) >= THREADS_MANY
+               ? OPS_POOL_RUN
+               : 1;
+}
+
+/* Do 31 bits count the way to all of it, and to where a window begins outside? */
+static bool is_within_reach(const struct ops_window *w, const int64_t *dims)
+{
+    int64_t in = 0, out = 0;
+    for (int d = 0; d < 5; d++) {
+        in += ((d < 2 ? dims[d] : w->in[d - 2]) - 1) * w->x_step[d];
+        out += ((d < 2 ? dims[d] : w->out[d - 2]) - 1) * w->y_step[d];
+    }
+    return SAC_MAX(in, out) < INT32_MAX / 2;
+}
+
+static void choose_units(const struct sac_kernel_plan *plan, struct ops_pool *p)
+{
+    const bool same = p->kind == OPS_POOL_MAX && p->in_type == p->out_type,
+               bytes = same && (p->in_type == SAC_I8 || p->in_type == SAC_U8);
+    p->run = 1;
+    if (p->indices || !is_within_reach(&p->w, plan->call->in[0].dims))
+        return;
+    if (ops_is_f16_or_f32(p->in_type) && ops_is_f16_or_f32(p->out_type)) {
+        p->vector = channels_at_once(plan, p);
+        p->run = outputs_at_once(p);
+    } else if (bytes && p->places.last && lies_by(&p->w, 8, p->channels))
+        p->vector = 8;
+    if (!p->vector)
+        return;
+    p->words = same && p->vector == 8;
+    p->units = p->places;
+    p->units.c = ops_divisor_of(p->channels / p->vector);
+    p->units.y = ops_divisor_of((p->w.out[1] + p->run - 1) / p->run);
+    p->units.count = p->places.count / p->w.out[1] / p->vector * p->units.y.d;
 }
 
 static sac_result pool_fill(struct sac_kernel_plan *plan, void *params)
@@ -100,16 +169,7 @@ static sac_result pool_fill(struct sac_kernel_plan *plan, void *params)
     p->out_type = ops_out_type(plan, 0);
     p->places = ops_places_of(&p->w, &c->out[0], sac_layout_is_last(plan->out_layout[0]));
     p->indices = sac_op_wants(c, 1);
-    const bool bytes = p->kind == OPS_POOL_MAX && p->in_type == p->out_type &&
-                       (p->in_type == SAC_I8 || p->in_type == SAC_U8);
-    p->vector = ops_window_by_eights(&p->w, bytes ? SAC_F32 : p->in_type,
-                                     bytes ? SAC_F32 : p->out_type, p->channels) &&
-                p->places.last && p->kind != OPS_POOL_LP && !p->indices;
-    if (p->vector) {
-        p->units = p->places;
-        p->units.c = ops_divisor_of(p->channels / 8);
-        p->units.count /= 8;
-    }
+    choose_units(plan, p);
     return SAC_OK;
 }
 

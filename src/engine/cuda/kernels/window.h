@@ -19,10 +19,15 @@ struct ops_window {
 };
 
 enum ops_pool_kind { OPS_POOL_MAX, OPS_POOL_AVERAGE, OPS_POOL_LP };
+enum { OPS_POOL_RUN = 4 };
 struct ops_pool {
     struct ops_window w;
-    struct ops_places places, units; /* units: of 8 channels, with `vector` */
-    int32_t kind, include_pad, in_type, out_type, vector, indices, columns_first, channels;
+    struct ops_places places, units;
+    /* Of float16 and float32: a unit is so many channels of so many outputs below each other, by a
+     * thread. vector 0: there are no units. */
+    int32_t vector, run;
+    int32_t words; /* a unit's eight channels are compared as they lie in memory */
+    int32_t kind, include_pad, in_type, out_type, indices, columns_first, channels;
     double  p;
 };
 OPS_LAUNCHER(ops_launch_pool);
