@@ -107,6 +107,14 @@ static const struct bench_case cases[] = {
      {{32, 256, 56, 56}},
      {INTS("kernel_shape", two), INTS("strides", two)},
      NULL},
+#define REDUCE(op, what, ...)                                    \
+    {                                                            \
+        op, what, PLAIN, 2, 5, {__VA_ARGS__, {1}}, {{0}}, second \
+    }
+    REDUCE("ReduceSum", "[32,2,128,56,56], 1", {32, 2, 128, 56, 56}),
+    REDUCE("ReduceSum", "[32,2,512,7,7], 1", {32, 2, 512, 7, 7}),
+    REDUCE("ReduceMax", "[8,40,3,100,100], 1", {8, 40, 3, 100, 100}),
+    REDUCE("ReduceMin", "[8,12,1,101,103], 1", {8, 12, 1, 101, 103}),
     {"Resize",
      "nearest, twice",
      LAST,
@@ -432,7 +440,8 @@ static void describe(struct bench *b, const struct bench_case *bc)
         const bool          small = i > 0 && !bc->dims[i][1];
         const bool          matrix = i > 0 && !small && !bc->dims[i][2];
         const bool          counts =
-            i == 1 && (strcmp(bc->op, "TopK") == 0 || strcmp(bc->op, "CumSum") == 0);
+            i == 1 && (strcmp(bc->op, "TopK") == 0 || strcmp(bc->op, "CumSum") == 0 ||
+                       strncmp(bc->op, "Reduce", 6) == 0);
         const bool asks = i == 0 && strcmp(bc->op, "Where") == 0;
         *o = (struct sac_operand){.dtype = bc->dtype ? bc->dtype
                                            : asks    ? SAC_BOOL

@@ -253,6 +253,29 @@ static void choose_columns(struct ops_reduce *p)
     l->parts = (int)SAC_CLAMP(SAC_MIN(BLOCKS_WANTED / groups, n / PART_MIN), 1, 256);
 }
 
+/* Lines side by side that are short, or so many that a thread for as many as 16 bytes hold fills a
+ * GPU, or that would have a thread each. */
+static void choose_across(struct ops_reduce *p)
+{
+    enum { LINE_SHORT = 16, UNITS_MANY = 64 << 10 };
+    struct ops_lines *l = &p->lines;
+    const int         lanes = p->in_type == SAC_F16 ? 8 : 4;
+    struct ops_view   units;
+    unsigned          stills;
+    if (p->type != OPS_FLOAT || !ops_is_f16_or_f32(p->in_type) || !ops_is_f16_or_f32(p->out_type) ||
+        l->outer.step[0][l->outer.rank - 1] != 1 || l->inner.step[0][0] == 1 ||
+        l->inner.rank != 1 || l->inner.count == 0)
+        return;
+    const bool packs = ops_view_units(&l->outer, 2, lanes, false, &units, &stills);
+    if (l->inner.count >= LINE_SHORT && !(packs && units.count >= UNITS_MANY) &&
+        !(l->team == OPS_TEAM_SOLO && l->parts == 1))
+        return;
+    p->across = packs ? lanes : 1;
+    if (packs)
+        p->units = units;
+    l->parts = 1;
+}
+
 static sac_result reduce_fill(struct sac_kernel_plan *plan, void *params)
 {
     const struct sac_op_call *c = plan->call;
@@ -275,6 +298,7 @@ static sac_result reduce_fill(struct sac_kernel_plan *plan, void *params)
     ops_choose_team(&p->lines, in_parts);
     if (in_parts)
         choose_columns(p);
+    choose_across(p);
     if (p->lines.parts > 1)
         plan->scratch_bytes = (size_t)(p->lines.outer.count * p->lines.parts) * sizeof(double);
     return SAC_OK;

@@ -38,13 +38,16 @@ enum ops_reduce_kind {
 enum ops_reduce_finish { OPS_FINISH_NONE, OPS_FINISH_MEAN, OPS_FINISH_SQRT, OPS_FINISH_LOG };
 struct ops_reduce { /* operand 0: in, 1: out */
     struct ops_lines lines;
-    struct ops_view  units; /* with `vector`: of the input, eight neighbouring lines at once */
-    int32_t          vector;
-    int32_t          kind, finish, in_type, out_type;
-    enum ops_class   type;
-    double           nothing; /* of an empty line */
+    struct ops_view  units; /* with `vector`: of the input, eight neighbouring lines at once; with
+                               `across`: so many of both */
+    int32_t        vector;
+    int32_t        across; /* neighbouring lines, or one, are a thread's alone */
+    int32_t        kind, finish, in_type, out_type;
+    enum ops_class type;
+    double         nothing; /* of an empty line */
 };
 OPS_LAUNCHER(ops_launch_reduce);
+OPS_LAUNCHER(ops_launch_reduce_across); /* of `across` */
 
 struct ops_arg { /* operand 0: in, 1: out */
     struct ops_lines lines;

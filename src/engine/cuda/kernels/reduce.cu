@@ -420,6 +420,8 @@ template <class T> struct cumulate_body {
 extern "C" int ops_launch_reduce(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_reduce *p = (const struct ops_reduce *)params;
+    if (p->across)
+        return ops_launch_reduce_across(params, ports, stream);
     switch (p->type) {
     case OPS_FLOAT: return floats_of(*p, ports, stream);
     case OPS_DOUBLE: return exact<double>(*p, ports, stream);
