@@ -154,8 +154,8 @@ static void fixture_runs(void **state)
 
 /* ---- small networks ---- */
 
-/* x [1,8,6,6] -> two convolutions -> Concat -> Relu -> y [1,8,6,6]; with softmax: then Softmax ->
- * y. */
+/* x [1,8,6,6] -> two convolutions -> Concat -> Sin, Mul -> y [1,8,6,6]; with softmax: then Softmax
+ * -> y. */
 static sac_model *branches(bool softmax, const struct sac_model_params *params)
 {
     static struct proto model; /* borrowed by the model */
@@ -174,7 +174,7 @@ static sac_model *branches(bool softmax, const struct sac_model_params *params)
     attrs = (struct proto){0};
     proto_attr_int(&attrs, "axis", 1);
     proto_node(&graph, "Concat", "a b", "c", &attrs);
-    proto_node(&graph, "Tanh", "c", "d", NULL);
+    proto_node(&graph, "Sin", "c", "d", NULL); /* no convolution takes it in */
     proto_node(&graph, "Mul", "d bias", softmax ? "e" : "y", NULL);
     attrs = (struct proto){0};
     proto_attr_int(&attrs, "axis", 1);
@@ -213,7 +213,7 @@ static void concat_is_placed_in_half(void **state)
     ok(sac_model_run(full, &x, &y[0]));
     far_counts = (struct far_counts){0};
     ok(sac_model_run(half, &x, &y[1]));
-    assert_int_equal(far_counts.kernels, 4); /* two convolutions, Tanh, Mul: no Concat */
+    assert_int_equal(far_counts.kernels, 4); /* two convolutions, Sin, Mul: no Concat */
     assert_int_equal(far_counts.taken, 2);
     float *want = fetched(y[0]);
     compare("half", y[1], want, 8 * 36, 5e-3);
@@ -365,7 +365,7 @@ static void steps_are_timed_in_one_launch(void **state)
         ok(sac_model_run_on(m, NULL, &x, &y));
     assert_int_equal(far_counts.launches, 3);
     sac_model_dump_steps(m, count_times, counts);
-    assert_int_equal(counts[0], 4); /* two convolutions, Tanh, Mul */
+    assert_int_equal(counts[0], 4); /* two convolutions, Sin, Mul */
     assert_int_equal(counts[0] + counts[1], counts[2]);
     compare("profiled", y, want, 8 * 36, 0);
     far_counts.capture_fails = true;
@@ -699,7 +699,7 @@ static void tensors_may_lie_as_kernels_want(void **state)
     ok(sac_tensor_upload(t, turned));
     far_counts = (struct far_counts){0};
     ok(sac_model_run(m, &t, &y[1]));
-    assert_int_equal(far_counts.relayouts, 1); /* between the Concat and Tanh, which wants it plain
+    assert_int_equal(far_counts.relayouts, 1); /* between the Concat and Sin, which wants it plain
                                                 */
     assert_int_equal(sac_tensor_describe(y[1])->dtype, SAC_F16);
     uint16_t *got = (uint16_t *)fetched(y[1]);

@@ -14,7 +14,6 @@ bool sac_is_move(const struct sac_node *n)
            (sac_is_fused(n, "Rearrange") && !sac_node_input(n, 1));
 }
 
-/* Is v a map that a convolution or its like writes in channels last? */
 static bool is_map(const struct sac_value *v, int depth)
 {
     static const char *const makers[] = {"Conv", "MaxPool", "AveragePool"};
@@ -29,10 +28,15 @@ static bool is_map(const struct sac_value *v, int depth)
             (is_map(n->inputs[0], depth - 1) || is_map(n->inputs[n->input_count - 1], depth - 1)));
 }
 
+bool sac_is_map(const struct sac_value *v)
+{
+    return is_map(v, MAKERS_MAX);
+}
+
 bool sac_takes_map(const struct sac_node *n)
 {
     const struct sac_value *x = sac_node_input(n, 0), *y = n->outputs[0];
-    return sac_is_reshape(n) && is_map(x, MAKERS_MAX) && y->rank >= 0 &&
+    return sac_is_reshape(n) && sac_is_map(x) && y->rank >= 0 &&
            (y->rank < 3 || y->dims[0] != x->dims[0] || y->dims[1] != x->dims[1]);
 }
 

@@ -32,7 +32,7 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
     sac_pass_expectation, sac_pass_deform, sac_pass_chain, sac_pass_twin, sac_pass_quantised,
     sac_pass_sums, sac_pass_layer_norm, sac_pass_even, sac_pass_rounded, sac_pass_halves,
     sac_pass_einsum, sac_pass_attention_node, sac_pass_scores, sac_pass_group_norm, sac_pass_expand,
-    sac_pass_l2_norm, sac_pass_gains, sac_pass_head_matmul;
+    sac_pass_l2_norm, sac_pass_gains, sac_pass_head_matmul, sac_pass_spread;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are.
@@ -54,6 +54,8 @@ bool sac_is(const struct sac_node *n, const char *op_type);       /* of ONNX's o
 bool sac_is_fused(const struct sac_node *n, const char *op_type); /* of ours */
 bool sac_is_any(const struct sac_node *n, const char *const *types, size_t count);
 bool sac_is_reshape(const struct sac_node *n); /* the same numbers in the same order */
+/* Is v a map that a convolution or its like writes in channels last? */
+bool sac_is_map(const struct sac_value *v);
 /* The node that makes v, if it is of that type. */
 struct sac_node *sac_made_by(const struct sac_value *v, const char *op_type);
 /* The only reader of n's first and only output, if it is of that type. */
@@ -124,6 +126,10 @@ struct sac_value *sac_reshaped(struct sac_graph *g, const struct sac_node *like,
                                struct sac_value *v, int rank, const int64_t *dims, sac_result *res);
 struct sac_value *sac_transposed(struct sac_graph *g, const struct sac_node *like,
                                  struct sac_value *v, const int64_t *perm, sac_result *res);
+/* Channels first to first + count - 1 of v, by a Slice. */
+struct sac_value *sac_channels_of(struct sac_graph *g, const struct sac_node *like,
+                                  struct sac_value *v, int64_t first, int64_t count,
+                                  sac_result *res);
 sac_result sac_copy_attrs(struct sac_graph *g, struct sac_node *to, const struct sac_node *from);
 /* Replaces old's output by n's first output, which takes its shape. */
 sac_result sac_take_over(struct sac_graph *g, struct sac_node *n, struct sac_node *old);
