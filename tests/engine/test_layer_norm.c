@@ -106,8 +106,8 @@ static const struct spelling roots[] = {
       {"Sqrt", "e", "s"},
       {"Div", "x s", "n"},
       {"Add", "n shift", "y"}},
-     1,
-     2},
+     0, /* a FusedNorm, as it has a shift */
+     1},
 };
 
 static void constants(struct proto *graph)

@@ -455,7 +455,7 @@ static void norms_write_bytes(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(norms); i++)
-        spelling_check(&norms[i], "QuantNorm", constants);
+        spelling_check(&norms[i], "FusedNorm", constants);
 }
 
 /* ---- float8 ---- */

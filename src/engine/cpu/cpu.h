@@ -50,6 +50,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(FusedAttention)        \
     KERNEL(FusedConv)             \
     KERNEL(FusedMatMul)           \
+    KERNEL(FusedNorm)             \
     KERNEL(GatedSum)              \
     KERNEL(Gather)                \
     KERNEL(Gelu)                  \
@@ -87,7 +88,6 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(QuantConv)             \
     KERNEL(QuantizeLinear)        \
     KERNEL(QuantMatMul)           \
-    KERNEL(QuantNorm)             \
     KERNEL(Rearrange)             \
     KERNEL(Reciprocal)            \
     KERNEL(ReduceL1)              \

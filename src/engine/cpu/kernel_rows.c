@@ -1,48 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that work line by line on plain tensors: Softmax, LpNormalization, LayerNormalization,
- * RMSNormalization, and the last two in 8 bits. */
+/* Operators that work line by line on plain tensors: Softmax and LpNormalization. */
 #include <math.h>
 #include <stdio.h>
 
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/map.h"
-#include "engine/ops/quant.h"
 #include "engine/ops/reads.h"
 
-enum {
-    COLUMNS = 256,          /* neighbouring lines in a unit of work */
-    LINE_MAX_FLOATS = 8192, /* whose moments are sums of float32 */
-    BESIDE = 512            /* numbers of a line that become bytes at a time */
-};
+enum { COLUMNS = 256 /* neighbouring lines in a unit of work */ };
 
 struct rows_state {
     struct sac_units units;
     int64_t          length, lines;    /* of one line; how many */
     int64_t          inner, stretches; /* lines that are neighbours; units they make */
     double           epsilon;          /* of LpNormalization: the least norm */
-    bool             centred, shifted;
-    bool             magnitudes; /* LpNormalization by their sum, not by that of squares */
-    struct sac_quant bytes;      /* what they become, of y_dtype */
+    bool             magnitudes;       /* LpNormalization by their sum, not by that of squares */
 };
-
-static struct sac_kernel_offer plain_lines(const struct sac_kernel_question *q)
-{
-    struct sac_kernel_offer offer = sac_kernel_take(q);
-    if (sac_cpu_level() < SAC_CPU_AVX2 || sac_operand_elements(&q->call->in[0]) == 0)
-        return sac_kernel_refuse("empty, or no AVX2");
-    for (int i = 0; i < q->call->in_count; i++)
-        offer.in_layout[i] = SAC_LAYOUT_PLAIN;
-    return offer;
-}
-
-static struct sac_kernel_offer plain_float(const struct sac_kernel_question *q)
-{
-    struct sac_kernel_offer offer = plain_lines(q);
-    if (!sac_call_is_float(q->call))
-        return sac_kernel_refuse("not float32");
-    offer.in_place = 0;
-    return offer;
-}
 
 static sac_result rows_take(struct sac_kernel_plan *plan, struct rows_state *s)
 {
@@ -56,8 +29,14 @@ static sac_result rows_take(struct sac_kernel_plan *plan, struct rows_state *s)
 static struct sac_kernel_offer axis_supports(struct sac_device                *dev,
                                              const struct sac_kernel_question *q)
 {
+    struct sac_kernel_offer offer = sac_kernel_take(q);
     (void)dev;
-    return plain_float(q);
+    if (sac_cpu_level() < SAC_CPU_AVX2 || sac_operand_elements(&q->call->in[0]) == 0 ||
+        !sac_call_is_float(q->call))
+        return sac_kernel_refuse("empty, not float32, or no AVX2");
+    offer.in_layout[0] = SAC_LAYOUT_PLAIN;
+    offer.in_place = 0;
+    return offer;
 }
 
 /* Up to opset 12 a Softmax' line runs over the axis and everything after it. */
@@ -174,103 +153,3 @@ static sac_result lp_prepare(struct sac_device *dev, struct sac_kernel_plan *pla
 
 const struct sac_kernel sac_cpu_LpNormalization = {SAC_OP_LpNormalization, axis_supports,
                                                    lp_prepare, sac_units_run, sac_free};
-
-/* ---- LayerNormalization, RMSNormalization ---- */
-
-static int64_t line_of(const struct sac_op_call *c)
-{
-    int axis;
-    if (sac_op_axis(c, -1, c->in[0].rank, &axis) != SAC_OK)
-        return 0;
-    return sac_dims_product(c->in[0].rank - axis, c->in[0].dims + axis);
-}
-
-/* One number for each place of a line, the same for all lines. */
-static bool is_a_line(const struct sac_operand *o, const struct sac_operand *x, int64_t length)
-{
-    int64_t same = 1;
-    for (int d = 1; d <= o->rank && same < length; d++) {
-        if (d > x->rank || o->dims[o->rank - d] != x->dims[x->rank - d])
-            return false;
-        same *= o->dims[o->rank - d];
-    }
-    return same == length && sac_operand_elements(o) == length;
-}
-
-static struct sac_kernel_offer norm_supports(struct sac_device                *dev,
-                                             const struct sac_kernel_question *q)
-{
-    const struct sac_op_call *c = q->call;
-    const int64_t             length = line_of(c);
-    (void)dev;
-    for (int i = 1; i < c->in_count; i++)
-        if (c->in[i].present && !is_a_line(&c->in[i], &c->in[0], length))
-            return sac_kernel_refuse("scale or shift is not one number for each of a line");
-    for (int i = 1; i < c->out_count; i++)
-        if (c->out[i].present)
-            return sac_kernel_refuse("its mean is an output");
-    if (length > LINE_MAX_FLOATS)
-        return sac_kernel_refuse("lines of over %d numbers lose digits in float32",
-                                 LINE_MAX_FLOATS);
-    return c->node->op->id == SAC_OP_QuantNorm ? plain_lines(q) : plain_float(q);
-}
-
-/* A line's numbers become bytes where they still are in the L1 cache. */
-static void put_bytes(const struct rows_state *s, const float *x, float mean, float factor,
-                      const float *scale, const float *shift, uint8_t *y)
-{
-    for (int64_t i = 0; i < s->length; i += BESIDE) {
-        const int64_t count = SAC_MIN(BESIDE, s->length - i);
-        float         v[BESIDE];
-        SAC_SIMD_PICK(sac_map_normalise)
-        (x + i, mean, factor, scale + i, shift ? shift + i : NULL, v, count);
-        sac_make_bytes(&s->bytes, v, y + i, count);
-    }
-}
-
-static void norm_work(const void *state, void *const *in, void *const *out, int64_t first,
-                      int64_t end)
-{
-    const struct rows_state *s = state;
-    for (int64_t r = first; r < end; r++) {
-        const float *x = (const float *)in[0] + r * s->length;
-        double       mean, squares;
-        SAC_SIMD_PICK(sac_map_moments)(x, s->length, &mean, &squares);
-        double power = squares / (double)s->length;
-        if (!s->centred) {
-            power += mean * mean;
-            mean = 0;
-        }
-        const float  factor = (float)(1 / sqrt(power + s->epsilon));
-        const float *shift = s->shifted ? in[2] : NULL;
-        if (s->bytes.y_dtype != SAC_F32) {
-            put_bytes(s, x, (float)mean, factor, in[1], shift, (uint8_t *)out[0] + r * s->length);
-            continue;
-        }
-        SAC_SIMD_PICK(sac_map_normalise)
-        (x, (float)mean, factor, in[1], shift, (float *)out[0] + r * s->length, s->length);
-    }
-}
-
-static sac_result norm_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
-{
-    const struct sac_op_call *c = plan->call;
-    struct rows_state        *s = sac_new(struct rows_state);
-    if (!s)
-        return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
-    s->length = line_of(c);
-    s->lines = sac_operand_elements(&c->in[0]) / s->length;
-    s->epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
-    s->centred = sac_norm_is_centred(c->node);
-    s->shifted = c->in_count > 2 && c->in[2].present;
-    s->bytes = sac_quant_read(c->node);
-    sac_units_init(&s->units, dev, s->lines, s->lines * s->length / 4, norm_work);
-    return rows_take(plan, s);
-}
-
-const struct sac_kernel sac_cpu_LayerNormalization = {SAC_OP_LayerNormalization, norm_supports,
-                                                      norm_prepare, sac_units_run, sac_free};
-const struct sac_kernel sac_cpu_RMSNormalization = {SAC_OP_RMSNormalization, norm_supports,
-                                                    norm_prepare, sac_units_run, sac_free};
-const struct sac_kernel sac_cpu_QuantNorm = {SAC_OP_QuantNorm, norm_supports, norm_prepare,
-                                             sac_units_run, sac_free};

@@ -139,7 +139,7 @@ static bool magnifies(const struct sac_node *n, int input)
     case SAC_OP_GroupNormalization:
     case SAC_OP_SampleNorm:
     case SAC_OP_RMSNormalization:
-    case SAC_OP_QuantNorm:
+    case SAC_OP_FusedNorm:
     case SAC_OP_MeanVarianceNormalization: return input == 0;
     default: return false;
     }

@@ -14,8 +14,8 @@
  *                             shape: activation, alpha, beta; residual as FusedConv
  *   QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h
  *   QuantMatMul(X, W, B?, R?, S) FusedMatMul of them, likewise
- *   QuantNorm(X, S, B?)       LayerNormalization, or with centred=0 RMSNormalization, of X, which
- *                             becomes 8 bits: y_type, y_scale, y_zero as in engine/ops/quant.h
+ *   FusedNorm(X, S?, B?, R?)  each line of X made one in what its kind says, times S, plus B, both
+ *                             broadcast, plus R of the output's shape (below)
  *   Chain(X0, X1, ...)        elementwise steps on the broadcast inputs: engine/ops/chain.h
  *   DeformAttention(V, P, W)  attention to a few places of maps: engine/ops/deform_attention.h
  *   Rearrange(X, R?)          X's numbers in another order, or some of them, or with zeros between
@@ -36,6 +36,11 @@
  * have one head of keys and values, of which k and v then have fewer. M is [period, heads or 1,
  * queries or 1, keys], batch b reads entry b % period. shape is the output's, -1 where it is open.
  * A query all of whose keys are masked by -inf gives zeros.
+ *
+ * FusedNorm's kind is a number of enum sac_norm_kind; lines run from axis (-1) to the last dim, and
+ * epsilon is that of LayerNormalization (1e-5), of L1 and L2 what a smaller norm is taken for (0: a
+ * line of zeros stays one). With a view x, as those of FusedAttention, the line is its last dim,
+ * and the output has its four dims. y_type, y_scale and y_zero are as in engine/ops/quant.h.
  *
  * Rearrange counts its output by digits, the last of them fastest: dims, how many values each has
  * (-1: as many as its axis, which is open); axis, the axis of X that it moves along; step, how far.

@@ -48,6 +48,15 @@ enum sac_residual {
     SAC_RESIDUAL_COUNT
 };
 
+/* The attribute "kind" of FusedNorm: what is made one of a line. */
+enum sac_norm_kind {
+    SAC_NORM_CENTRED = 0, /* the variance, about a mean that becomes zero: LayerNormalization */
+    SAC_NORM_ROOT,        /* the mean of the squares: RMSNormalization */
+    SAC_NORM_L1,          /* the sum of the magnitudes */
+    SAC_NORM_L2,          /* the length */
+    SAC_NORM_COUNT
+};
+
 /* The attribute "y_type" of what can make 8 bits of its output: what its numbers are, as
  * TensorProto.DataType has it. */
 enum sac_quant_type {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisations. Batch uses stored statistics, or in training the batch's own; Instance, Group,
- * Layer and RMS those of each dense row of the input; MeanVariance, Lp and LRN those along axes and
- * channels. */
+/* Normalisations. Batch uses stored statistics, or in training the batch's own; Instance and Group
+ * those of each dense row of the input; MeanVariance, Lp and LRN those along axes and channels.
+ * Those of lines are in line_norm.c. */
 #include <math.h>
 
 #include "engine/ops/batch.h"
-#include "engine/ops/quant.h"
+#include "engine/ops/norm_rows.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -142,41 +142,47 @@ const struct sac_op sac_row_BatchNormalization = {SAC_ROW(BatchNormalization, 7,
 
 /* ---- by dense rows ---- */
 
-struct row_norm {
-    int64_t rows, size;
-    double  epsilon;
-    bool    centred; /* subtract the mean; else divide by the root mean square only */
-    /* Broadcast over the input as if it had this shape; bias may be absent. */
-    struct sac_operand shape, scale, bias;
-};
+/* What a row of which the squares, or for L1 the magnitudes, about its mean sum up to this is
+ * multiplied by. */
+static double inverse_of(const struct sac_row_norm *norm, double sum)
+{
+    const bool   mean = norm->kind == SAC_NORM_CENTRED || norm->kind == SAC_NORM_ROOT;
+    const double length = norm->kind == SAC_NORM_L1 ? sum : sqrt(sum),
+                 least = length < norm->epsilon ? norm->epsilon : length;
+    if (mean)
+        return 1 / sqrt(sum / (double)norm->size + norm->epsilon);
+    return least != 0 ? 1 / least : 0;
+}
 
 /* Normalises one row in place; returns its mean and 1 / deviation. */
-static void normalise(double *x, int64_t n, const struct row_norm *norm, double *mean,
-                      double *inverse)
+static void normalise(double *x, const struct sac_row_norm *norm, double *mean, double *inverse)
 {
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < n && norm->centred; i++)
-        sum += x[i];
-    *mean = norm->centred ? sum / (double)n : 0;
-    for (int64_t i = 0; i < n; i++)
-        squares += (x[i] - *mean) * (x[i] - *mean);
-    *inverse = 1 / sqrt(squares / (double)n + norm->epsilon);
+    const int64_t n = norm->size;
+    double        all = 0, sum = 0;
+    for (int64_t i = 0; i < n && norm->kind == SAC_NORM_CENTRED; i++)
+        all += x[i];
+    *mean = all / (double)n;
+    for (int64_t i = 0; i < n; i++) {
+        const double off = x[i] - *mean;
+        sum += norm->kind == SAC_NORM_L1 ? fabs(off) : off * off;
+    }
+    *inverse = inverse_of(norm, sum);
     for (int64_t i = 0; i < n; i++)
         x[i] = (x[i] - *mean) * *inverse;
 }
 
 /* x = x * scale + bias in place, then out. scale and bias (NULL: none) are dense. */
-static void scale_and_shift(const struct row_norm *norm, double *x, const double *scale,
+static void scale_and_shift(const struct sac_row_norm *norm, double *x, const double *scale,
                             const double *bias, const struct sac_operand *out)
 {
     struct sac_walk w;
     sac_walk_init(&w, norm->shape.rank, norm->shape.dims);
     sac_walk_operand(&w, &norm->shape);
-    sac_walk_operand(&w, &norm->scale);
-    sac_walk_operand(&w, bias ? &norm->bias : &norm->scale);
+    sac_walk_operand(&w, scale ? &norm->scale : &norm->shape);
+    sac_walk_operand(&w, bias ? &norm->bias : &norm->shape);
     for (sac_walk_start(&w); w.run; sac_walk_next(&w)) {
         double *line = x + w.at[0];
-        for (int64_t i = 0; i < w.run; i++)
+        for (int64_t i = 0; i < w.run && scale; i++)
             line[i] *= scale[w.at[1] + i * w.step[1]];
         for (int64_t i = 0; i < w.run && bias; i++)
             line[i] += bias[w.at[2] + i * w.step[2]];
@@ -184,18 +190,19 @@ static void scale_and_shift(const struct row_norm *norm, double *x, const double
     }
 }
 
-static sac_result run_rows(struct sac_op_call *c, const struct row_norm *norm)
+sac_result sac_norm_rows(struct sac_op_call *c, const struct sac_row_norm *norm)
 {
     const struct sac_operand *in = &c->in[0];
-    const struct sac_operand *shift = norm->bias.present ? &norm->bias : NULL;
-    double                   *x = sac_alloc((size_t)sac_operand_elements(in) * sizeof *x);
-    const double *scale = sac_doubles(&norm->scale), *bias = shift ? sac_doubles(shift) : NULL;
-    bool          ok = x && scale && (bias || !shift);
+    const struct sac_operand *by = norm->scale.present ? &norm->scale : NULL,
+                             *shift = norm->bias.present ? &norm->bias : NULL;
+    double       *x = sac_alloc((size_t)sac_operand_elements(in) * sizeof *x);
+    const double *scale = by ? sac_doubles(by) : NULL, *bias = shift ? sac_doubles(shift) : NULL;
+    bool          ok = x && (scale || !by) && (bias || !shift);
     if (ok)
         sac_read_doubles(in, 0, 1, sac_operand_elements(in), x);
     for (int64_t i = 0; ok && i < norm->rows; i++) {
         double mean, inverse;
-        normalise(x + i * norm->size, norm->size, norm, &mean, &inverse);
+        normalise(x + i * norm->size, norm, &mean, &inverse);
         if (sac_op_wants(c, 1))
             sac_operand_set(&c->out[1], i, mean);
         if (sac_op_wants(c, 2))
@@ -203,7 +210,8 @@ static sac_result run_rows(struct sac_op_call *c, const struct row_norm *norm)
     }
     if (ok)
         scale_and_shift(norm, x, scale, bias, &c->out[0]);
-    sac_doubles_done(&norm->scale, scale);
+    if (by)
+        sac_doubles_done(by, scale);
     if (shift)
         sac_doubles_done(shift, bias);
     sac_free(x);
@@ -231,14 +239,13 @@ static sac_result instance_shape(struct sac_op_call *c)
 static sac_result instance_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    struct row_norm           norm = {.rows = in->dims[0] * in->dims[1],
+    struct sac_row_norm       norm = {.rows = in->dims[0] * in->dims[1],
                                       .size = sac_dims_product(in->rank - 2, in->dims + 2),
                                       .epsilon = sac_attr_float(c->node, "epsilon", 1e-5f),
-                                      .centred = true,
                                       .shape = *in,
                                       .scale = per_channel(&c->in[1], in->rank),
                                       .bias = per_channel(&c->in[2], in->rank)};
-    return run_rows(c, &norm);
+    return sac_norm_rows(c, &norm);
 }
 
 /* Scale and bias are per group in opset 18 and per channel since opset 21. */
@@ -258,8 +265,7 @@ static sac_result group_ref(struct sac_op_call *c)
     const struct sac_operand *in = &c->in[0];
     int64_t                   groups = sac_attr_int(c->node, "num_groups", 1);
     int64_t                   parts = c->in[1].dims[0]; /* of [N,parts,rest] */
-    struct row_norm           norm = {.rows = in->dims[0] * groups,
-                                      .centred = true,
+    struct sac_row_norm       norm = {.rows = in->dims[0] * groups,
                                       .epsilon = sac_attr_float(c->node, "epsilon", 1e-5f),
                                       .scale = per_channel(&c->in[1], 3),
                                       .bias = per_channel(&c->in[2], 3),
@@ -267,70 +273,7 @@ static sac_result group_ref(struct sac_op_call *c)
     int64_t                   rest = sac_dims_product(in->rank - 1, in->dims + 1);
     norm.size = rest / groups;
     norm.shape.dims[2] = parts ? rest / parts : 0;
-    return run_rows(c, &norm);
-}
-
-/* Input, scale and bias. */
-static sac_result check_layer(struct sac_op_call *c, int *axis)
-{
-    const struct sac_operand *in = &c->in[0];
-    SAC_TRY(float_input(c));
-    SAC_TRY(sac_op_axis(c, -1, in->rank, axis));
-    for (int i = 1; i < c->in_count; i++) {
-        int     rank = in->rank;
-        int64_t sum[SAC_RANK_MAX];
-        memcpy(sum, in->dims, sizeof sum);
-        SAC_CHECK(c,
-                  !c->in[i].present ||
-                      (sac_dtype_is_float(c->in[i].dtype) &&
-                       sac_broadcast_dims(&rank, sum, c->in[i].rank, c->in[i].dims) &&
-                       rank == in->rank && memcmp(sum, in->dims, (size_t)rank * sizeof *sum) == 0),
-                  "input %d does not broadcast to the input", i);
-    }
-    return SAC_OK;
-}
-
-static sac_result layer_shape(struct sac_op_call *c)
-{
-    const struct sac_operand *in = &c->in[0];
-    int                       axis;
-    int64_t                   dims[SAC_RANK_MAX];
-    SAC_TRY(check_layer(c, &axis));
-    for (int d = 0; d < in->rank; d++)
-        dims[d] = d < axis ? in->dims[d] : 1;
-    SAC_TRY(sac_shape_same(c));
-    SAC_TRY(sac_shape_out(c, 1, SAC_F32, in->rank, dims));
-    return sac_shape_out(c, 2, SAC_F32, in->rank, dims);
-}
-
-bool sac_norm_is_centred(const struct sac_node *n)
-{
-    return n->op->id == SAC_OP_QuantNorm ? sac_attr_int(n, "centred", 1) != 0
-                                         : n->op->id == SAC_OP_LayerNormalization;
-}
-
-static sac_result layer_ref(struct sac_op_call *c)
-{
-    const struct sac_operand *in = &c->in[0];
-    int                       axis;
-    SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
-    struct row_norm norm = {.rows = sac_dims_product(axis, in->dims),
-                            .size = sac_dims_product(in->rank - axis, in->dims + axis),
-                            .epsilon = sac_attr_float(c->node, "epsilon", 1e-5f),
-                            .centred = sac_norm_is_centred(c->node),
-                            .shape = *in,
-                            .scale = c->in[1]};
-    if (sac_op_has(c, 2))
-        norm.bias = c->in[2];
-    return run_rows(c, &norm);
-}
-
-static bool layer_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
-{
-    int64_t axis = sac_attr_int(n, "axis", -1);
-    axis += axis < 0 ? n->inputs[0]->rank : 0;
-    *out = k;
-    return axis > k || sac_batch_refuse(w, "it normalises along the batch");
+    return sac_norm_rows(c, &norm);
 }
 
 #define ROWS_ROW(op, since, in_min, in_max, outputs, shape_fn, ref_fn, batch_fn)        \
@@ -339,43 +282,6 @@ static bool layer_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int
                                         .ref = ref_fn, .batch = batch_fn}
 ROWS_ROW(InstanceNormalization, 1, 3, 3, 1, instance_shape, instance_ref, sac_batch_first);
 ROWS_ROW(GroupNormalization, 18, 3, 3, 1, group_shape, group_ref, sac_batch_first);
-ROWS_ROW(LayerNormalization, 1, 2, 3, 3, layer_shape, layer_ref, layer_batch);
-ROWS_ROW(RMSNormalization, 1, 2, 2, 1, layer_shape, layer_ref, layer_batch);
-
-/* ---- QuantNorm: Layer and RMS in 8 bits ---- */
-
-static sac_result quant_norm_shape(struct sac_op_call *c)
-{
-    const struct sac_operand *in = &c->in[0];
-    enum sac_dtype            out;
-    int                       axis;
-    SAC_TRY(check_layer(c, &axis));
-    for (int i = 0; i < c->in_count; i++)
-        SAC_CHECK(c, !c->in[i].present || c->in[i].dtype == SAC_F32,
-                  "input %d of dtype %s, not float32", i, sac_in_dtype(c, i));
-    SAC_TRY(sac_quant_check_output(c, &out));
-    SAC_CHECK(c, out != SAC_F32, "y_type says float32; it makes 8 bits");
-    return sac_shape_out(c, 0, out, in->rank, in->dims);
-}
-
-static sac_result quant_norm_ref(struct sac_op_call *c)
-{
-    const struct sac_quant q = sac_quant_read(c->node);
-    const int64_t          n = sac_operand_elements(&c->in[0]);
-    struct sac_op_call     floats = *c;
-    float                 *v = sac_alloc((size_t)n * sizeof *v);
-    floats.out[0].dtype = SAC_F32;
-    floats.out[0].data = v;
-    sac_result res = v ? layer_ref(&floats) : sac_op_no_memory(c);
-    for (int64_t i = 0; res == SAC_OK && i < n; i++)
-        sac_quant_put(&q, &c->out[0], i, v[i]);
-    sac_free(v);
-    return res;
-}
-
-const struct sac_op sac_row_QuantNorm = {SAC_FUSED_ROW(QuantNorm, 2, 3),
-                                         SAC_TOLERANCE(1e-4f, 1e-4f), .flags = SAC_OP_QUANTISES,
-                                         .shape = quant_norm_shape, .ref = quant_norm_ref};
 
 /* ---- MeanVarianceNormalization: over any axes ---- */
 

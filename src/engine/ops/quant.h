@@ -18,7 +18,7 @@
  * y_type says what becomes of v: 0, it is the output; else 8 bits, of v / y_scale rounded to even,
  * plus y_zero, saturated. The quotient is v times the float32 nearest to 1 / y_scale. NaN becomes
  * any integer; in float8 it stays. The same attributes, with the same meaning, make 8 bits of what
- * a QuantNorm or FusedAttention computes. */
+ * a FusedNorm or FusedAttention computes. */
 #ifndef SAC_ENGINE_OPS_QUANT_H
 #define SAC_ENGINE_OPS_QUANT_H
 

@@ -5,6 +5,7 @@
 #ifndef SAC_ENGINE_OPS_READS_H
 #define SAC_ENGINE_OPS_READS_H
 
+#include "engine/ops/fused_kinds.h"
 #include "engine/ops/util.h"
 #include "engine/ops/window.h"
 
@@ -38,8 +39,7 @@ sac_result sac_pad_read(const struct sac_op_call *c, struct sac_pads *p);
 sac_result sac_reduced_axes(const struct sac_op_call *c, bool *reduced);
 
 /* norm.c */
-bool       sac_norm_is_centred(const struct sac_node *n); /* of Layer, RMS and QuantNorm */
-double     sac_norm_floor(const struct sac_node *n);      /* of LpNormalization; 0: none */
+double     sac_norm_floor(const struct sac_node *n); /* of LpNormalization; 0: none */
 sac_result sac_mean_variance_axes(const struct sac_op_call *c, bool *reduced);
 
 /* cumulative.c */
@@ -218,13 +218,23 @@ sac_result sac_fused_attention_read(const struct sac_op_call *c, struct sac_fuse
 
 /* head_matmul.c */
 struct sac_head_matmul {
-    struct sac_head_view a, b, y; /* [batch,head,rows,depth], [..,depth,columns], [..,rows,columns]
-                                   */
-    int64_t batch, heads, rows, columns, depth;
-    float   scale;
+    struct sac_head_view a, b, y; /* rows by depth, depth by columns, rows by columns */
+    int64_t              batch, heads, rows, columns, depth;
+    float                scale;
 };
 /* As sac_fused_attention_read. */
 sac_result sac_head_matmul_read(const struct sac_op_call *c, struct sac_head_matmul *m);
+
+/* line_norm.c: LayerNormalization, RMSNormalization and FusedNorm */
+struct sac_line_norm {
+    enum sac_norm_kind   kind;
+    double               epsilon; /* of L1 and L2: what a smaller norm is taken for */
+    bool                 viewed;  /* input 0 is read through x, whose dims are the output's */
+    struct sac_head_view x;
+    int                  rank, axis; /* of the output; a line's first dim */
+    int64_t              dims[SAC_RANK_MAX];
+};
+sac_result sac_line_norm_read(const struct sac_op_call *c, struct sac_line_norm *n);
 
 /* rnn.c */
 enum { SAC_RNN_INPUTS = 8, SAC_RNN_DIRECTIONS = 2, SAC_RNN_ACTIVATIONS = 3 };

@@ -404,7 +404,7 @@ static bool is_of_bytes(const struct sac_value *v, int steps)
     const struct sac_node   *n = v ? v->producer : NULL;
     if (!n || steps == 0)
         return false;
-    if (is_quant(n) || sac_is_fused(n, "FusedAttention") ||
+    if (is_quant(n) || sac_is_fused(n, "FusedAttention") || sac_is_fused(n, "FusedNorm") ||
         sac_is_any(n, writers, SAC_COUNT(writers)))
         return true;
     if (sac_is_any(n, products, SAC_COUNT(products)))

@@ -25,21 +25,27 @@ static bool is_norm(const struct sac_node *n)
     return sac_is(n, "LayerNormalization") || sac_is(n, "RMSNormalization");
 }
 
+static bool can_round(const struct sac_node *n)
+{
+    return is_norm(n) || ((sac_is_fused(n, "FusedNorm") || sac_is_fused(n, "FusedAttention")) &&
+                          sac_attr_int(n, "y_type", SAC_QUANT_FLOAT) == SAC_QUANT_FLOAT);
+}
+
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct sac_to_bytes y;
-    const bool          norm = is_norm(n);
-    struct sac_node    *reader = norm || sac_is_fused(n, "FusedAttention") ? rounder(n, &y) : NULL;
+    struct sac_node    *reader = can_round(n) ? rounder(n, &y) : NULL;
     if (!reader || !reads_floats(n))
         return SAC_OK;
     *changed = true;
     struct sac_node *made =
-        sac_op_node(g, "saccade", norm ? "QuantNorm" : n->op_type, n->input_count, 1, n);
+        sac_op_node(g, "saccade", is_norm(n) ? "FusedNorm" : n->op_type, n->input_count, 1, n);
     sac_result res = made ? sac_copy_attrs(g, made, n) : SAC_ERR_MEMORY;
     for (int i = 0; res == SAC_OK && i < n->input_count; i++)
         made->inputs[i] = n->inputs[i];
-    if (res == SAC_OK && norm)
-        res = sac_node_set_int(g, made, "centred", sac_is(n, "LayerNormalization"));
+    if (res == SAC_OK && is_norm(n))
+        res = sac_node_set_int(g, made, "kind",
+                               sac_is(n, "LayerNormalization") ? SAC_NORM_CENTRED : SAC_NORM_ROOT);
     if (res == SAC_OK)
         res = sac_set_bytes(g, made, &y);
     return res == SAC_OK ? sac_take_over(g, made, reader) : res;

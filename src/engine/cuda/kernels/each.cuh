@@ -127,11 +127,11 @@ template <int N> OPS_BODY void place(const ops_view &v, int64_t i, int64_t (&at)
     }
 }
 
-OPS_BODY int64_t place_of(const ops_view &v, int64_t i)
+template <int K = 0> OPS_BODY int64_t place_of(const ops_view &v, int64_t i)
 {
-    int64_t at[1];
+    int64_t at[K + 1];
     place(v, i, at);
-    return at[0];
+    return at[K];
 }
 
 } // namespace ops

@@ -75,18 +75,19 @@ enum ops_norm_kind {
 /* Eight numbers at once of lines that are not held: of one line each, or of eight lines that lie
  * side by side. `units` is the inner view then, or the outer one. */
 enum ops_eights { OPS_EIGHTS_NONE, OPS_EIGHTS_ALONG, OPS_EIGHTS_ACROSS };
-struct ops_norm { /* operand 0: in, 1: out, 2: scale, 3: bias, 4: statistics */
+struct ops_norm { /* operand 0: in, 1: out, 2: scale, 3: bias, 4: statistics, 5: residual */
     struct ops_lines lines;
     struct ops_view  units;
     int32_t          eights;
     uint32_t         stills; /* of units along a line */
     int32_t          kind, in_type, out_type;
     int32_t          scale_port, scale_type, bias_port, bias_type; /* port -1: none */
+    int32_t          residual_port, residual_type;                 /* type 0: none */
     int32_t          mean_type, inverse_type; /* of outputs 1 and 2; 0: not wanted */
     int32_t          activation;              /* enum ops_fn */
     double           epsilon;                 /* of L1 and L2: the least norm */
     double           a, b;
-    struct ops_bytes bytes; /* of a QuantNorm: out_type is that of the numbers before */
+    struct ops_bytes bytes; /* of a FusedNorm: out_type is that of the numbers before */
 };
 OPS_LAUNCHER(ops_launch_norm);
 

@@ -110,17 +110,18 @@ static void across_lines(struct ops_norm *p)
 
 static void choose_threads(struct ops_norm *p)
 {
-    const int  types[] = {p->in_type, p->out_type, p->scale_type, p->bias_type};
+    const int  types[OPS_OPERANDS] = {p->in_type,   p->out_type, p->scale_type,
+                                      p->bias_type, 0,           p->residual_type};
     const bool centred = p->kind == OPS_NORM_CENTRED || p->kind == OPS_NORM_MEAN_VARIANCE;
     bool       floats = true;
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < OPS_OPERANDS; k++)
         floats &= !types[k] || ops_is_f16_or_f32(types[k]);
     const bool bytes = p->bytes.type != 0;
     ops_choose_team(&p->lines, centred);
     if (p->activation == OPS_FN_IDENTITY)
-        ops_choose_held(&p->lines, 4, 1u << 2 | 1u << 3, types);
-    if (!p->lines.held.lanes && centred && !bytes && p->lines.outer.count > 0 &&
-        !(floats && along_eights(p)))
+        ops_choose_held(&p->lines, OPS_OPERANDS, 1u << 2 | 1u << 3, types);
+    if (!p->lines.held.lanes && centred && !bytes && !p->residual_type &&
+        p->lines.outer.count > 0 && !(floats && along_eights(p)))
         across_lines(p);
 }
 
@@ -201,11 +202,11 @@ static sac_result group_fill(struct sac_kernel_plan *plan, void *params)
     return finish_norm(plan, p, &s, along);
 }
 
-/* The strides of an operand that is broadcast over the input. */
+/* The strides of an operand that is broadcast over the output. */
 static void broadcast_steps(const struct sac_kernel_plan *plan, int input, int64_t *out)
 {
     const struct sac_operand *o = &plan->call->in[input];
-    const int                 missing = plan->call->in[0].rank - o->rank;
+    const int                 missing = plan->call->out[0].rank - o->rank;
     int64_t                   own[SAC_RANK_MAX];
     memset(out, 0, SAC_RANK_MAX * sizeof *out);
     if (!sac_op_has(plan->call, input))
@@ -215,39 +216,66 @@ static void broadcast_steps(const struct sac_kernel_plan *plan, int input, int64
         out[missing + d] = o->dims[d] == 1 ? 0 : own[d];
 }
 
-static sac_result layer_fill(struct sac_kernel_plan *plan, void *params)
+static enum ops_norm_kind kind_of(const struct sac_line_norm *n)
 {
-    const struct sac_op_call *c = plan->call;
-    const struct sac_operand *in = &c->in[0];
-    struct ops_norm          *p = params;
-    const bool                centred = sac_norm_is_centred(c->node);
-    int                       axis;
-    int64_t                   steps[SAC_RANK_MAX], step = 1;
-    bool                      along[SAC_RANK_MAX] = {false};
-    struct ops_shape          s;
-    SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
-    for (int d = axis; d < in->rank; d++)
-        along[d] = true;
-    ops_shape_over_in(&s, plan);
-    broadcast_steps(plan, 1, steps);
-    norm_vector(plan, &s, 1, steps, &p->scale_port, &p->scale_type);
-    broadcast_steps(plan, 2, steps);
-    norm_vector(plan, &s, c->in_count > 2 ? 2 : -1, steps, &p->bias_port, &p->bias_type);
-    for (int d = in->rank - 1; d >= 0; d--) {
-        steps[d] = d < axis ? step : 0;
-        step *= d < axis ? in->dims[d] : 1;
+    switch (n->kind) {
+    case SAC_NORM_ROOT: return OPS_NORM_ROOT;
+    case SAC_NORM_L1: return OPS_NORM_L1;
+    case SAC_NORM_L2: return OPS_NORM_L2;
+    default: return OPS_NORM_CENTRED;
     }
-    ops_shape_add(&s, 0, steps);
-    p->kind = centred ? OPS_NORM_CENTRED : OPS_NORM_ROOT;
+}
+
+/* The operands of a norm of lines, in their order. */
+static void line_operands(struct sac_kernel_plan *plan, const struct sac_line_norm *n,
+                          struct ops_norm *p, struct ops_shape *s)
+{
+    enum { SCALE = 1, BIAS, RESIDUAL };
+    int64_t steps[SAC_RANK_MAX], step = 1;
+    ops_shape_init(s, n->rank, n->dims);
+    if (n->viewed)
+        ops_shape_add(s, n->x.offset, n->x.step);
+    else
+        ops_shape_in(s, plan, 0);
+    ops_shape_out(s, plan, 0);
+    broadcast_steps(plan, SCALE, steps);
+    norm_vector(plan, s, SCALE, steps, &p->scale_port, &p->scale_type);
+    broadcast_steps(plan, BIAS, steps);
+    norm_vector(plan, s, BIAS, steps, &p->bias_port, &p->bias_type);
+    for (int d = n->rank - 1; d >= 0; d--) {
+        steps[d] = d < n->axis ? step : 0;
+        step *= d < n->axis ? n->dims[d] : 1;
+    }
+    ops_shape_add(s, 0, steps);
+    broadcast_steps(plan, RESIDUAL, steps);
+    norm_vector(plan, s, RESIDUAL, steps, &p->residual_port, &p->residual_type);
+}
+
+static sac_result line_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct ops_norm     *p = params;
+    struct sac_line_norm n;
+    bool                 along[SAC_RANK_MAX] = {false};
+    struct ops_shape     s;
+    SAC_TRY(sac_line_norm_read(plan->call, &n));
+    for (int d = n.axis; d < n.rank; d++)
+        along[d] = true;
+    line_operands(plan, &n, p, &s);
+    p->kind = kind_of(&n);
     p->mean_type = ops_out_type(plan, 1);
     p->inverse_type = ops_out_type(plan, 2);
-    p->epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
+    p->epsilon = n.epsilon;
     return finish_norm(plan, p, &s, along);
 }
 
-/* Statistics are written in ONNX's order. */
-static bool layer_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+/* Statistics are written in ONNX's order, in which a view sees the input. */
+static bool line_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
+    struct sac_line_norm n;
+    if (sac_line_norm_read(q->call, &n) != SAC_OK)
+        return ops_refuse(offer, "its lines are not known");
+    if (n.viewed)
+        offer->in_layout[0] = ops_with_last(offer->in_layout[0], false);
     norm_layouts(q, offer);
     for (int i = 1; i < q->call->out_count; i++)
         offer->out_layout[i] = SAC_LAYOUT_PLAIN;
@@ -359,9 +387,9 @@ static sac_result channel_fill(struct sac_kernel_plan *plan, void *params)
 
 OPS_ROW(InstanceNormalization, channel_layouts, instance_fill, ops_launch_norm, ops_norm)
 OPS_ROW(GroupNormalization, channel_layouts, group_fill, ops_launch_norm, ops_norm)
-OPS_ROW(LayerNormalization, layer_layouts, layer_fill, ops_launch_norm, ops_norm)
-OPS_ROW(RMSNormalization, layer_layouts, layer_fill, ops_launch_norm, ops_norm)
-OPS_ROW(QuantNorm, layer_layouts, layer_fill, ops_launch_norm, ops_norm)
+OPS_ROW(LayerNormalization, line_layouts, line_fill, ops_launch_norm, ops_norm)
+OPS_ROW(RMSNormalization, line_layouts, line_fill, ops_launch_norm, ops_norm)
+OPS_ROW(FusedNorm, line_layouts, line_fill, ops_launch_norm, ops_norm)
 OPS_ROW(SampleNorm, channel_layouts, sample_fill, ops_launch_norm, ops_norm)
 OPS_ROW(MeanVarianceNormalization, norm_layouts, mean_variance_fill, ops_launch_norm, ops_norm)
 OPS_ROW(LpNormalization, norm_layouts, lp_fill, ops_launch_norm, ops_norm)

@@ -13,7 +13,7 @@ namespace
 
 template <bool ACTIVATED> struct norm_body {
     struct ops_norm     p;
-    const void         *in, *scale, *bias;
+    const void         *in, *scale, *bias, *residual;
     void               *out, *mean_out, *inverse_out;
     one_moment<double> *partial; /* [parts][rows], or NULL */
     bool                applies;
@@ -68,9 +68,10 @@ template <bool ACTIVATED> struct norm_body {
     }
 
     template <class TEAM>
-    OPS_BODY void apply_to(const int64_t *at, float mean, float inverse, int64_t first,
+    OPS_BODY void apply_to(int64_t row, const int64_t *at, float mean, float inverse, int64_t first,
                            int64_t last, const TEAM &team) const
     {
+        const int64_t other = residual ? place_of<5>(p.lines.outer, row) : 0;
         for (int64_t j = first + team.lane(); j < last; j += team.lanes()) {
             int64_t in_line[4];
             place(p.lines.inner, j, in_line);
@@ -79,6 +80,8 @@ template <bool ACTIVATED> struct norm_body {
                 v *= get_float(scale, p.scale_type, at[2] + in_line[2]);
             if (bias)
                 v += get_float(bias, p.bias_type, at[3] + in_line[3]);
+            if (residual)
+                v += get_float(residual, p.residual_type, other + place_of<5>(p.lines.inner, j));
             if (ACTIVATED)
                 v = real_function(p.activation, v, 0.0f, 0.0f, (float)p.a, (float)p.b);
             if (!ACTIVATED && p.bytes.type)
@@ -112,14 +115,14 @@ template <bool ACTIVATED> struct norm_body {
             if (p.inverse_type)
                 put_float(inverse_out, p.inverse_type, at[4], inverse);
         }
-        apply_to(at, (float)m.mean[0], (float)inverse, first, last, team);
+        apply_to(row, at, (float)m.mean[0], (float)inverse, first, last, team);
     }
 };
 
 /* Of lines in registers, without an activation function. */
 template <class WAY> struct held_norm_body {
     struct ops_norm p;
-    const void     *in, *scale, *bias;
+    const void     *in, *scale, *bias, *residual;
     void           *out, *mean_out, *inverse_out;
 
     struct number {
@@ -164,6 +167,13 @@ template <class WAY> struct held_norm_body {
             x.v[e] *= scale ? scales.v[e] : 1;
             x.v[e] += bias ? shifts.v[e] : 0;
         }
+        if (residual) {
+            held<WAY, TEAM> other(team, count);
+            other.read(residual, p.residual_type, place_of<5>(p.lines.outer, row), 0);
+            OPS_UNROLL
+            for (int e = 0; e < x.COUNT; e++)
+                x.v[e] += other.v[e];
+        }
         if (WAY::VECTOR && p.bytes.type)
             x.write_bytes(p.bytes, out, at[1]);
         else
@@ -175,12 +185,12 @@ template <class WAY> struct held_norm_body {
     }
 };
 
-/* The norms of transformers: float16 by constants in float32. A thread keeps its numbers as they
- * came, and loads the constants when the sums are known, by then from the nearest cache: so it has
- * few registers, and many lines are under way. */
-template <class WAY, bool CENTRED> struct half_norm_body {
+/* The norms of transformers: float16 by constants in float32, plus a RESIDUAL. A thread keeps its
+ * numbers as they came, and loads the constants when the sums are known, by then from the nearest
+ * cache: so it has few registers, and many lines are under way. */
+template <class WAY, bool CENTRED, bool RESIDUAL> struct half_norm_body {
     struct ops_norm p;
-    const uint16_t *in;
+    const uint16_t *in, *residual;
     const float    *scale, *bias;
     void           *out;
 
@@ -198,12 +208,19 @@ template <class WAY, bool CENTRED> struct half_norm_body {
         const int   first = team.lane() * LANES;
         const float share = 1 / (float)p.lines.inner.count;
         float       sum = 0, squares = 0, v[LANES];
-        raw8        raw[WAY::EIGHTS];
+        raw8        raw[WAY::EIGHTS], other[WAY::EIGHTS] = {};
         int64_t     at[2];
         place(p.lines.outer, row, at);
         OPS_UNROLL
         for (int k = 0; k < WAY::EIGHTS; k++)
             raw[k] = first + k * step < n ? load8(in, SAC_F16, at[0] + first + k * step) : raw8{};
+        if constexpr (RESIDUAL) {
+            const int64_t from = place_of<5>(p.lines.outer, row) + first;
+            OPS_UNROLL
+            for (int k = 0; k < WAY::EIGHTS; k++)
+                if (first + k * step < n)
+                    other[k] = load8(residual, SAC_F16, from + k * step);
+        }
         OPS_UNROLL
         for (int k = 0; CENTRED && k < WAY::EIGHTS; k++) {
             floats_of(raw[k], SAC_F16, v);
@@ -236,6 +253,13 @@ template <class WAY, bool CENTRED> struct half_norm_body {
             OPS_UNROLL
             for (int j = 0; j < LANES; j++)
                 v[j] = (v[j] - mean) * inverse * factor[j] + shift[j];
+            if constexpr (RESIDUAL) {
+                float more[LANES];
+                floats_of(other[k], SAC_F16, more);
+                OPS_UNROLL
+                for (int j = 0; j < LANES; j++)
+                    v[j] += more[j];
+            }
             if (p.bytes.type)
                 put_bytes8(p.bytes, out, at[1] + here, v);
             else
@@ -248,22 +272,31 @@ template <class WAY, bool CENTRED> struct half_norm_body {
 
 #ifdef __CUDACC__
 template <class WAY, bool CENTRED>
-constexpr int ops::HELD_BLOCKS<half_norm_body<WAY, CENTRED>> = WAY::EIGHTS <= 3 ? 12 : 10;
+constexpr int ops::HELD_BLOCKS<half_norm_body<WAY, CENTRED, false>> = WAY::EIGHTS <= 3 ? 12 : 10;
+template <class WAY, bool CENTRED>
+constexpr int ops::HELD_BLOCKS<half_norm_body<WAY, CENTRED, true>> = WAY::EIGHTS == 1 ? 10 : 8;
 #endif
 
 namespace
 {
 
-template <bool CENTRED, class BODY>
+template <bool CENTRED, bool RESIDUAL, class BODY>
 int run_halves(const struct ops_norm &p, const BODY &b, void *stream)
 {
     const struct ops_view &v = p.lines.outer;
     const float *scale = (const float *)b.scale + v.start[2], *bias = (const float *)b.bias;
     bias = bias ? bias + v.start[3] : NULL;
     return held_by<true>(p.lines, stream, [&](auto way) {
-        return half_norm_body<decltype(way), CENTRED>{p, (const uint16_t *)b.in, scale, bias,
-                                                      b.out};
+        return half_norm_body<decltype(way), CENTRED, RESIDUAL>{
+            p, (const uint16_t *)b.in, (const uint16_t *)b.residual, scale, bias, b.out};
     });
+}
+
+template <bool CENTRED, class BODY>
+int run_halves_of(const struct ops_norm &p, const BODY &b, void *stream)
+{
+    return b.residual ? run_halves<CENTRED, true>(p, b, stream)
+                      : run_halves<CENTRED, false>(p, b, stream);
 }
 
 /* Is it a norm of transformers, with one scale for all lines? */
@@ -273,26 +306,26 @@ bool is_of_halves(const struct ops_norm &p)
     for (int d = 0; d < p.lines.outer.rank; d++)
         one &= p.lines.outer.step[2][d] == 0 && p.lines.outer.step[3][d] == 0;
     return one && p.in_type == SAC_F16 && p.out_type == SAC_F16 && p.scale_type == SAC_F32 &&
-           (!p.bias_type || p.bias_type == SAC_F32) && !p.mean_type && !p.inverse_type &&
+           (!p.bias_type || p.bias_type == SAC_F32) &&
+           (!p.residual_type || p.residual_type == SAC_F16) && !p.mean_type && !p.inverse_type &&
            (p.kind == OPS_NORM_CENTRED || p.kind == OPS_NORM_ROOT);
 }
 
-bool fits_eights(const struct ops_norm &p, const void *in, const void *out, const void *scale,
-                 const void *bias)
+template <class BODY> bool fits_eights(const struct ops_norm &p, const BODY &b)
 {
-    return p.lines.held.vector && fits16(in) && fits16(out) &&
-           (p.lines.inner.step[2][0] == 0 || fits16(scale)) &&
-           (p.lines.inner.step[3][0] == 0 || fits16(bias));
+    return p.lines.held.vector && fits16(b.in) && fits16(b.out) && fits16(b.residual) &&
+           (p.lines.inner.step[2][0] == 0 || fits16(b.scale)) &&
+           (p.lines.inner.step[3][0] == 0 || fits16(b.bias));
 }
 
 template <class BODY> int run_held(const struct ops_norm &p, const BODY &b, bool fits, void *stream)
 {
     if (fits && is_of_halves(p))
-        return p.kind == OPS_NORM_CENTRED ? run_halves<true>(p, b, stream)
-                                          : run_halves<false>(p, b, stream);
+        return p.kind == OPS_NORM_CENTRED ? run_halves_of<true>(p, b, stream)
+                                          : run_halves_of<false>(p, b, stream);
     return held_lines(p.lines, fits, stream, [&](auto way) {
-        return held_norm_body<decltype(way)>{p,     b.in,       b.scale,      b.bias,
-                                             b.out, b.mean_out, b.inverse_out};
+        return held_norm_body<decltype(way)>{p,          b.in,  b.scale,    b.bias,
+                                             b.residual, b.out, b.mean_out, b.inverse_out};
     });
 }
 
@@ -334,6 +367,7 @@ int norm(const struct ops_norm &p, const struct ops_ports *ports, void *stream)
                                  ports->in[0],
                                  p.scale_port < 0 ? NULL : ports->in[p.scale_port],
                                  p.bias_port < 0 ? NULL : ports->in[p.bias_port],
+                                 p.residual_type ? ports->in[p.residual_port] : NULL,
                                  ports->out[0],
                                  p.mean_type ? ports->out[1] : NULL,
                                  p.inverse_type ? ports->out[2] : NULL,
@@ -347,7 +381,7 @@ int norm(const struct ops_norm &p, const struct ops_ports *ports, void *stream)
                                     : eights<ACTIVATED, float>(p, ports, stream);
     if constexpr (!ACTIVATED)
         if (p.lines.held.lanes) {
-            const bool fits = fits_eights(p, body.in, body.out, body.scale, body.bias);
+            const bool fits = fits_eights(p, body);
             if (fits || !p.bytes.type) /* others make bytes one by one */
                 return run_held(p, body, fits, stream);
         }
