@@ -387,6 +387,14 @@ const struct parity_case parity_cases[] = {
     {"BatchNormalization", "[2,9,4,6] [9]+! [9]! [9]! [9]+!", "epsilon=0.001"},
     {"BatchNormalization", "[2,24,5,8] [24]+! [24]! [24]! [24]+!", ""},
     {"BatchNormalization", "[3,5] [5]+! [5]! [5]! [5]+!", ""},
+    {"FusedBatchNorm", "[3,64,9,7] [64]+! [64]! [64]! [64]+!", "activation=1"},
+    {"FusedBatchNorm", "[2,9,4,6] [9]+! [9]! [9]! [9]+!", "epsilon=0.001 activation=1"},
+    {"FusedBatchNorm", "[2,24,5,8] [24]+! [24]! [24]! [24]+!", "activation=5"},
+    {"FusedBatchNorm", "[2,17,5,5] [17]+! [17]! [17]! [17]+!", "activation=2 alpha=0.1"},
+    {"FusedBatchNorm", "[1,40,33] [40]+! [40]! [40]! [40]+!", "activation=3 alpha=-200. beta=600."},
+    {"FusedBatchNorm", "[3,5] [5]+! [5]! [5]! [5]+!", "activation=1"},
+    {"FusedBatchNorm", "[2,5,3] [5]+ [5] [5] [5]+", ""},
+    {"FusedBatchNorm", "[0,8,3,3] [8]+! [8]! [8]! [8]+!", "activation=1"},
 
     /* ---- numbers moved by the CPU's kernels: in every order, around blocks of 8 and 16 ---- */
     {"IsNaN", "[3,9001]", ""},

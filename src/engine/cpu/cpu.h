@@ -48,6 +48,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Expectation)           \
     KERNEL(Floor)                 \
     KERNEL(FusedAttention)        \
+    KERNEL(FusedBatchNorm)        \
     KERNEL(FusedConv)             \
     KERNEL(FusedMatMul)           \
     KERNEL(FusedNorm)             \

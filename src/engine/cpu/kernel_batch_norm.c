@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BatchNormalization that no convolution took: a factor and a summand for each channel. */
+/* BatchNormalization that no convolution took, with the activation behind it: a factor and a
+ * summand for each channel. */
 #include <math.h>
 #include <stdio.h>
 
@@ -9,10 +10,12 @@
 enum { SCALE = 1, SHIFT, MEAN, VARIANCE, CHUNK = 8192 };
 
 struct batch_norm {
-    struct sac_units units;
-    int64_t          c, plane, count;
-    int64_t          unit, length; /* floats of a unit and of a pattern; channels last */
-    float           *scale, *shift;
+    struct sac_units      units;
+    int64_t               c, plane, count;
+    int64_t               unit, length; /* floats of a unit and of a pattern; channels last */
+    float                *scale, *shift;
+    int64_t               in_pixel, in_sample, out_pixel, out_sample; /* channels last */
+    struct sac_activation act;
 };
 
 static struct sac_kernel_offer batch_norm_supports(struct sac_device                *dev,
@@ -33,31 +36,43 @@ static struct sac_kernel_offer batch_norm_supports(struct sac_device            
     }
     offer.out_layout[0] = offer.in_layout[0];
     offer.in_place = 0;
+    offer.strided = sac_layout_is_last(offer.out_layout[0]);
     return offer;
 }
 
 static void by_pattern(const void *state, void *const *in, void *const *out, int64_t first,
                        int64_t end)
 {
-    const struct batch_norm    *s = state;
-    const struct sac_activation none = {SAC_ACT_NONE, 0, 0};
-    const int64_t               from = first * s->unit, to = SAC_MIN(end * s->unit, s->count);
+    const struct batch_norm *s = state;
+    const int64_t            from = first * s->unit, to = SAC_MIN(end * s->unit, s->count);
     SAC_SIMD_PICK(sac_map_affine)
-    (&none, (const float *)in[0] + from, s->scale, s->shift, s->length, (float *)out[0] + from,
+    (&s->act, (const float *)in[0] + from, s->scale, s->shift, s->length, (float *)out[0] + from,
      to - from);
+}
+
+/* Parts of wider maps. */
+static void by_pixel(const void *state, void *const *in, void *const *out, int64_t first,
+                     int64_t end)
+{
+    const struct batch_norm *s = state;
+    for (int64_t k = first; k < end; k++) {
+        const int64_t n = k / s->plane, pixel = k % s->plane;
+        SAC_SIMD_PICK(sac_map_affine)
+        (&s->act, (const float *)in[0] + n * s->in_sample + pixel * s->in_pixel, s->scale, s->shift,
+         s->length, (float *)out[0] + n * s->out_sample + pixel * s->out_pixel, s->c);
+    }
 }
 
 static void by_plane(const void *state, void *const *in, void *const *out, int64_t first,
                      int64_t end)
 {
-    const struct batch_norm    *s = state;
-    const struct sac_activation none = {SAC_ACT_NONE, 0, 0};
+    const struct batch_norm *s = state;
     for (int64_t k = first; k < end; k++) {
         float scale[16], shift[16];
         sac_pattern_fill(scale, 16, &s->scale[k % s->c], 1);
         sac_pattern_fill(shift, 16, &s->shift[k % s->c], 1);
         SAC_SIMD_PICK(sac_map_affine)
-        (&none, (const float *)in[0] + k * s->plane, scale, shift, sac_simd_lanes(),
+        (&s->act, (const float *)in[0] + k * s->plane, scale, shift, sac_simd_lanes(),
          (float *)out[0] + k * s->plane, s->plane);
     }
 }
@@ -85,6 +100,18 @@ static void fill(struct batch_norm *s, const struct sac_op_call *c)
     }
 }
 
+/* Channels last: does it lie as one row? */
+static bool is_flat(struct batch_norm *s, const struct sac_kernel_plan *plan)
+{
+    const int64_t sample = s->plane * s->c;
+    s->in_pixel = plan->in_pixel[0] ? plan->in_pixel[0] : s->c;
+    s->in_sample = plan->in_sample[0] ? plan->in_sample[0] : sample;
+    s->out_pixel = plan->out_pixel[0] ? plan->out_pixel[0] : s->c;
+    s->out_sample = plan->out_sample[0] ? plan->out_sample[0] : sample;
+    return s->in_pixel == s->c && s->out_pixel == s->c && s->in_sample == sample &&
+           s->out_sample == sample;
+}
+
 static sac_result batch_norm_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_operand *x = &plan->call->in[0];
@@ -103,8 +130,11 @@ static sac_result batch_norm_prepare(struct sac_device *dev, struct sac_kernel_p
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     }
     fill(s, plan->call);
+    s->act = sac_activation_read(plan->call->node);
     s->unit = (CHUNK + s->length - 1) / s->length * s->length;
-    if (last)
+    if (last && !is_flat(s, plan))
+        sac_units_init(&s->units, dev, x->dims[0] * s->plane, s->count / 8, by_pixel);
+    else if (last)
         sac_units_init(&s->units, dev, (s->count + s->unit - 1) / s->unit, s->count / 8,
                        by_pattern);
     else
@@ -117,3 +147,6 @@ static sac_result batch_norm_prepare(struct sac_device *dev, struct sac_kernel_p
 const struct sac_kernel sac_cpu_BatchNormalization = {SAC_OP_BatchNormalization,
                                                       batch_norm_supports, batch_norm_prepare,
                                                       sac_units_run, batch_norm_release};
+const struct sac_kernel sac_cpu_FusedBatchNorm = {SAC_OP_FusedBatchNorm, batch_norm_supports,
+                                                  batch_norm_prepare, sac_units_run,
+                                                  batch_norm_release};

@@ -9,6 +9,8 @@
  *                             y_zero as in engine/ops/quant.h
  *   HeadMatMul(A, B)          scale A B of the matrices of heads, each read or written where it
  *                             lies, through a view (below)
+ *   FusedBatchNorm(X, scale, B, mean, variance)  BatchNormalization's inference: epsilon,
+ *                             activation, alpha, beta
  *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
  *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
  *                             shape: activation, alpha, beta; residual as FusedConv

@@ -140,6 +140,31 @@ const struct sac_op sac_row_BatchNormalization = {SAC_ROW(BatchNormalization, 7,
                                                   SAC_TOLERANCE(1e-5f, 1e-5f), .shape = batch_shape,
                                                   .ref = batch_ref, .batch = sac_batch_first};
 
+static sac_result fused_batch_shape(struct sac_op_call *c)
+{
+    SAC_TRY(batch_shape(c));
+    SAC_CHECK(c, !trains(c), "training mode; have inference");
+    SAC_CHECK(c, c->in[0].dtype == SAC_F32, "input of dtype %s, not float32", sac_in_dtype(c, 0));
+    SAC_CHECK(c, sac_activation_is_known(c->node, "activation"), "activation %lld",
+              (long long)sac_attr_int(c->node, "activation", SAC_ACT_NONE));
+    return SAC_OK;
+}
+
+static sac_result fused_batch_ref(struct sac_op_call *c)
+{
+    const struct sac_activation act = sac_activation_read(c->node);
+    const int64_t               count = sac_operand_elements(&c->out[0]);
+    float                      *y = c->out[0].data;
+    SAC_TRY(batch_ref(c));
+    for (int64_t i = 0; i < count; i++)
+        y[i] = sac_activate(y[i], &act);
+    return SAC_OK;
+}
+
+const struct sac_op sac_row_FusedBatchNorm = {SAC_FUSED_ROW(FusedBatchNorm, 5, 5),
+                                              SAC_TOLERANCE(1e-5f, 1e-5f),
+                                              .shape = fused_batch_shape, .ref = fused_batch_ref};
+
 /* ---- by dense rows ---- */
 
 /* What a row of which the squares, or for L1 the magnitudes, about its mean sum up to this is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BatchNormalization and LRN: each number by itself, with the factors of its channel or the
- * channels beside it. */
+/* BatchNormalization, with an activation behind it or without, and LRN: each number by itself, with
+ * the factors of its channel or the channels beside it. */
 #include "engine/cuda/kernels/functions.cuh"
 #include "engine/cuda/kernels/lines.h"
 
@@ -9,10 +9,18 @@ using namespace ops;
 namespace
 {
 
+constexpr int ANY_FN = -1;
+
+/* All functions, for each number of each turn, would be most of a plug-in's code. */
+OPS_APART float activated(int fn, float x, float a, float b)
+{
+    return real_function(fn, x, 0.0f, 0.0f, a, b);
+}
+
 /* A thread stays with its channel, or with its eight of CHANNELS, goes through their places `slots`
  * at a time, and computes their factors once: for every number, they took more time than memory
- * does. UNIT: of how many numbers a place is. */
-template <int UNIT, int CHANNELS, class T> struct batch_body {
+ * does. UNIT: of how many numbers a place is. FN: the activation, or ANY_FN, which is that of p. */
+template <int FN, int UNIT, int CHANNELS, class T> struct batch_body {
     static constexpr int TURNS = UNIT == 1 || sizeof(T) == 2 ? 4 : 2; /* loads that are under way */
     struct ops_channel_norm p;
     const void             *in, *vector[4]; /* scale, bias, mean, variance */
@@ -46,6 +54,12 @@ template <int UNIT, int CHANNELS, class T> struct batch_body {
         }
     }
 
+    OPS_BODY float finished(float x) const
+    {
+        return FN == ANY_FN ? activated(p.activation, x, (float)p.a, (float)p.b)
+                            : real_function(FN, x, 0.0f, 0.0f, 0.0f, 0.0f);
+    }
+
     OPS_BODY void whole(const factors &f, const int64_t *from, const int64_t *to, int have) const
     {
         raw8 raw[TURNS];
@@ -58,7 +72,7 @@ template <int UNIT, int CHANNELS, class T> struct batch_body {
             floats_of(raw[t], type_as((const T *)in), x);
             OPS_UNROLL
             for (int k = 0; k < LANES; k++)
-                x[k] = f.of(k, x[k]);
+                x[k] = finished(f.of(k, x[k]));
             if (t < have)
                 put8(out, p.out_type, to[t] * LANES, x);
         }
@@ -72,7 +86,7 @@ template <int UNIT, int CHANNELS, class T> struct batch_body {
         OPS_UNROLL
         for (int t = 0; t < TURNS; t++)
             if (t < have)
-                put_float(out, p.out_type, to[t], f.of(0, x[t]));
+                put_float(out, p.out_type, to[t], finished(f.of(0, x[t])));
     }
 
     OPS_BODY void operator()(int64_t i) const
@@ -103,14 +117,30 @@ template <int UNIT, int CHANNELS, class T> struct batch_body {
     }
 };
 
-template <int UNIT, int CHANNELS, class T>
+template <int FN, int UNIT, int CHANNELS, class T>
 int batch_norm(const struct ops_channel_norm &p, const struct ops_ports *ports, void *stream)
 {
-    batch_body<UNIT, CHANNELS, T> body = {p, ports->in[0], {}, ports->out[0]};
+    batch_body<FN, UNIT, CHANNELS, T> body = {p, ports->in[0], {}, ports->out[0]};
     for (int i = 0; i < 4; i++)
         body.vector[i] = ports->in[1 + i];
     const struct ops_channel_walk &w = UNIT == 1 ? p.singles : p.eights;
     return each(body, w.channels * w.slots, stream);
+}
+
+template <int FN>
+int batch_norm_with(const struct ops_channel_norm &p, const struct ops_ports *ports, void *stream)
+{
+    const bool half = p.in_type == SAC_F16;
+    bool       fits = fits16(ports->in[0]) && fits16(ports->out[0]);
+    for (int i = 0; p.eights.inside && i < 4; i++)
+        fits &= fits16(ports->in[1 + i]);
+    if (!p.eights.slots || !fits)
+        return batch_norm<FN, 1, 1, float>(p, ports, stream);
+    if (p.eights.inside)
+        return half ? batch_norm<FN, LANES, LANES, uint16_t>(p, ports, stream)
+                    : batch_norm<FN, LANES, LANES, float>(p, ports, stream);
+    return half ? batch_norm<FN, LANES, 1, uint16_t>(p, ports, stream)
+                : batch_norm<FN, LANES, 1, float>(p, ports, stream);
 }
 
 struct lrn_body {
@@ -141,17 +171,11 @@ extern "C" int ops_launch_batch_norm(const void *params, const struct ops_ports 
                                      void *stream)
 {
     const struct ops_channel_norm *p = (const struct ops_channel_norm *)params;
-    const bool                     half = p->in_type == SAC_F16;
-    bool                           fits = fits16(ports->in[0]) && fits16(ports->out[0]);
-    for (int i = 0; p->eights.inside && i < 4; i++)
-        fits &= fits16(ports->in[1 + i]);
-    if (!p->eights.slots || !fits)
-        return batch_norm<1, 1, float>(*p, ports, stream);
-    if (p->eights.inside)
-        return half ? batch_norm<LANES, LANES, uint16_t>(*p, ports, stream)
-                    : batch_norm<LANES, LANES, float>(*p, ports, stream);
-    return half ? batch_norm<LANES, 1, uint16_t>(*p, ports, stream)
-                : batch_norm<LANES, 1, float>(*p, ports, stream);
+    switch (p->activation) {
+    case OPS_FN_IDENTITY: return batch_norm_with<OPS_FN_IDENTITY>(*p, ports, stream);
+    case OPS_FN_RELU: return batch_norm_with<OPS_FN_RELU>(*p, ports, stream);
+    default: return batch_norm_with<ANY_FN>(*p, ports, stream);
+    }
 }
 
 extern "C" int ops_launch_lrn(const void *params, const struct ops_ports *ports, void *stream)

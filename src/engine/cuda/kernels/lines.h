@@ -106,6 +106,8 @@ struct ops_channel_norm {
     int32_t                 in_type, out_type, vector_type[4];
     int64_t                 channels, channel_step, size;
     double                  epsilon, alpha, beta, bias;
+    int32_t                 activation; /* enum ops_fn, of a FusedBatchNorm */
+    double                  a, b;
 };
 OPS_LAUNCHER(ops_launch_batch_norm);
 OPS_LAUNCHER(ops_launch_lrn);

@@ -383,6 +383,14 @@ static sac_result channel_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
+static sac_result batch_fill(struct sac_kernel_plan *plan, void *params)
+{
+    const struct sac_activation act = sac_activation_read(plan->call->node);
+    struct ops_channel_norm    *p = params;
+    p->activation = ops_activation_fn(&act, &p->a, &p->b);
+    return channel_fill(plan, params);
+}
+
 /* ---- rows ---- */
 
 OPS_ROW(InstanceNormalization, channel_layouts, instance_fill, ops_launch_norm, ops_norm)
@@ -393,5 +401,6 @@ OPS_ROW(FusedNorm, line_layouts, line_fill, ops_launch_norm, ops_norm)
 OPS_ROW(SampleNorm, channel_layouts, sample_fill, ops_launch_norm, ops_norm)
 OPS_ROW(MeanVarianceNormalization, norm_layouts, mean_variance_fill, ops_launch_norm, ops_norm)
 OPS_ROW(LpNormalization, norm_layouts, lp_fill, ops_launch_norm, ops_norm)
-OPS_ROW(BatchNormalization, batch_layouts, channel_fill, ops_launch_batch_norm, ops_channel_norm)
+OPS_ROW(BatchNormalization, batch_layouts, batch_fill, ops_launch_batch_norm, ops_channel_norm)
+OPS_ROW(FusedBatchNorm, channel_layouts, batch_fill, ops_launch_batch_norm, ops_channel_norm)
 OPS_ROW(LRN, channel_layouts, channel_fill, ops_launch_lrn, ops_channel_norm)
