@@ -99,6 +99,75 @@ static const struct spelling spellings[] = {
      1},
 };
 
+/* Of Concat. */
+static const struct spelling dense[] = {
+    {"a dense block: each layer reads all maps so far",
+     "? 4 5 3",
+     "? 8 5 3",
+     {BOUNDS},
+     {{"Conv", "x w4", "a"},
+      {"BatchNormalization", "a S4 T4 M4 V4", "f"},
+      {"Relu", "f", "g"},
+      {"Conv", "g w4", "b"},
+      {"Concat", "a b", "c", "axis", "1"},
+      {"BatchNormalization", "c S8 T8 M8 V8", "h"},
+      {"Relu", "h", "i"},
+      {"Conv", "i w8to4", "d"},
+      {"Concat", "a b d", "e", "axis", "-3"},
+      {"BatchNormalization", "e S12 T12 M12 V12", "j"},
+      {"Relu", "j", "k"},
+      {"Conv", "k w12", "y"}},
+     0},
+    {"the new map first",
+     "? 4 5 3",
+     "? 12 5 3",
+     {BOUNDS},
+     {{"Conv", "x w4", "a"},
+      {"Conv", "a w4", "b"},
+      {"Concat", "b a", "c", "axis", "1"},
+      {"Conv", "c w8to4", "d"},
+      {"Concat", "d b a", "e", "axis", "1"},
+      {"Sin", "e", "y"}},
+     0},
+    {"in another order",
+     "? 4 5 3",
+     "? 12 5 3",
+     {BOUNDS},
+     {{"Conv", "x w4", "a"},
+      {"Conv", "a w4", "b"},
+      {"Concat", "b a", "c", "axis", "1"},
+      {"Conv", "c w8to4", "d"},
+      {"Concat", "a b d", "e", "axis", "1"},
+      {"Sin", "e", "y"}},
+     1},
+    {"rows and channels",
+     "? 4 5 3",
+     "? 12 5 3",
+     {BOUNDS},
+     {{"Conv", "x w4", "a"},
+      {"Conv", "a w4", "b"},
+      {"Concat", "a b", "c", "axis", "2"},
+      {"Concat", "a b a", "d", "axis", "1"},
+      {"Sin", "d", "y"}},
+     2,
+     0,
+     "c",
+     "? 4 10 3"},
+};
+
+static void norm(struct proto *graph, const char *of, const char *dims, int channels)
+{
+    static const char *const names = "STMV";
+    for (int k = 0; k < 4; k++) {
+        float v[12];
+        char  name[8];
+        snprintf(name, sizeof name, "%c%s", names[k], of);
+        for (int i = 0; i < channels; i++)
+            v[i] = k == 3 ? 1 + 0.25f * (float)i : spelling_number(5 * k + i);
+        proto_initializer(graph, name, 1, dims, v, (size_t)channels * sizeof *v);
+    }
+}
+
 static void constants(struct proto *graph)
 {
     float w[8 * 12];
@@ -107,6 +176,10 @@ static void constants(struct proto *graph)
     proto_initializer(graph, "w4", 1, "4 4 1 1", w, 16 * sizeof *w);
     proto_initializer(graph, "w8", 1, "8 8 1 1", w, 64 * sizeof *w);
     proto_initializer(graph, "w12", 1, "8 12 1 1", w, sizeof w);
+    proto_initializer(graph, "w8to4", 1, "4 8 1 1", w, 32 * sizeof *w);
+    norm(graph, "4", "4", 4);
+    norm(graph, "8", "8", 8);
+    norm(graph, "12", "12", 12);
 }
 
 static void no_step_cuts_or_joins(void **state)
@@ -116,8 +189,16 @@ static void no_step_cuts_or_joins(void **state)
         spelling_check(&spellings[i], "Slice", constants);
 }
 
+static void a_map_grows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(dense); i++)
+        spelling_check(&dense[i], "Concat", constants);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_step_cuts_or_joins)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_map_grows),
+                                       cmocka_unit_test(no_step_cuts_or_joins)};
     return cmocka_run_group_tests(tests, NULL, close_device);
 }

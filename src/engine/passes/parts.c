@@ -2,7 +2,8 @@
 /* A Concat of consecutive parts of a value, which together are all of it, takes the value itself:
  * cross-stage blocks split a map in two, and concatenate both halves with what came of the second.
  * The convolution before then writes its place in the Concat (plan/placement.c), and what reads the
- * second half reads it there. */
+ * second half reads it there. A Concat of what another one joins, and more, takes what that one
+ * makes: dense blocks join all maps so far for each layer, which so are one map that grows. */
 #include <string.h>
 
 #include "engine/passes/pass.h"
@@ -76,17 +77,51 @@ static int whole_from(const struct sac_node *n, int first, int axis, struct sac_
     return 0;
 }
 
+static int64_t axis_of(const struct sac_node *n)
+{
+    const int64_t axis = sac_attr_int(n, "axis", 1);
+    return axis + (axis < 0 ? n->outputs[0]->rank : 0);
+}
+
+/* Joins m just what n does from its input `first` on? */
+static bool joins_some_of(const struct sac_node *m, const struct sac_node *n, int first)
+{
+    if (!sac_is(m, "Concat") || m->output_count != 1 || !m->outputs[0] ||
+        m->outputs[0]->rank != n->outputs[0]->rank || axis_of(m) != axis_of(n) ||
+        m->input_count < 2 || m->input_count >= n->input_count ||
+        first + m->input_count > n->input_count)
+        return false;
+    for (int k = 0; k < m->input_count; k++)
+        if (m->inputs[k] != n->inputs[first + k])
+            return false;
+    return true;
+}
+
+/* The same for what another Concat joins, the longest one. */
+static int joined_from(const struct sac_node *n, int first, struct sac_value **joined)
+{
+    const struct sac_value *v = n->inputs[first];
+    int                     count = 0;
+    for (size_t i = 0; i < v->reader_count; i++) {
+        const struct sac_node *m = v->readers[i];
+        if (m->input_count > count && joins_some_of(m, n, first)) {
+            *joined = m->outputs[0];
+            count = m->input_count;
+        }
+    }
+    return count;
+}
+
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     (void)g;
     if (!sac_is(n, "Concat") || n->output_count != 1 || !n->outputs[0])
         return SAC_OK;
-    const int rank = n->outputs[0]->rank;
-    int64_t   axis = sac_attr_int(n, "axis", 1);
-    axis += axis < 0 ? rank : 0;
     for (int i = 0; i < n->input_count; i++) {
         struct sac_value *whole;
-        const int         count = whole_from(n, i, (int)axis, &whole);
+        int               count = whole_from(n, i, (int)axis_of(n), &whole);
+        if (count < 1)
+            count = joined_from(n, i, &whole);
         if (count < 1)
             continue;
         n->inputs[i] = whole;
