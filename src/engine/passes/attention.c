@@ -229,13 +229,13 @@ static sac_result make(struct sac_graph *g, const struct spelling *s)
     n->inputs[2] = s->v.base;
     if (s->mask)
         n->inputs[3] = s->mask;
-    sac_result res = sac_heads_set_view(g, n, "q", &s->q);
+    sac_result res = sac_strided_set_view(g, n, "q", "q_open", &s->q);
     if (res == SAC_OK)
-        res = sac_heads_set_view(g, n, "k", &s->k);
+        res = sac_strided_set_view(g, n, "k", "k_open", &s->k);
     if (res == SAC_OK)
-        res = sac_heads_set_view(g, n, "v", &s->v);
+        res = sac_strided_set_view(g, n, "v", "v_open", &s->v);
     if (res == SAC_OK)
-        res = sac_heads_set_view(g, n, "y", &s->y);
+        res = sac_strided_set_view(g, n, "y", "y_open", &s->y);
     if (res == SAC_OK)
         res = sac_node_set_float(g, n, "scale", (float)s->scale);
     if (res == SAC_OK && s->group > 1)

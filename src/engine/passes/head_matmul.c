@@ -73,11 +73,11 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         return SAC_ERR_MEMORY;
     made->inputs[0] = p.a.base;
     made->inputs[1] = p.b.base;
-    sac_result res = sac_heads_set_view(g, made, "a", &p.a);
+    sac_result res = sac_strided_set_view(g, made, "a", "a_open", &p.a);
     if (res == SAC_OK)
-        res = sac_heads_set_view(g, made, "b", &p.b);
+        res = sac_strided_set_view(g, made, "b", "b_open", &p.b);
     if (res == SAC_OK)
-        res = sac_heads_set_view(g, made, "y", &p.y);
+        res = sac_strided_set_view(g, made, "y", "y_open", &p.y);
     if (res == SAC_OK)
         res = sac_node_set_float(g, made, "scale", (float)(p.a.scale * p.b.scale));
     if (res == SAC_OK)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/passes/heads.h"
 
-#include <stdio.h>
-
 #include "engine/ops/reads.h"
 
 bool sac_same_dtype(const struct sac_node *n)
@@ -21,19 +19,6 @@ bool sac_heads_leading(const struct sac_value *a, const struct sac_value *b)
 }
 
 /* ---- views ---- */
-
-static bool entries_of(const struct sac_strided *s, int64_t *entry, int64_t *bits)
-{
-    const int64_t *part[] = {s->dim, s->step};
-    bool           open, fits = sac_strided_entry(s->offset, &entry[0], &open);
-    *bits = open;
-    for (int i = 1; fits && i < SAC_VIEW_ENTRIES; i++) {
-        fits =
-            sac_strided_entry(part[i > SAC_VIEW_RANK][(i - 1) % SAC_VIEW_RANK], &entry[i], &open);
-        *bits |= (int64_t)open << i;
-    }
-    return fits;
-}
 
 /* The same batches, as far as can be known: an open number of them is counted in each view's own
  * base. */
@@ -82,7 +67,7 @@ bool sac_heads_shape(struct sac_strided *s, bool turn, const struct sac_strided 
         return false;
     if (group)
         *group = sac_strided_join_copies(s, SAC_HEAD);
-    return sac_strided_settle(s) && !shows_again(s) && entries_of(s, entry, &bits);
+    return sac_strided_settle(s) && !shows_again(s) && sac_strided_entries(s, entry, &bits);
 }
 
 /* The view of a product's operand as it is broadcast over the other's batches and heads. */
@@ -166,17 +151,4 @@ bool sac_heads_result(struct sac_strided *out, struct sac_value *v, bool turned,
                 return true;
             }
     return false;
-}
-
-sac_result sac_heads_set_view(struct sac_graph *g, struct sac_node *n, const char *name,
-                              const struct sac_strided *s)
-{
-    char    open_name[8];
-    int64_t entry[SAC_VIEW_ENTRIES], open[2] = {s->open};
-    snprintf(open_name, sizeof open_name, "%s_open", name);
-    entries_of(s, entry, &open[1]); /* sac_heads_shape has seen that it can */
-    sac_result res = sac_node_set_ints(g, n, name, entry, SAC_VIEW_ENTRIES);
-    if (res == SAC_OK && open[1])
-        res = sac_node_set_ints(g, n, open_name, open, 2);
-    return res;
 }

@@ -30,8 +30,4 @@ bool sac_heads_operand(struct sac_strided *out, struct sac_value *v, const struc
 bool sac_heads_result(struct sac_strided *out, struct sac_value *v, bool turned, bool either,
                       const struct sac_strided *like, struct sac_value **after,
                       struct sac_node **rounds);
-/* The attributes of a view that sac_heads_shape has seen. */
-sac_result sac_heads_set_view(struct sac_graph *g, struct sac_node *n, const char *name,
-                              const struct sac_strided *s);
-
 #endif

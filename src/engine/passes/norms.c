@@ -50,3 +50,13 @@ struct sac_node *sac_line_norm_again(struct sac_graph *g, const struct sac_node 
         made->inputs[i] = norm->inputs[i];
     return made;
 }
+
+struct sac_node *sac_norm_before(const struct sac_node *attention, int operand)
+{
+    const struct sac_value *v = attention->inputs[operand];
+    struct sac_node        *norm = v->producer;
+    return sac_is_fused(norm, "FusedNorm") && sac_is_line_norm(norm) && v->uses == 1 &&
+                   !sac_node_input(norm, SAC_NORM_RESIDUAL) && sac_node_attr(norm, "x")
+               ? norm
+               : NULL;
+}

@@ -14,5 +14,8 @@ bool sac_is_line_norm(const struct sac_node *n);
 /* A FusedNorm with the same inputs, and room for all; NULL: no memory, which *res says then. */
 struct sac_node *sac_line_norm_again(struct sac_graph *g, const struct sac_node *norm,
                                      sac_result *res);
+/* The FusedNorm with a view that makes operand 0 to 2 of a FusedAttention for it alone; NULL: none
+ * does. */
+struct sac_node *sac_norm_before(const struct sac_node *attention, int operand);
 
 #endif

@@ -202,6 +202,64 @@ bool sac_strided_entry(int64_t number, int64_t *each, bool *open)
     return !*open || (number % SAC_STAND_IN == 0 && *each < SAC_STAND_IN);
 }
 
+bool sac_strided_entries(const struct sac_strided *s, int64_t *entry, int64_t *bits)
+{
+    const int64_t *part[] = {s->dim, s->step};
+    bool           open, fits = sac_strided_entry(s->offset, &entry[0], &open);
+    *bits = open;
+    for (int i = 1; fits && i < SAC_VIEW_ENTRIES; i++) {
+        fits =
+            sac_strided_entry(part[i > SAC_VIEW_RANK][(i - 1) % SAC_VIEW_RANK], &entry[i], &open);
+        *bits |= (int64_t)open << i;
+    }
+    return fits;
+}
+
+sac_result sac_strided_set_view(struct sac_graph *g, struct sac_node *n, const char *name,
+                                const char *open_name, const struct sac_strided *s)
+{
+    int64_t entry[SAC_VIEW_ENTRIES], open[2] = {s->open};
+    sac_strided_entries(s, entry, &open[1]);
+    sac_result res = sac_node_set_ints(g, n, name, entry, SAC_VIEW_ENTRIES);
+    if (res == SAC_OK && open[1])
+        res = sac_node_set_ints(g, n, open_name, open, 2);
+    return res;
+}
+
+bool sac_view_attr(const struct sac_node *n, const char *name, int64_t *view)
+{
+    const int64_t *from;
+    const bool     has = sac_attr_ints(n, name, &from) == SAC_VIEW_ENTRIES;
+    if (has)
+        memcpy(view, from, SAC_VIEW_ENTRIES * sizeof *view);
+    return has;
+}
+
+int64_t sac_view_open(const struct sac_node *n, const char *open_name)
+{
+    const int64_t *open;
+    return sac_attr_ints(n, open_name, &open) == 2 ? open[1] : 0;
+}
+
+bool sac_view_widen(int64_t *view, int64_t bits, int64_t n, int64_t column, int64_t wide)
+{
+    int64_t last = view[0] % n;
+    if (bits & 1)
+        return false;
+    view[0] = view[0] / n * wide + view[0] % n + column;
+    for (int d = 1; d <= SAC_VIEW_RANK; d++) {
+        int64_t   *step = &view[d + SAC_VIEW_RANK];
+        const bool open = bits >> (d + SAC_VIEW_RANK) & 1;
+        if (*step % n == 0)
+            *step = *step / n * wide;
+        else if (open || bits >> d & 1 || *step < 0 || *step > n || view[d] > n)
+            return false;
+        else
+            last += SAC_MAX(view[d] - 1, 0) * *step;
+    }
+    return last < n;
+}
+
 /* ---- what a node does to a view ---- */
 
 /* The input's dims that the output's have, `back`: the other way round. */

@@ -12,6 +12,7 @@
 #ifndef SAC_ENGINE_PASSES_STRIDED_H
 #define SAC_ENGINE_PASSES_STRIDED_H
 
+#include "engine/ops/reads.h"
 #include "engine/passes/pass.h"
 
 enum { SAC_STRIDED_PARTS = 2 * SAC_RANK_MAX };
@@ -56,6 +57,20 @@ bool sac_strided_into(struct sac_strided *s, struct sac_value *v, struct sac_val
                       int depth);
 /* Takes a number of the view apart: `*each` for every entry of the open axis, or in all. */
 bool sac_strided_entry(int64_t number, int64_t *each, bool *open);
+/* The numbers of a settled view of SAC_VIEW_RANK dims as fused nodes have them, and which of them
+ * count for each entry of the open axis. False: there are no such numbers. */
+bool sac_strided_entries(const struct sac_strided *s, int64_t *entry, int64_t *bits);
+/* Sets such a view, which has them, as the attribute `name`, and open_name where it is open. */
+sac_result sac_strided_set_view(struct sac_graph *g, struct sac_node *n, const char *name,
+                                const char *open_name, const struct sac_strided *s);
+
+/* The numbers that are set, and which of them count for each entry of the open axis. */
+bool    sac_view_attr(const struct sac_node *n, const char *name, int64_t *view);
+int64_t sac_view_open(const struct sac_node *n, const char *open_name);
+/* Of rows of n numbers, which become columns from `column` on of rows of `wide`: steps along rows
+ * become longer, the others stay within their part of a row. False: the view goes from one row to
+ * the next in another way. */
+bool sac_view_widen(int64_t *view, int64_t bits, int64_t n, int64_t column, int64_t wide);
 
 /* v is a value times a constant scalar, or divided by one: that value, and the factor. NULL: it is
  * not. */

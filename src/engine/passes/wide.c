@@ -1,24 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The products that make an attention's queries, keys and values from one input are one product
  * with their columns beside each other, of which each view shows its own: one launch for three, and
- * one reading of the input. Products of bytes too. */
+ * one reading of the input. Products of bytes too, and those with a norm of the heads between. */
 #include <string.h>
 
 #include "engine/ops/quant.h"
-#include "engine/ops/reads.h"
-#include "engine/passes/pass.h"
+#include "engine/passes/norms.h"
+#include "engine/passes/strided.h"
 
 enum { OPERANDS = 3 };
 
-static const char *const names[OPERANDS] = {"q", "k", "v"};
-static const char *const open_names[OPERANDS] = {"q_open", "k_open", "v_open"};
+/* Who reads an operand through a view: the attention, or a norm before it. */
+struct reader {
+    struct sac_node *node;
+    int              input;
+    const char      *name, *open_name; /* of the view */
+};
 
 /* A product whose columns go beside others': `node` NULL means that it stays. */
 struct part {
     struct sac_node *node;
+    struct reader    by;
     int64_t          n, column; /* its columns, and where they begin */
     int64_t          view[SAC_VIEW_ENTRIES];
 };
+
+static struct reader reader_of(struct sac_node *attention, int operand)
+{
+    static const char *const names[OPERANDS] = {"q", "k", "v"};
+    static const char *const open_names[OPERANDS] = {"q_open", "k_open", "v_open"};
+    struct sac_node         *norm = sac_norm_before(attention, operand);
+    if (norm)
+        return (struct reader){norm, 0, "x", "x_open"};
+    return (struct reader){attention, operand, names[operand], open_names[operand]};
+}
+
+static struct sac_value *operand_of(const struct reader *r)
+{
+    return r->node->inputs[r->input];
+}
 
 static bool is_of_bytes(const struct sac_node *n)
 {
@@ -69,52 +89,33 @@ static bool are_alike(const struct sac_node *a, const struct sac_node *b)
            (a->inputs[1]->dtype != SAC_F8 || only_scale(a) == only_scale(b));
 }
 
-/* Steps along rows of n numbers become steps along rows of `wide`; the others stay within their
- * part of a row. False: the view goes from one row to the next in another way. */
-static bool widen(int64_t *view, int64_t bits, int64_t n, int64_t column, int64_t wide)
+/* Is what it reads read by this attention alone, or by its norm? */
+static bool is_own(const struct sac_node *attention, const struct reader *r)
 {
-    int64_t last = view[0] % n;
-    if (bits & 1)
-        return false;
-    view[0] = view[0] / n * wide + view[0] % n + column;
-    for (int d = 1; d <= SAC_VIEW_RANK; d++) {
-        int64_t   *step = &view[d + SAC_VIEW_RANK];
-        const bool open = bits >> (d + SAC_VIEW_RANK) & 1;
-        if (*step % n == 0)
-            *step = *step / n * wide;
-        else if (open || bits >> d & 1 || *step < 0 || *step > n || view[d] > n)
-            return false;
-        else
-            last += SAC_MAX(view[d] - 1, 0) * *step;
-    }
-    return last < n;
-}
-
-/* Is v read by this attention alone? */
-static bool is_own(const struct sac_node *attention, const struct sac_value *v)
-{
-    int uses = 0;
+    int uses = r->node != attention;
     for (int i = 0; i < OPERANDS; i++)
-        uses += attention->inputs[i] == v;
-    return v->uses == uses;
+        uses += attention->inputs[i] == operand_of(r);
+    return operand_of(r)->uses == uses;
 }
 
 /* The parts that share the input of operand `first`; false where it is alone. */
-static bool find_parts(const struct sac_node *n, int first, struct part *part, int64_t *wide)
+static bool find_parts(struct sac_node *n, int first, struct part *part, int64_t *wide)
 {
-    const struct sac_node  *like = n->inputs[first]->producer;
+    const struct reader     of = reader_of(n, first);
+    const struct sac_node  *like = operand_of(&of)->producer;
     const struct sac_value *x = like->inputs[0];
     int                     found = 0;
     *wide = 0;
     for (int i = 0; i < OPERANDS; i++) {
-        struct sac_node *p = n->inputs[i]->producer;
-        const int64_t   *view;
-        part[i] = (struct part){NULL};
-        if (!is_plain(p) || p->inputs[0] != x || !are_alike(like, p) || !is_own(n, n->inputs[i]) ||
-            sac_attr_ints(n, names[i], &view) != SAC_VIEW_ENTRIES)
+        const struct reader by = reader_of(n, i);
+        struct sac_node    *p = operand_of(&by)->producer;
+        part[i] = (struct part){.by = by};
+        if (!is_plain(p) || p->inputs[0] != x || !are_alike(like, p) || !is_own(n, &by) ||
+            !sac_view_attr(by.node, by.name, part[i].view))
             continue;
-        part[i] = (struct part){.node = p, .n = p->inputs[1]->dims[1], .column = *wide};
-        memcpy(part[i].view, view, sizeof part[i].view);
+        part[i].node = p;
+        part[i].n = p->inputs[1]->dims[1];
+        part[i].column = *wide;
         for (int k = 0; k < i; k++) /* one product for two of them */
             if (part[k].node == p)
                 part[i].column = part[k].column;
@@ -124,14 +125,13 @@ static bool find_parts(const struct sac_node *n, int first, struct part *part, i
     return found > 1;
 }
 
-static bool widen_all(const struct sac_node *n, struct part *part, int64_t wide)
+static bool widen_all(struct part *part, int64_t wide)
 {
-    for (int i = 0; i < OPERANDS; i++) {
-        const int64_t *open;
-        const int64_t  bits = sac_attr_ints(n, open_names[i], &open) == 2 ? open[1] : 0;
-        if (part[i].node && !widen(part[i].view, bits, part[i].n, part[i].column, wide))
+    for (int i = 0; i < OPERANDS; i++)
+        if (part[i].node &&
+            !sac_view_widen(part[i].view, sac_view_open(part[i].by.node, part[i].by.open_name),
+                            part[i].n, part[i].column, wide))
             return false;
-    }
     return true;
 }
 
@@ -183,28 +183,37 @@ static struct sac_node *make(struct sac_graph *g, const struct part *part, struc
     return made->inputs[1] && (!bias || made->inputs[2]) ? made : NULL;
 }
 
-static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+static sac_result join_products(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct part part[OPERANDS];
-    int64_t     wide = 0;
-    int         first = 0;
-    if (!sac_is_fused(n, "FusedAttention"))
+    struct part   part[OPERANDS];
+    struct reader of;
+    int64_t       wide = 0;
+    int           first = 0;
+    for (; first < OPERANDS - 1; first++) {
+        of = reader_of(n, first);
+        if (is_plain(operand_of(&of)->producer) && find_parts(n, first, part, &wide))
+            break;
+    }
+    if (first == OPERANDS - 1 || !widen_all(part, wide))
         return SAC_OK;
-    while (first < OPERANDS - 1 &&
-           (!is_plain(n->inputs[first]->producer) || !find_parts(n, first, part, &wide)))
-        first++;
-    if (first == OPERANDS - 1 || !widen_all(n, part, wide))
-        return SAC_OK;
-    struct sac_node *made = make(g, part, n->inputs[first]->producer, wide);
+    struct sac_node *made = make(g, part, operand_of(&of)->producer, wide);
     sac_result       res = made ? SAC_OK : SAC_ERR_MEMORY;
     for (int i = 0; i < OPERANDS && res == SAC_OK; i++) {
+        const struct reader *by = &part[i].by;
         if (!part[i].node)
             continue;
-        n->inputs[i] = made->outputs[0];
-        res = sac_node_set_ints(g, n, names[i], part[i].view, SAC_VIEW_ENTRIES);
+        by->node->inputs[by->input] = made->outputs[0];
+        res = sac_node_set_ints(g, by->node, by->name, part[i].view, SAC_VIEW_ENTRIES);
+        if (by->node != n)
+            sac_graph_changed(g, by->node);
     }
     *changed = true;
     return res;
+}
+
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    return sac_is_fused(n, "FusedAttention") ? join_products(g, n, changed) : SAC_OK;
 }
 
 const struct sac_pass sac_pass_wide = {"wide", visit};
