@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "engine/ops/batch.h"
+#include "engine/ops/fused.h"
 #include "engine/ops/norm_rows.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
