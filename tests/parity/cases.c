@@ -387,14 +387,6 @@ const struct parity_case parity_cases[] = {
     {"BatchNormalization", "[2,9,4,6] [9]+! [9]! [9]! [9]+!", "epsilon=0.001"},
     {"BatchNormalization", "[2,24,5,8] [24]+! [24]! [24]! [24]+!", ""},
     {"BatchNormalization", "[3,5] [5]+! [5]! [5]! [5]+!", ""},
-    {"FusedBatchNorm", "[3,64,9,7] [64]+! [64]! [64]! [64]+!", "activation=1"},
-    {"FusedBatchNorm", "[2,9,4,6] [9]+! [9]! [9]! [9]+!", "epsilon=0.001 activation=1"},
-    {"FusedBatchNorm", "[2,24,5,8] [24]+! [24]! [24]! [24]+!", "activation=5"},
-    {"FusedBatchNorm", "[2,17,5,5] [17]+! [17]! [17]! [17]+!", "activation=2 alpha=0.1"},
-    {"FusedBatchNorm", "[1,40,33] [40]+! [40]! [40]! [40]+!", "activation=3 alpha=-200. beta=600."},
-    {"FusedBatchNorm", "[3,5] [5]+! [5]! [5]! [5]+!", "activation=1"},
-    {"FusedBatchNorm", "[2,5,3] [5]+ [5] [5] [5]+", ""},
-    {"FusedBatchNorm", "[0,8,3,3] [8]+! [8]! [8]! [8]+!", "activation=1"},
 
     /* ---- numbers moved by the CPU's kernels: in every order, around blocks of 8 and 16 ---- */
     {"IsNaN", "[3,9001]", ""},
@@ -1361,6 +1353,22 @@ const struct parity_case parity_cases[] = {
     {"ReduceLogSumExp", "[33,13] i64(0)!", ""},
     {"ReduceSum", "[2,16,3,7] i64(2)!", ""},
     {"ReduceSum", "[2,0,4,6] i64(1)!", ""},
+
+    /* ---- normalisations with their activation, sums of gated parts ---- */
+    {"FusedBatchNorm", "[3,64,9,7] [64]+! [64]! [64]! [64]+!", "activation=1"},
+    {"FusedBatchNorm", "[2,9,4,6] [9]+! [9]! [9]! [9]+!", "epsilon=0.001 activation=1"},
+    {"FusedBatchNorm", "[2,24,5,8] [24]+! [24]! [24]! [24]+!", "activation=5"},
+    {"FusedBatchNorm", "[2,17,5,5] [17]+! [17]! [17]! [17]+!", "activation=2 alpha=0.1"},
+    {"FusedBatchNorm", "[1,40,33] [40]+! [40]! [40]! [40]+!", "activation=3 alpha=-200. beta=600."},
+    {"FusedBatchNorm", "[3,5] [5]+! [5]! [5]! [5]+!", "activation=1"},
+    {"FusedBatchNorm", "[2,5,3] [5]+ [5] [5] [5]+", ""},
+    {"FusedBatchNorm", "[0,8,3,3] [8]+! [8]! [8]! [8]+!", "activation=1"},
+    {"GatedSum", "[2,34,5,5] [2,34,1,1]", "parts=2"},
+    {"GatedSum", "[3,24,4,7] [3,24,1,1] [3,24,4,7] [1,24,1,1]", "parts=3"},
+    {"GatedSum", "[1,64,6,6] [1,64,1,1]", "parts=4"},
+    {"GatedSum", "[2,32,2,3,4] [1,32,1,1,1]", "parts=2"},
+    {"GatedSum", "[2,20,8] [2,20,1] [2,20,8] [2,20,1] [2,20,8] [2,20,1]", "parts=5"},
+    {"GatedSum", "[0,16,3,3] [0,16,1,1]", "parts=2"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

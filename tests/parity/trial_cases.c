@@ -102,9 +102,6 @@ const struct parity_case trial_larger[] = {
     {"GroupNormalization", "[4,64,20,20] [64]+! [64]!", "num_groups=8"},
     {"SampleNorm", "[4,32,40,40] [32]+! [32]!", "activation=1"},
     {"BatchNormalization", "[4,64,20,20] [64]+! [64]! [64]! [64]+!", ""},
-    {"FusedBatchNorm", "[4,64,20,20] [64]+! [64]! [64]! [64]+!", "activation=1"},
-    {"FusedBatchNorm", "[17,1024,8,8] [1024]+! [1024]! [1024]! [1024]+!",
-     "activation=7 alpha=0.2 beta=0.5"},
     {"BatchNormalization", "[17,2048,8,8] [2048]+! [2048]! [2048]! [2048]+!", ""},
     {"BatchNormalization", "[33,2048,2,2] [2048]+! [2048]! [2048]! [2048]+!", ""},
     {"ArgMax", "[4,21,65,65]", "axis=1 keepdims=0"},
@@ -203,6 +200,10 @@ const struct parity_case trial_larger[] = {
     {"ReduceLogSumExp", "[2,70,4104] i64(1)!", ""},
     {"ReduceMean", "[3,2,100,440] i64(1)!", "keepdims=0"},
     {"ReduceSumSquare", "[17,262144] i64(0)!", ""},
+    {"FusedBatchNorm", "[4,64,20,20] [64]+! [64]! [64]! [64]+!", "activation=1"},
+    {"FusedBatchNorm", "[17,1024,8,8] [1024]+! [1024]! [1024]! [1024]+!",
+     "activation=7 alpha=0.2 beta=0.5"},
+    {"GatedSum", "[4,128,28,28] [4,128,1,1]", "parts=2"},
 };
 
 const int trial_larger_count = (int)SAC_COUNT(trial_larger);

@@ -363,12 +363,13 @@ const struct sac_kernel sac_cpu_GroupNormalization = {
 /* ---- GatedSum ---- */
 
 struct gate_state {
-    int     gates;
-    int64_t n, c, count, length;
+    int     gates, parts;          /* parts of each, which are added up */
+    int64_t n, c, count, length;   /* c, count: of the output */
     bool    shared[SAC_GATES_MAX]; /* one gate for all samples */
     int     pieces;
 };
 
+/* Parts are maps of their own, whose pixels lie further apart. */
 struct gate_job {
     const struct gate_state *s;
     const float             *x[SAC_GATES_MAX], *pattern[SAC_GATES_MAX];
@@ -380,15 +381,22 @@ static struct sac_kernel_offer gate_supports(struct sac_device                *d
 {
     struct sac_kernel_offer   offer = sac_kernel_take(q);
     const struct sac_op_call *c = q->call;
+    const int64_t             parts = sac_attr_int(c->node, "parts", 1);
     (void)dev;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call) ||
-        c->in_count > 2 * SAC_GATES_MAX || !sac_volume_fits(&c->in[0]))
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call) || parts > SAC_GATES_MAX ||
+        c->in_count / 2 * parts > SAC_GATES_MAX || !sac_volume_fits(&c->in[0]))
         return sac_kernel_refuse("needs AVX2, and at most %d gates", SAC_GATES_MAX);
     for (int i = 0; i < c->in_count; i++)
         offer.in_layout[i] = i % 2 ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;
     offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
-    offer.in_place = 0;
+    offer.in_place = parts == 1 ? 0 : -1;
     return sac_operand_elements(&c->in[0]) > 0 ? offer : sac_kernel_refuse("empty");
+}
+
+/* How many numbers are worked on together: of parts those of a pixel. */
+static int64_t gate_unit(const struct gate_state *s)
+{
+    return s->parts == 1 ? s->length : s->c;
 }
 
 static sac_result gate_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
@@ -398,32 +406,43 @@ static sac_result gate_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     if (!s)
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     s->gates = c->in_count / 2;
-    s->n = c->in[0].dims[0];
-    s->c = c->in[0].dims[1];
-    s->count = sac_operand_elements(&c->in[0]) / s->n;
+    s->parts = (int)sac_attr_int(c->node, "parts", 1);
+    s->n = c->out[0].dims[0];
+    s->c = c->out[0].dims[1];
+    s->count = sac_operand_elements(&c->out[0]) / s->n;
     s->length = sac_pattern_length(s->c, sac_simd_lanes());
     for (int k = 0; k < s->gates; k++)
         s->shared[k] = c->in[2 * k + 1].dims[0] == 1;
-    s->pieces = sac_pieces(dev, (s->count + s->length - 1) / s->length, s->count * s->gates / 8);
-    plan->scratch_bytes = (size_t)(s->gates * s->length) * sizeof(float);
+    const int all = s->gates * s->parts;
+    s->pieces = sac_pieces(dev, (s->count + gate_unit(s) - 1) / gate_unit(s), s->count * all / 8);
+    plan->scratch_bytes = (size_t)(all * s->length) * sizeof(float);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
     plan->state = s;
     return SAC_OK;
+}
+
+static void gate_stretch(const struct gate_job *j, int64_t pixel, int64_t first, int64_t end)
+{
+    const struct gate_state *s = j->s;
+    const float             *x[SAC_GATES_MAX];
+    const int                all = s->gates * s->parts;
+    for (int k = 0; k < all; k++)
+        x[k] = j->x[k] + first + pixel * s->c * (s->parts - 1);
+    SAC_SIMD_PICK(sac_map_gated_sum)
+    (all, x, j->pattern, s->length, 0, j->y + first, end - first);
 }
 
 static void gate_piece(void *arg, int piece, int worker)
 {
     const struct gate_job   *j = arg;
     const struct gate_state *s = j->s;
-    const int64_t            units = (s->count + s->length - 1) / s->length;
-    const int64_t            first = units * piece / s->pieces * s->length;
-    const int64_t            end = SAC_MIN(units * (piece + 1) / s->pieces * s->length, s->count);
-    const float             *x[SAC_GATES_MAX];
+    const int64_t            unit = gate_unit(s), units = (s->count + unit - 1) / unit;
+    const int64_t first = units * piece / s->pieces, end = units * (piece + 1) / s->pieces;
     (void)worker;
-    for (int k = 0; k < s->gates; k++)
-        x[k] = j->x[k] + first;
-    SAC_SIMD_PICK(sac_map_gated_sum)
-    (s->gates, x, j->pattern, s->length, 0, j->y + first, end - first);
+    if (s->parts == 1)
+        gate_stretch(j, 0, first * unit, SAC_MIN(end * unit, s->count));
+    for (int64_t i = first; s->parts > 1 && i < end; i++)
+        gate_stretch(j, i, i * unit, (i + 1) * unit);
 }
 
 static sac_result gate_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
@@ -433,12 +452,16 @@ static sac_result gate_run(struct sac_device *dev, void *state, void *const *in,
     struct gate_job          job = {.s = s};
     (void)stream;
     for (int64_t n = 0; n < s->n; n++) {
-        for (int k = 0; k < s->gates; k++) {
-            float *pattern = (float *)scratch + k * s->length;
+        for (int i = 0; i < s->gates * s->parts; i++) {
+            const int     k = i / s->parts;
+            const int64_t part = i % s->parts * s->c;
+            float        *pattern = (float *)scratch + i * s->length;
             sac_pattern_fill(pattern, s->length,
-                             (const float *)in[2 * k + 1] + (s->shared[k] ? 0 : n * s->c), s->c);
-            job.pattern[k] = pattern;
-            job.x[k] = (const float *)in[2 * k] + n * s->count;
+                             (const float *)in[2 * k + 1] + part +
+                                 (s->shared[k] ? 0 : n * s->c * s->parts),
+                             s->c);
+            job.pattern[i] = pattern;
+            job.x[i] = (const float *)in[2 * k] + part + n * s->count * s->parts;
         }
         job.y = (float *)out[0] + n * s->count;
         sac_worker_pool_run(dev->workers, s->pieces, gate_piece, &job);

@@ -318,6 +318,9 @@ static sac_result gated_sum_shape(struct sac_op_call *c)
     SAC_CHECK(c, c->in_count >= 2 && c->in_count % 2 == 0, "%d inputs; pairs are needed",
               c->in_count);
     SAC_CHECK(c, x->rank >= 3, "an input of %d dimensions; at least 3 are needed", x->rank);
+    const int64_t parts = sac_attr_int(c->node, "parts", 1);
+    SAC_CHECK(c, parts >= 1 && x->dims[1] % parts == 0, "%lld parts of %lld channels",
+              (long long)parts, (long long)x->dims[1]);
     for (int i = 0; i < c->in_count; i += 2) {
         const struct sac_operand *g = &c->in[i + 1];
         SAC_CHECK(c, sac_op_has(c, i) && sac_operand_same_dims(&c->in[i], x),
@@ -328,23 +331,30 @@ static sac_result gated_sum_shape(struct sac_op_call *c)
             fits = g->dims[d] == 1;
         SAC_CHECK(c, fits, "gate %d is not one number for each channel", i + 1);
     }
-    return sac_shape_out_like(c, 0, 0);
+    SAC_TRY(sac_shape_out_like(c, 0, 0));
+    c->out[0].dims[1] /= parts;
+    return SAC_OK;
 }
 
 static sac_result gated_sum_ref(struct sac_op_call *c)
 {
-    const struct sac_operand *x = &c->in[0];
-    const int64_t             channels = x->dims[1], all = sac_operand_elements(x);
-    float                    *out = c->out[0].data;
+    const struct sac_operand *y = &c->out[0];
+    const int64_t all = sac_operand_elements(y), parts = sac_attr_int(c->node, "parts", 1);
+    float        *out = y->data;
     if (all == 0)
         return SAC_OK;
-    const int64_t plane = all / x->dims[0] / channels;
+    const int64_t channels = y->dims[1], plane = all / y->dims[0] / channels;
     memset(out, 0, (size_t)all * sizeof *out);
     for (int k = 0; k < c->in_count; k += 2) {
         const float  *in = c->in[k].data, *gate = c->in[k + 1].data;
-        const int64_t gates = c->in[k + 1].dims[0] * channels;
-        for (int64_t i = 0; i < all; i++)
-            out[i] += in[i] * gate[i / plane % gates];
+        const int64_t gates = c->in[k + 1].dims[0] * channels * parts;
+        for (int64_t i = 0; i < all; i++) {
+            const int64_t sample = i / (channels * plane), rest = i % (channels * plane);
+            for (int64_t part = 0; part < parts; part++) {
+                const int64_t at = (sample * parts + part) * channels;
+                out[i] += in[at * plane + rest] * gate[(at + rest / plane) % gates];
+            }
+        }
     }
     return SAC_OK;
 }

@@ -55,23 +55,9 @@ static sac_result set_inner(struct sac_graph *g, struct sac_node *n, const struc
     return res == SAC_OK ? sac_node_set_float(g, n, "inner_beta", act.beta) : res;
 }
 
-/* Is it the mean over all of each channel's map, [N,C,1,...]? */
 static bool is_means(const struct sac_node *n)
 {
-    bool reduced[SAC_RANK_MAX] = {false};
-    if (!n || n->outputs[0]->uses != 1 || !n->inputs[0] || n->inputs[0]->dtype != SAC_F32 ||
-        n->inputs[0]->rank != n->outputs[0]->rank)
-        return false;
-    const struct sac_value *x = n->inputs[0];
-    bool                    means = sac_is(n, "GlobalAveragePool");
-    if (sac_is(n, "ReduceMean") && sac_reduce_axes(n, x->rank, reduced)) {
-        means = true;
-        for (int d = 0; d < x->rank; d++)
-            means = means && reduced[d] == (d >= 2);
-    }
-    for (int d = 2; d < x->rank; d++)
-        means = means && x->dims[d] != 0;
-    return means;
+    return n && n->outputs[0]->uses == 1 && sac_takes_means(n);
 }
 
 static sac_result take_means(struct sac_node *n, bool *changed)

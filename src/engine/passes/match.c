@@ -221,6 +221,23 @@ bool sac_reduce_axes(const struct sac_node *n, int rank, bool *reduced)
     return true;
 }
 
+bool sac_takes_means(const struct sac_node *n)
+{
+    const struct sac_value *x = sac_node_input(n, 0), *y = n->outputs[0];
+    bool                    reduced[SAC_RANK_MAX] = {false};
+    if (!x || !y || x->dtype != SAC_F32 || x->rank < 3 || x->rank != y->rank)
+        return false;
+    bool means = sac_is(n, "GlobalAveragePool");
+    if (sac_is(n, "ReduceMean") && sac_reduce_axes(n, x->rank, reduced)) {
+        means = true;
+        for (int d = 0; d < x->rank; d++)
+            means = means && reduced[d] == (d >= 2);
+    }
+    for (int d = 2; d < x->rank; d++)
+        means = means && x->dims[d] != 0;
+    return means;
+}
+
 struct sac_value *sac_value_like(struct sac_graph *g, const struct sac_value *v)
 {
     struct sac_value *made = sac_graph_value(g, v->name);

@@ -33,7 +33,7 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
     sac_pass_sums, sac_pass_layer_norm, sac_pass_even, sac_pass_rounded, sac_pass_halves,
     sac_pass_einsum, sac_pass_attention_node, sac_pass_scores, sac_pass_group_norm, sac_pass_expand,
     sac_pass_l2_norm, sac_pass_gains, sac_pass_head_matmul, sac_pass_spread, sac_pass_norm_gain,
-    sac_pass_norm_sum, sac_pass_batch_norm, sac_pass_norm_heads, sac_pass_norm_pair;
+    sac_pass_norm_sum, sac_pass_batch_norm, sac_pass_norm_heads, sac_pass_norm_pair, sac_pass_stack;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are.
@@ -85,6 +85,8 @@ bool sac_batch_norm_constants(const struct sac_node *n, int64_t channels, float 
 /* The axes of a reduction (attribute or constant input), normalised; false when they are not
  * known. */
 bool sac_reduce_axes(const struct sac_node *n, int rank, bool *reduced);
+/* Is it the mean over all of each channel's map, [N,C,1,...]? */
+bool sac_takes_means(const struct sac_node *n);
 bool sac_constant_ints(const struct sac_value *v, int64_t *out, size_t max, size_t *count);
 /* A float32 constant of one number, or of one for each of so many columns, beside `rank` dims. */
 bool sac_constant_row(const struct sac_value *v, int rank, int64_t columns);

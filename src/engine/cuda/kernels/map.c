@@ -381,12 +381,24 @@ static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- GatedSum ---- */
 
+static void sums_of_parts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+{
+    bool half = true;
+    for (int i = 0; i < q->call->in_count; i += 2)
+        half &= sac_layout_is_half(offer->in_layout[i]);
+    offer->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, sac_layout_is_last(offer->in_layout[0]));
+    ops_halve_output(q, offer, 0, half);
+    offer->in_place = -1;
+}
+
 static bool gated_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
     const struct sac_op_call *c = q->call;
     if (!ops_can_be_last(&c->out[0]) || c->in_count > 2 * OPS_GATES_MAX)
         return ops_refuse(offer, "%d dimensions and %d inputs", c->out[0].rank, c->in_count);
     ops_map_layouts(q, offer);
+    if (sac_attr_int(c->node, "parts", 1) > 1) /* no input is as large as the output */
+        sums_of_parts(q, offer);
     for (int i = 0; i < c->in_count; i++) /* one view for all: they must have the same strides */
         offer->in_layout[i] =
             ops_with_last(offer->in_layout[i], sac_layout_is_last(offer->out_layout[0]));
@@ -398,14 +410,20 @@ static sac_result gated_fill(struct sac_kernel_plan *plan, void *params)
 {
     const struct sac_op_call *c = plan->call;
     const int64_t             channels = c->out[0].dims[1];
-    const int64_t             own[SAC_RANK_MAX] = {channels, 1}, shared[SAC_RANK_MAX] = {0, 1};
+    const int64_t             own[SAC_RANK_MAX] = {c->in[0].dims[1], 1};
+    const int64_t             shared[SAC_RANK_MAX] = {0, 1};
     struct ops_gated         *g = params;
     struct ops_shape          s;
+    int64_t                   steps[SAC_RANK_MAX];
+    ops_steps_in(plan, 0, steps);
     ops_shape_over_out(&s, plan);
-    ops_shape_in(&s, plan, 0);
+    ops_shape_add(&s, 0, steps);
     ops_shape_add(&s, 0, own);
     ops_shape_add(&s, 0, shared);
     g->count = c->in_count / 2;
+    g->parts = (int32_t)sac_attr_int(c->node, "parts", 1);
+    g->x_part = channels * steps[1];
+    g->gate_part = channels;
     g->out_type = ops_out_type(plan, 0);
     for (int k = 0; k < g->count; k++) {
         g->x_type[k] = ops_in_type(plan, 2 * k);
@@ -414,7 +432,9 @@ static sac_result gated_fill(struct sac_kernel_plan *plan, void *params)
     }
     if (!ops_view_of(&s, 0, &g->view))
         return ops_view_fail(plan);
-    g->vector = ops_view_units(&g->view, 4, 8, true, &g->units, &g->stills) && !(g->stills & 3);
+    g->vector = ops_view_units(&g->view, 4, 8, true, &g->units, &g->stills) && !(g->stills & 3) &&
+                (g->parts == 1 ||
+                 (g->x_part % 8 == 0 && (g->gate_part % 8 == 0 || (g->stills & 12) == 12)));
     return SAC_OK;
 }
 

@@ -347,8 +347,10 @@ struct gated_body {
         float   sum = 0;
         place(p.view, i, at);
         for (int k = 0; k < p.count; k++)
-            sum += get_float(x[k], p.x_type[k], at[1]) *
-                   get_float(gate[k], p.gate_type[k], p.shared[k] ? at[3] : at[2]);
+            for (int j = 0; j < p.parts; j++)
+                sum += get_float(x[k], p.x_type[k], at[1] + j * p.x_part) *
+                       get_float(gate[k], p.gate_type[k],
+                                 (p.shared[k] ? at[3] : at[2]) + j * p.gate_part);
         put_float(out, p.out_type, at[0], sum);
     }
 };
@@ -360,17 +362,21 @@ struct gated8_body {
     OPS_BODY void    operator()(int64_t i) const
     {
         int64_t at[4];
-        float   sum[LANES] = {}, v[LANES], g[LANES];
+        float   sum[LANES] = {};
         place(p.units, i, at);
         for (int k = 0; k < p.count; k++) {
-            const int  which = p.shared[k] ? 3 : 2;
-            const bool still = p.stills >> which & 1;
-            get8(x[k], p.x_type[k], at[1] * LANES, v);
+            const int     which = p.shared[k] ? 3 : 2;
+            const bool    still = p.stills >> which & 1;
             const int64_t from = which == 3 ? at[3] : at[2];
-            get8_or_one(gate[k], p.gate_type[k], still ? from : from * LANES, still, g);
-            OPS_UNROLL
-            for (int j = 0; j < LANES; j++)
-                sum[j] += v[j] * g[j];
+            for (int part = 0; part < p.parts; part++) {
+                float v[LANES], g[LANES];
+                get8(x[k], p.x_type[k], at[1] * LANES + part * p.x_part, v);
+                get8_or_one(gate[k], p.gate_type[k],
+                            (still ? from : from * LANES) + part * p.gate_part, still, g);
+                OPS_UNROLL
+                for (int j = 0; j < LANES; j++)
+                    sum[j] += v[j] * g[j];
+            }
         }
         put8(out, p.out_type, at[0] * LANES, sum);
     }

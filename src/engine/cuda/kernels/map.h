@@ -111,12 +111,14 @@ OPS_LAUNCHER(ops_launch_map);   /* struct ops_map */
 OPS_LAUNCHER(ops_launch_cast);  /* the same; fn: enum ops_class of the output */
 OPS_LAUNCHER(ops_launch_chain); /* struct ops_map_chain */
 
-/* GatedSum. Operands: output, X, a gate for each sample, a gate for all samples. */
+/* GatedSum. Operands: output, X, a gate for each sample, a gate for all samples. Parts of X and of
+ * gates lie x_part and gate_part numbers apart. */
 enum { OPS_GATES_MAX = 8 };
 struct ops_gated {
     struct ops_view view, units;
-    int32_t         count, vector, out_type;
+    int32_t         count, parts, vector, out_type;
     uint32_t        stills;
+    int64_t         x_part, gate_part;
     int32_t         x_type[OPS_GATES_MAX], gate_type[OPS_GATES_MAX], shared[OPS_GATES_MAX];
 };
 OPS_LAUNCHER(ops_launch_gated);
