@@ -14,7 +14,7 @@ template <class S> int run_tiles(const tile_params &a, void *stream)
     const int64_t                     blocks = (a.p.queries + queries - 1) / queries;
     if (a.p.batch * a.p.heads * blocks <= 0)
         return 0;
-    return attention_launch(
+    return tile_launch(
         tile_kernel<S>, dim3((unsigned)a.p.batch, (unsigned)a.p.heads, (unsigned)blocks),
         dim3(32, (unsigned)shape.query_warps, (unsigned)shape.key_warps), shape.shared, stream, a);
 }
@@ -24,9 +24,9 @@ template <class S, int ABOVE> int run_whole(const tile_params &a, void *stream)
     const int64_t of = (int64_t)WHOLE_TILE * a.p.shape.tiles, blocks = (a.p.queries + of - 1) / of;
     if (a.p.batch * a.p.heads * blocks <= 0)
         return 0;
-    return attention_launch(whole_kernel<S, ABOVE>,
-                            dim3((unsigned)a.p.batch, (unsigned)a.p.heads, (unsigned)blocks),
-                            dim3(32, WHOLE_WARPS), a.p.shape.shared, stream, a);
+    return tile_launch(whole_kernel<S, ABOVE>,
+                       dim3((unsigned)a.p.batch, (unsigned)a.p.heads, (unsigned)blocks),
+                       dim3(32, WHOLE_WARPS), a.p.shape.shared, stream, a);
 }
 
 template <int SIZE, bool MASKED> int run_keys(const tile_params &a, void *stream)

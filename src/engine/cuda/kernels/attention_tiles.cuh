@@ -611,7 +611,7 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
     /* Where four warps multiply together, of all four. */
     const bool  any = first + (S::UNIT ? own_query & -4 * S::QUERIES : own_query) < (int)p.queries;
     const float scale = p.scale * LOG2_E;
-    uint16_t *const        queries = attention_memory(),
+    uint16_t *const        queries = tile_memory(),
                     *const keys = queries + blockDim.y * S::QUERIES * S::KEY_PITCH,
                     *const values = keys + p.shape.room * S::KEY_PITCH;
     const uint16_t        *q = a.q + p.q.offset + batch * p.q.step[0] + head * p.q.step[1],

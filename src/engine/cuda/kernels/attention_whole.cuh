@@ -71,7 +71,7 @@ __device__ __forceinline__ void whole_store(const tile_params &a, const tile_sta
         tile_store(s, {to, rows, size, (int)p.y.step[2], p.y.step[3], p.y_piece > 1}, lane >> 2);
         return;
     }
-    uint16_t *room = attention_memory() + p.shape.joined / 2 + own * S::RESULT_PITCH;
+    uint16_t *room = tile_memory() + p.shape.joined / 2 + own * S::RESULT_PITCH;
     tile_store(s, {room, rows, size, S::RESULT_PITCH, 1, true}, lane >> 2);
     __syncwarp();
     if (p.bytes.type)
@@ -102,8 +102,8 @@ __global__ void __launch_bounds__(WHOLE_WARPS * 32, OPS_ATTENTION_BLOCKS(S::KEYS
     const int lane = threadIdx.x, batch = blockIdx.x, head = blockIdx.y, count = (int)p.keys,
               own = threadIdx.y * PILE, turns = ONE ? 1 : p.shape.turns, room = p.shape.room;
     const float            scale = p.scale * LOG2_E;
-    uint16_t *const        queries = attention_memory() + own * S::KEY,
-                    *const keys = attention_memory() + WHOLE_TILE * S::KEY,
+    uint16_t *const        queries = tile_memory() + own * S::KEY,
+                    *const keys = tile_memory() + WHOLE_TILE * S::KEY,
                     *const values = keys + room * S::KEY;
     const uint16_t        *q = a.q + p.q.offset + batch * p.q.step[0] + head * p.q.step[1],
                    *k = a.k + p.k.offset + batch * p.k.step[0] + head / p.group * p.k.step[1],

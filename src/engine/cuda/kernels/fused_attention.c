@@ -12,24 +12,15 @@ enum {
 };
 static const float SCALE_MIN = 1e-20f; /* a mask is divided by it */
 
-static struct ops_head_view view_of(const struct sac_head_view *v)
-{
-    return (struct ops_head_view){v->offset, {v->step[0], v->step[1], v->step[2], v->step[3]}};
-}
-
-/* Do all heads and tokens of a view begin at a multiple of n numbers, and its numbers lie dense? */
-static bool in_pieces(const struct sac_head_view *v, int n)
-{
-    bool fits = v->offset % n == 0 && v->dim[3] % n == 0 && v->step[3] == 1;
-    for (int d = 0; d < 3; d++)
-        fits &= v->dim[d] == 1 || v->step[d] % n == 0;
-    return fits;
-}
-
 /* Are the steps from token to token of 31 bits? */
 static bool in_bits(const struct sac_head_view *v)
 {
     return v->step[2] <= INT32_MAX;
+}
+
+static bool in_pieces(const struct sac_head_view *v, int n)
+{
+    return v->dim[3] % n == 0 && ops_head_fits(v, 3, n);
 }
 
 static int piece_of(const struct sac_head_view *v)
@@ -47,21 +38,6 @@ static bool can_tile(const struct sac_fused_attention *a)
            in_bits(&a->k) && in_bits(&a->v) && in_bits(&a->y);
 }
 
-/* Channels last where a view is in larger pieces there: heads that are channels of a map. Where it
- * is the same, an operand stays as it is. */
-static enum sac_layout layout_for(const struct sac_operand *o, const struct sac_head_view *v,
-                                  enum sac_layout now)
-{
-    struct sac_head_view last;
-    const int            plain = piece_of(v);
-    if (!sac_head_view_last(o, v, &last))
-        return SAC_LAYOUT_PLAIN_HALF;
-    const int pieces = piece_of(&last);
-    return pieces > plain || (pieces == plain && sac_layout_is_last(now))
-               ? SAC_LAYOUT_CHANNELS_LAST_HALF
-               : SAC_LAYOUT_PLAIN_HALF;
-}
-
 /* Tiles need float16; a mask stays as it is. */
 static bool attention_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
@@ -72,21 +48,18 @@ static bool attention_layouts(const struct sac_kernel_question *q, struct sac_ke
         return true;
     const struct sac_head_view *view[] = {&a.q, &a.k, &a.v};
     for (int i = 0; i < 3; i++)
-        offer->in_layout[i] = layout_for(&q->call->in[i], view[i], q->in_layout[i]);
-    offer->out_layout[0] = layout_for(&q->call->out[0], &a.y, SAC_LAYOUT_PLAIN_HALF);
+        offer->in_layout[i] = ops_head_layout(&q->call->in[i], view[i], q->in_layout[i], piece_of);
+    offer->out_layout[0] = ops_head_layout(&q->call->out[0], &a.y, SAC_LAYOUT_PLAIN_HALF, piece_of);
     if (q->call->out[0].dtype != SAC_F32)
         offer->out_layout[0] = ops_with_half(offer->out_layout[0], false);
     return true;
 }
 
-/* As the operand lies: channels last only where attention_layouts wants it. */
 static struct ops_head_view lying(const struct sac_operand *o, enum sac_layout layout,
                                   struct sac_head_view *v)
 {
-    struct sac_head_view last;
-    if (sac_layout_is_last(layout) && sac_head_view_last(o, v, &last))
-        *v = last;
-    return view_of(v);
+    ops_head_lying(o, layout, v);
+    return ops_head_view_of(v);
 }
 
 static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)

@@ -37,10 +37,6 @@ struct ops_attention_shape {
         shared, together, tiles;
 };
 
-/* struct sac_head_view of engine/ops/reads.h: steps of batch, head, token and number. */
-struct ops_head_view {
-    int64_t offset, step[4];
-};
 struct ops_fused_attention {
     struct ops_head_view q, k, v, y;
     int64_t              batch, heads, queries, keys, size, v_size;

@@ -139,6 +139,19 @@ static inline bool ops_is_f16_or_f32(int type)
 struct ops_places ops_places_of(const struct ops_window *w, const struct sac_operand *out,
                                 bool last);
 
+/* Views of heads (heads.c). Does one lie dense along dim d, and do all its runs begin at a multiple
+ * of n numbers? */
+bool ops_head_fits(const struct sac_head_view *v, int d, int n);
+/* The layout of float16 that an operand is wanted in: channels last where piece_of finds larger
+ * pieces there, as of heads that are channels of a map. Where it finds the same, the operand stays
+ * as it is `now`. */
+enum sac_layout ops_head_layout(const struct sac_operand *o, const struct sac_head_view *v,
+                                enum sac_layout now,
+                                int (*piece_of)(const struct sac_head_view *v));
+/* The view in an operand that lies so: channels last only where ops_head_layout chose that. */
+void ops_head_lying(const struct sac_operand *o, enum sac_layout layout, struct sac_head_view *v);
+struct ops_head_view ops_head_view_of(const struct sac_head_view *v);
+
 struct sac_activation;
 /* The function, of enum ops_fn, and its constants. */
 int ops_activation_fn(const struct sac_activation *act, double *a, double *b);

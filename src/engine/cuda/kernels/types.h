@@ -36,6 +36,11 @@ struct ops_view {
     int64_t            step[OPS_OPERANDS][OPS_DIMS];
 };
 
+/* struct sac_head_view of engine/ops/reads.h: steps of batch, head, token and number. */
+struct ops_head_view {
+    int64_t offset, step[4];
+};
+
 /* What a kernel makes 8 bits of, which are its output: enum sac_dtype of these, 0: of nothing.
  * half: a number is float16 first, as it would be between two steps. */
 struct ops_bytes {
