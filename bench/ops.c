@@ -382,6 +382,69 @@ static const struct bench_case cases[] = {
     ATTENTION("[32,6,257,64]", 32, 257, 6, 64, 3, {0}),
     ATTENTION("[512,3,49,32] masked", 512, 49, 3, 32, 4, {64, 3, 49, 49}),
     ATTENTION("[1,8,1050,32]", 1, 1050, 8, 32, 3, {0}),
+/* Products of heads out of one product [B,T,3,H D]: of channels with channels, and these times the
+ * values; of tokens with tokens, and these times the values. */
+#define LIE(attribute, ...)                                                             \
+    {                                                                                   \
+        .name = attribute, .kind = SAC_ATTR_INTS, .count = 9, .ints = (const int64_t[]) \
+        {                                                                               \
+            __VA_ARGS__                                                                 \
+        }                                                                               \
+    }
+#define SHAPE(length, ...)                                                                 \
+    {                                                                                      \
+        .name = "shape", .kind = SAC_ATTR_INTS, .count = length, .ints = (const int64_t[]) \
+        {                                                                                  \
+            __VA_ARGS__                                                                    \
+        }                                                                                  \
+    }
+#define CHANNELS(what, n, t, h, d)                                                          \
+    {"HeadMatMul",                                                                          \
+     "channels " what,                                                                      \
+     PLAIN,                                                                                 \
+     2,                                                                                     \
+     4,                                                                                     \
+     {{n, t, 3, (h) * (d)}, {n, t, 3, (h) * (d)}},                                          \
+     {LIE("a", 0, n, h, d, t, 3 * (t) * (h) * (d), d, 1, 3 * (h) * (d)),                    \
+      LIE("b", (h) * (d), n, h, t, d, 3 * (t) * (h) * (d), d, 3 * (h) * (d), 1),            \
+      LIE("y", 0, n, h, d, d, (h) * (d) * (d), (d) * (d), d, 1), SHAPE(4, n, h, d, d)},     \
+     NULL},                                                                                 \
+    {                                                                                       \
+        "HeadMatMul", "values of " what, PLAIN, 2, 4, {{n, h, d, d}, {n, t, 3, (h) * (d)}}, \
+            {LIE("a", 0, n, h, d, d, (h) * (d) * (d), (d) * (d), d, 1),                     \
+             LIE("b", 2 * (h) * (d), n, h, d, t, 3 * (t) * (h) * (d), d, 1, 3 * (h) * (d)), \
+             LIE("y", 0, n, h, d, t, (t) * (h) * (d), d, 1, (h) * (d)),                     \
+             SHAPE(3, n, t, (h) * (d))},                                                    \
+            NULL                                                                            \
+    }
+#define TOKENS(what, n, t, h, d)                                                            \
+    {"HeadMatMul",                                                                          \
+     "tokens " what,                                                                        \
+     PLAIN,                                                                                 \
+     2,                                                                                     \
+     4,                                                                                     \
+     {{n, t, 3, (h) * (d)}, {n, t, 3, (h) * (d)}},                                          \
+     {LIE("a", 0, n, h, t, d, 3 * (t) * (h) * (d), d, 3 * (h) * (d), 1),                    \
+      LIE("b", (h) * (d), n, h, d, t, 3 * (t) * (h) * (d), d, 1, 3 * (h) * (d)),            \
+      LIE("y", 0, n, h, t, t, (h) * (t) * (t), (t) * (t), t, 1), SHAPE(4, n, h, t, t)},     \
+     NULL},                                                                                 \
+    {                                                                                       \
+        "HeadMatMul", "values of " what, PLAIN, 2, 4, {{n, h, t, t}, {n, t, 3, (h) * (d)}}, \
+            {LIE("a", 0, n, h, t, t, (h) * (t) * (t), (t) * (t), t, 1),                     \
+             LIE("b", 2 * (h) * (d), n, h, t, d, 3 * (t) * (h) * (d), d, 3 * (h) * (d), 1), \
+             LIE("y", 0, n, h, t, d, (t) * (h) * (d), d, (h) * (d), 1),                     \
+             SHAPE(3, n, t, (h) * (d))},                                                    \
+            NULL                                                                            \
+    }
+    CHANNELS("[1,4,784,48]", 1, 784, 4, 48),
+    CHANNELS("[32,4,784,48]", 32, 784, 4, 48),
+    CHANNELS("[1,3,3136,32]", 1, 3136, 3, 32),
+    CHANNELS("[32,3,3136,32]", 32, 3136, 3, 32),
+    CHANNELS("[32,8,49,64]", 32, 49, 8, 64),
+    CHANNELS("[8,4,1024,16]", 8, 1024, 4, 16),
+    TOKENS("[1,4,197,48]", 1, 197, 4, 48),
+    TOKENS("[32,4,197,48]", 32, 197, 4, 48),
+    TOKENS("[32,4,196,48]", 32, 196, 4, 48),
 };
 
 struct bench {

@@ -82,6 +82,10 @@ static inline int min(int a, int b)
 {
     return a < b ? a : b;
 }
+static inline int max(int a, int b)
+{
+    return a > b ? a : b;
+}
 static inline int __popc(unsigned v)
 {
     return __builtin_popcount(v);

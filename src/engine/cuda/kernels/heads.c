@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the numbers of heads lie: FusedAttention. */
+/* Where the numbers of heads lie: FusedAttention, HeadMatMul. */
 #include "engine/cuda/kernels/kernels.h"
 
 struct ops_head_view ops_head_view_of(const struct sac_head_view *v)

@@ -19,6 +19,7 @@ KERNEL(GatedSum) KERNEL(Gather) KERNEL(GatherElements) KERNEL(GatherND) KERNEL(G
 KERNEL(GlobalAveragePool) KERNEL(GlobalLpPool) KERNEL(GlobalMaxPool) KERNEL(Greater)
 KERNEL(GreaterOrEqual) KERNEL(GridSample) KERNEL(GroupNormalization) KERNEL(GRU)
 KERNEL(HammingWindow) KERNEL(HannWindow) KERNEL(Hardmax) KERNEL(HardSigmoid) KERNEL(HardSwish)
+KERNEL(HeadMatMul)
 KERNEL(Identity) KERNEL(InstanceNormalization) KERNEL(IsInf) KERNEL(IsNaN)
 KERNEL(LayerNormalization) KERNEL(LeakyRelu) KERNEL(Less) KERNEL(LessOrEqual) KERNEL(Log)
 KERNEL(LogSoftmax) KERNEL(LpNormalization) KERNEL(LpPool) KERNEL(LRN) KERNEL(LSTM) KERNEL(MatMul)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels by tiles ask of the hardware (attention_tiles.cuh): copies
+/* What kernels by tiles ask of the hardware (attention_tiles.cuh, head_matmul_tiles.cuh): copies
  * that are fetched ahead, and the tensor cores' float16. Tests without a GPU have their own. */
 #pragma once
 

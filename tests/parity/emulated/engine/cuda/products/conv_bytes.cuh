@@ -31,20 +31,6 @@ static inline float __saturatef(float v)
 {
     return v < 0 ? 0 : v > 1 ? 1 : v;
 }
-static inline __half __ushort_as_half(unsigned short bits)
-{
-    __half h;
-    h.bits = bits;
-    return h;
-}
-static inline float __half2float(__half h)
-{
-    return (float)h;
-}
-static inline __half __float2half_rn(float f)
-{
-    return __half(f);
-}
 
 namespace conv
 {

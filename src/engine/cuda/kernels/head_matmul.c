@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The row of HeadMatMul. */
+#include "engine/cuda/kernels/head_matmul.h"
+
+#include "engine/cuda/kernels/kernels.h"
+
+enum {
+    PROCESSORS = 132, /* of a large card: with fewer blocks, each has one for itself */
+    DEEP = 4 * OPS_HEAD_TURN,
+    LENGTH_MAX = 1 << 30,
+    STEP_MAX = 1 << 23 /* a tile's own offsets are counted in 31 bits */
+};
+
+/* ---- layouts ---- */
+
+/* Along d: larger pieces where they fit. */
+static int piece_along(const struct sac_head_view *v, int d)
+{
+    return ops_head_fits(v, d, 8) ? 8 : ops_head_fits(v, d, 4) ? 4 : 1;
+}
+
+static int piece_of(const struct sac_head_view *v)
+{
+    return SAC_MAX(piece_along(v, 2), piece_along(v, 3));
+}
+
+static bool matmul_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+{
+    struct sac_head_matmul m;
+    ops_want_plain(q, offer);
+    if (q->precision != SAC_PRECISION_FP16 || sac_head_matmul_read(q->call, &m) != SAC_OK)
+        return true;
+    offer->in_layout[0] = ops_head_layout(&q->call->in[0], &m.a, q->in_layout[0], piece_of);
+    offer->in_layout[1] = ops_head_layout(&q->call->in[1], &m.b, q->in_layout[1], piece_of);
+    offer->out_layout[0] = ops_head_layout(&q->call->out[0], &m.y, SAC_LAYOUT_PLAIN_HALF, piece_of);
+    return true;
+}
+
+/* ---- parameters ---- */
+
+static struct sac_head_view transposed(const struct sac_head_view *v)
+{
+    return (struct sac_head_view){v->offset,
+                                  {v->dim[0], v->dim[1], v->dim[3], v->dim[2]},
+                                  {v->step[0], v->step[1], v->step[3], v->step[2]}};
+}
+
+/* Do the indices of dim 2 lie closer together than those of dim 3? Where there is one index alone,
+ * the other dim is that with neighbours. */
+static bool is_turned(const struct sac_head_view *v)
+{
+    return v->dim[2] > 1 && (v->dim[3] <= 1 || v->step[2] < v->step[3]);
+}
+
+/* The steps of dims of one are nobody's. */
+static void settle_steps(struct sac_head_view *v)
+{
+    for (int d = 0; d < SAC_VIEW_RANK; d++)
+        if (v->dim[d] <= 1)
+            v->step[d] = 0;
+}
+
+static int64_t parts_of(int64_t whole, int64_t part)
+{
+    return (whole + part - 1) / part;
+}
+
+static bool in_bits(const struct sac_head_view *v)
+{
+    return v->dim[2] <= LENGTH_MAX && v->dim[3] <= LENGTH_MAX && v->step[2] <= STEP_MAX &&
+           v->step[3] <= STEP_MAX;
+}
+
+static void choose_tile(struct ops_head_matmul *p)
+{
+    const int rows = p->rows <= OPS_HEAD_SMALL_TILE ? OPS_HEAD_SMALL_TILE : OPS_HEAD_TILE,
+              columns = p->columns <= OPS_HEAD_SMALL_TILE ? OPS_HEAD_SMALL_TILE : OPS_HEAD_TILE;
+    const int64_t tiles = parts_of(p->rows, rows) * parts_of(p->columns, columns),
+                  products = p->batch * p->heads;
+    if (tiles && products > INT32_MAX / tiles)
+        return;
+    p->tile_rows = rows;
+    p->tile_columns = columns;
+    p->deep = p->depth >= DEEP && products * tiles <= PROCESSORS;
+}
+
+static sac_result matmul_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct ops_head_matmul   *p = params;
+    struct sac_head_matmul    m;
+    const struct sac_op_call *c = plan->call;
+    SAC_TRY(sac_head_matmul_read(c, &m));
+    ops_head_lying(&c->in[0], plan->in_layout[0], &m.a);
+    ops_head_lying(&c->in[1], plan->in_layout[1], &m.b);
+    ops_head_lying(&c->out[0], plan->out_layout[0], &m.y);
+    const bool           swapped = is_turned(&m.y);
+    struct sac_head_view a = swapped ? transposed(&m.b) : m.a, b = swapped ? m.a : transposed(&m.b),
+                         y = swapped ? transposed(&m.y) : m.y;
+    settle_steps(&a);
+    settle_steps(&b);
+    settle_steps(&y);
+    p->a = ops_head_view_of(&a);
+    p->b = ops_head_view_of(&b);
+    p->y = ops_head_view_of(&y);
+    p->batch = m.batch;
+    p->heads = m.heads;
+    p->rows = y.dim[2];
+    p->columns = y.dim[3];
+    p->depth = m.depth;
+    p->scale = m.scale;
+    p->a_port = swapped;
+    p->b_port = !swapped;
+    p->a_type = ops_in_type(plan, p->a_port);
+    p->b_type = ops_in_type(plan, p->b_port);
+    p->y_type = ops_out_type(plan, 0);
+    p->a_turned = is_turned(&a);
+    p->b_turned = is_turned(&b);
+    p->a_piece = piece_along(&a, p->a_turned ? 2 : 3);
+    p->b_piece = piece_along(&b, p->b_turned ? 2 : 3);
+    p->y_piece = piece_along(&y, 3) == 8 ? 8 : 1;
+    if (p->a_type == SAC_F16 && p->b_type == SAC_F16 && p->y_type == SAC_F16 && in_bits(&a) &&
+        in_bits(&b) && in_bits(&y))
+        choose_tile(p);
+    return SAC_OK;
+}
+
+OPS_ROW(HeadMatMul, matmul_layouts, matmul_fill, ops_launch_head_matmul, ops_head_matmul)

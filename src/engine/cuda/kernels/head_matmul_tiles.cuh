@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of heads' float16 matrices on the tensor cores. A block makes a tile of one head's
+ * product; pieces of KS numbers of the depth come through shared memory in STAGES turns, fetched
+ * ahead.
+ * - a and b are alike: each is fetched along whichever of its dims lies dense, and turned, where
+ *   that is not the depth, when a warp loads it. So no operand is transposed first.
+ * - Warps share the tile and, where it is small, the depth of each turn: what each of them summed
+ *   up is added in shared memory, always in the same order.
+ * - Of a last turn, and of a tile at the border, what is not there is neither fetched nor
+ *   multiplied, but in sixteens of the depth: those are filled with zeros. */
+#pragma once
+
+#include "engine/cuda/kernels/each.cuh"
+#include "engine/cuda/kernels/head_matmul.h"
+#include "engine/cuda/kernels/tile_unit.cuh"
+
+namespace ops
+{
+
+struct product_params {
+    struct ops_head_matmul p;
+    const uint16_t        *a, *b;
+    uint16_t              *y;
+};
+
+/* A warp makes 32 x 32 numbers. */
+template <int ROWS, int COLUMNS, bool DEEP> struct product_shape {
+    static constexpr int MS = ROWS, NS = COLUMNS, KS = DEEP ? 2 * OPS_HEAD_TURN : OPS_HEAD_TURN;
+    static constexpr int WARPS = DEEP ? 8 : 4, THREADS = WARPS * 32;
+    static constexpr int WM = MS / 32, WN = NS / 32, WK = WARPS / (WM * WN); /* warps that share */
+    static constexpr int STAGE = (MS + NS) * KS;                             /* numbers */
+    static constexpr int STAGES = DEEP ? (96 << 10) / (2 * STAGE) : (48 << 10) / (2 * STAGE);
+    static constexpr int RESIDENT = DEEP ? 1 : 5;           /* blocks that have registers */
+    static constexpr int PITCH = NS + 8, PART = MS * PITCH; /* floats of a row of sums, of a warp's
+                                                               share of the depth */
+};
+
+struct product_sums {
+    float of[2][4][4]; /* rows g, g + 8 of two sixteens by columns 2 t, 2 t + 1 of four eights */
+};
+
+/* ---- fetching ---- */
+
+/* Where number d of a row of `width` lies in shared memory: pieces of 16 bytes are turned by the
+ * row, so that eight rows have theirs in different banks. Rows a multiple of eight apart are turned
+ * alike. */
+__device__ __forceinline__ int product_place(int width, int row, int d)
+{
+    const int turn = width < 64 ? row / 2 & 3 : row & 7;
+    return row * width + ((d / 8 ^ turn) << 3 | d % 8);
+}
+
+/* What a block reads of an operand in a turn: rows in shared memory are its rows (or columns) with
+ * the numbers of the depth side by side or, turned, the other way around. Of `all` rows and of the
+ * width, so many are there, and so many are filled, with zeros behind those. Loops are not
+ * unrolled: copies need no registers. */
+struct product_piece {
+    const uint16_t *at;
+    int             row_step, step; /* from row to row; along it */
+    int             all_rows, rows, rows_filled;
+    int             all_width, width, width_filled; /* 32, 64 or 128 */
+};
+
+template <int THREADS, int PIECE>
+__device__ __forceinline__ void product_fetch_pieces(uint16_t *to, const product_piece &p)
+{
+    const int abreast = THREADS * 8 / p.all_width, first = (int)threadIdx.x * 8 / p.all_width,
+              d = (int)threadIdx.x * 8 % p.all_width;
+    if (d >= p.width_filled)
+        return;
+    const uint16_t *from = p.at + first * p.row_step + d;
+    to += product_place(p.all_width, first, d);
+#pragma unroll 1
+    for (int row = first; row < p.rows_filled; row += abreast) {
+        const int left = row < p.rows ? p.width - d : 0;
+#pragma unroll
+        for (int k = 0; k < 8; k += PIECE) {
+            const int real = max(0, min(PIECE, left - k));
+            fetch_first<2 * PIECE>(to + k, real ? from + k : p.at, 2 * real);
+        }
+        from += abreast * p.row_step;
+        to += abreast * p.all_width;
+    }
+}
+
+/* By pairs through registers, wherever they lie. All loads of some pairs are under way at once: no
+ * branch between them asks for what one has brought. */
+template <int THREADS>
+__device__ __forceinline__ void product_fetch_numbers(uint16_t *to, const product_piece &p)
+{
+    constexpr int AT_ONCE = 8;
+    const int     abreast = THREADS * 2 / p.all_width, first = (int)threadIdx.x * 2 / p.all_width,
+              d = (int)threadIdx.x * 2 % p.all_width;
+    if (d >= p.width_filled)
+        return;
+    const uint16_t *from = p.at + d * p.step;
+#pragma unroll 1
+    for (int row = first; row < p.rows_filled; row += AT_ONCE * abreast) {
+        uint16_t low[AT_ONCE], high[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            const int r = row + i * abreast, at = r * p.row_step;
+            low[i] = r < p.rows && d < p.width ? from[at] : (uint16_t)0;
+            high[i] = r < p.rows && d + 1 < p.width ? from[at + p.step] : (uint16_t)0;
+        }
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            const int r = row + i * abreast;
+            if (r < p.all_rows)
+                *reinterpret_cast<uint32_t *>(to + product_place(p.all_width, r, d)) =
+                    low[i] | (uint32_t)high[i] << 16;
+        }
+    }
+}
+
+/* An operand's numbers for a turn. left: rows (or columns), and numbers of the depth, from `at` on.
+ */
+template <int OUTER, class S>
+__device__ __forceinline__ void product_fetch(uint16_t *to, const uint16_t *at,
+                                              const ops_head_view &view, bool turned, int piece,
+                                              int outer_left, int depth_left)
+{
+    const int outer_step = (int)view.step[2], depth_step = (int)view.step[3],
+              outer = min(OUTER, outer_left), depth = min((int)S::KS, depth_left),
+              filled = (depth + 15) & ~15;
+    const product_piece p =
+        turned
+            ? product_piece{at, depth_step, outer_step, S::KS, depth, filled, OUTER, outer, outer}
+            : product_piece{at, outer_step, depth_step, OUTER, outer, outer, S::KS, depth, filled};
+    if (piece == 8)
+        product_fetch_pieces<S::THREADS, 8>(to, p);
+    else if (piece == 4)
+        product_fetch_pieces<S::THREADS, 4>(to, p);
+    else
+        product_fetch_numbers<S::THREADS>(to, p);
+}
+
+/* ---- multiplying ---- */
+
+/* Sixteen rows (or columns) by sixteen numbers of the depth, as the tensor cores want those of a;
+ * words 0 and 2, 1 and 3 are two eights of columns, as they want those of b. */
+template <int OUTER, int KS, bool TURNED>
+__device__ __forceinline__ void product_load(uint32_t (&v)[4], const uint16_t *from, int outer,
+                                             int k)
+{
+    const int lane = threadIdx.x % 32;
+    if (TURNED)
+        load_turned(v, from + product_place(OUTER, k + (lane & 7) + (lane >> 4) * 8,
+                                            outer + (lane >> 3 & 1) * 8));
+    else
+        load(v, from + product_place(KS, outer + (lane & 15), k + (lane >> 4) * 8));
+}
+
+/* The warp's share of a turn, of which `left` numbers of the depth are there. */
+template <class S, bool A_TURNED, bool B_TURNED>
+__device__ __forceinline__ void product_multiply(product_sums &sum, const uint16_t *stage, int row,
+                                                 int column, int share, int left)
+{
+#pragma unroll
+    for (int i = 0; i < S::KS / 16; i += S::WK) {
+        const int k = (i + share) * 16;
+        if (k >= left)
+            return;
+        uint32_t a[2][4];
+#pragma unroll
+        for (int m = 0; m < 2; m++)
+            product_load<S::MS, S::KS, A_TURNED>(a[m], stage, row + m * 16, k);
+#pragma unroll
+        for (int n = 0; n < 4; n += 2) {
+            uint32_t b[4];
+            product_load<S::NS, S::KS, B_TURNED>(b, stage + S::MS * S::KS, column + n * 8, k);
+#pragma unroll
+            for (int m = 0; m < 2; m++) {
+                multiply_halves(sum.of[m][n], a[m], b[0], b[2]);
+                multiply_halves(sum.of[m][n + 1], a[m], b[1], b[3]);
+            }
+        }
+    }
+}
+
+template <class S>
+__device__ __forceinline__ void product_turn(const ops_head_matmul &p, product_sums &sum,
+                                             const uint16_t *stage, int row, int column, int share,
+                                             int left)
+{
+    if (p.a_turned && p.b_turned)
+        product_multiply<S, true, true>(sum, stage, row, column, share, left);
+    else if (p.a_turned)
+        product_multiply<S, true, false>(sum, stage, row, column, share, left);
+    else if (p.b_turned)
+        product_multiply<S, false, true>(sum, stage, row, column, share, left);
+    else
+        product_multiply<S, false, false>(sum, stage, row, column, share, left);
+}
+
+/* ---- the result ---- */
+
+/* A warp's sums to where all of the block see them. */
+template <class S>
+__device__ __forceinline__ void product_show(const product_sums &sum, float *room, int row,
+                                             int column, int share)
+{
+    const int lane = threadIdx.x % 32;
+    float    *to = room + share * S::PART + (row + lane / 4) * S::PITCH + column + lane % 4 * 2;
+#pragma unroll
+    for (int m = 0; m < 2; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+#pragma unroll
+            for (int n = 0; n < 4; n++)
+                *reinterpret_cast<float2 *>(to + (m * 16 + half * 8) * S::PITCH + n * 8) =
+                    make_float2(sum.of[m][n][2 * half], sum.of[m][n][2 * half + 1]);
+}
+
+/* Numbers `column` and the next of a row, scaled. */
+template <class S>
+__device__ __forceinline__ uint32_t product_result(const float *room, int row, int column,
+                                                   float scale)
+{
+    const float *from = room + row * S::PITCH + column;
+    float        low = 0, high = 0;
+#pragma unroll
+    for (int share = 0; share < S::WK; share++) {
+        const float2 pair = *reinterpret_cast<const float2 *>(from + share * S::PART);
+        low += pair.x;
+        high += pair.y;
+    }
+    return pair_of(low * scale, high * scale);
+}
+
+/* y: of the tile's first number, of which so many rows and columns are there. */
+template <class S>
+__device__ __forceinline__ void product_store(const ops_head_matmul &p, const float *room,
+                                              uint16_t *y, int rows, int columns)
+{
+    const int row_step = (int)p.y.step[2], step = (int)p.y.step[3];
+    if (p.y_piece == 8) {
+#pragma unroll 2
+        for (int i = threadIdx.x; i < S::MS * (S::NS / 8); i += S::THREADS) {
+            const int row = i / (S::NS / 8), column = i % (S::NS / 8) * 8;
+            uint32_t  v[4];
+            if (row >= rows || column >= columns)
+                continue;
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                v[k] = product_result<S>(room, row, column + 2 * k, p.scale);
+            uint16_t *to = y + row * row_step + column;
+            if (column + 8 <= columns)
+                *reinterpret_cast<uint4 *>(to) = make_uint4(v[0], v[1], v[2], v[3]);
+            else
+#pragma unroll
+                for (int k = 0; k < 7; k++)
+                    if (column + k < columns)
+                        to[k] = (uint16_t)(v[k / 2] >> k % 2 * 16);
+        }
+        return;
+    }
+#pragma unroll 4
+    for (int i = threadIdx.x; i < S::MS * (S::NS / 2); i += S::THREADS) {
+        const int row = i / (S::NS / 2), column = i % (S::NS / 2) * 2;
+        if (row >= rows || column >= columns)
+            continue;
+        const uint32_t pair = product_result<S>(room, row, column, p.scale);
+        uint16_t      *to = y + row * row_step + column * step;
+        if (step == 1 && column + 1 < columns && (uintptr_t)to % 4 == 0) {
+            *reinterpret_cast<uint32_t *>(to) = pair;
+            continue;
+        }
+        to[0] = (uint16_t)pair;
+        if (column + 1 < columns)
+            to[step] = (uint16_t)(pair >> 16);
+    }
+}
+
+/* ---- a block: one tile ---- */
+
+__device__ __forceinline__ int64_t product_start(const ops_head_view &v, unsigned batch,
+                                                 unsigned head)
+{
+    return v.offset + batch * v.step[0] + head * v.step[1];
+}
+
+template <class S>
+__global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
+    product_kernel(const __grid_constant__ product_params a)
+{
+    early_begin();
+    const ops_head_matmul &p = a.p;
+    const unsigned         across = ((unsigned)p.columns + S::NS - 1) / S::NS,
+                   down = ((unsigned)p.rows + S::MS - 1) / S::MS, tile = blockIdx.x,
+                   product = tile / across / down, head = product % (unsigned)p.heads,
+                   batch = product / (unsigned)p.heads;
+    const int first_row = (int)(tile / across % down) * S::MS,
+              first_column = (int)(tile % across) * S::NS, rows = (int)p.rows - first_row,
+              columns = (int)p.columns - first_column, depth = (int)p.depth,
+              turns = (depth + S::KS - 1) / S::KS;
+    const int warp = threadIdx.x / 32, row = warp % S::WM * 32, column = warp / S::WM % S::WN * 32,
+              share = warp / (S::WM * S::WN);
+    const bool      busy = row < rows && column < columns;
+    uint16_t *const stages = tile_memory();
+    const uint16_t *left = a.a + product_start(p.a, batch, head) + first_row * p.a.step[2],
+                   *right = a.b + product_start(p.b, batch, head) + first_column * p.b.step[2];
+    product_sums sum = {};
+#pragma unroll 1
+    for (int turn = 1 - S::STAGES, stage = 0, to = 0; turn < turns; turn++) {
+        if (turn >= 0) {
+            fetch_wait<S::STAGES - 2>();
+            __syncthreads(); /* this turn is there, and all have multiplied the one before it */
+        }
+        const int k = (turn + S::STAGES - 1) * S::KS;
+        if (k < depth) {
+            uint16_t *const ahead = stages + to * S::STAGE;
+            product_fetch<S::MS, S>(ahead, left + k * p.a.step[3], p.a, p.a_turned, p.a_piece, rows,
+                                    depth - k);
+            product_fetch<S::NS, S>(ahead + S::MS * S::KS, right + k * p.b.step[3], p.b, p.b_turned,
+                                    p.b_piece, columns, depth - k);
+            to = to + 1 < S::STAGES ? to + 1 : 0;
+        }
+        fetch_commit();
+        if (turn < 0)
+            continue;
+        if (busy)
+            product_turn<S>(p, sum, stages + stage * S::STAGE, row, column, share,
+                            depth - turn * S::KS);
+        stage = stage + 1 < S::STAGES ? stage + 1 : 0;
+    }
+    __syncthreads(); /* all have multiplied the last turn */
+    float *room = reinterpret_cast<float *>(stages);
+    if (busy)
+        product_show<S>(sum, room, row, column, share);
+    __syncthreads();
+    product_store<S>(p, room,
+                     a.y + product_start(p.y, batch, head) + first_row * p.y.step[2] +
+                         first_column * p.y.step[3],
+                     rows, columns);
+}
+
+/* ---- launching ---- */
+
+template <class S> int run_product(const product_params &a, void *stream)
+{
+    const ops_head_matmul &p = a.p;
+    const int64_t          turns = (p.depth + S::KS - 1) / S::KS, blocks = p.batch * p.heads *
+                                                                  ((p.rows + S::MS - 1) / S::MS) *
+                                                                  ((p.columns + S::NS - 1) / S::NS);
+    const int stages = (int)(turns < S::STAGES ? turns : S::STAGES) * S::STAGE * 2,
+              sums = S::WK * S::PART * (int)sizeof(float);
+    if (blocks == 0)
+        return 0;
+    return tile_launch(product_kernel<S>, dim3((unsigned)blocks), dim3(S::THREADS),
+                       stages > sums ? stages : sums, stream, a);
+}
+
+template <bool DEEP> int run_tiles_of(const product_params &a, void *stream)
+{
+    enum { SMALL = OPS_HEAD_SMALL_TILE, LARGE = OPS_HEAD_TILE };
+    if (a.p.tile_rows == SMALL)
+        return a.p.tile_columns == SMALL
+                   ? run_product<product_shape<SMALL, SMALL, DEEP>>(a, stream)
+                   : run_product<product_shape<SMALL, LARGE, DEEP>>(a, stream);
+    return a.p.tile_columns == SMALL ? run_product<product_shape<LARGE, SMALL, DEEP>>(a, stream)
+                                     : run_product<product_shape<LARGE, LARGE, DEEP>>(a, stream);
+}
+
+/* What has tiles (ops_head_matmul.tile_rows). */
+inline int product_by_tiles(const struct ops_head_matmul &p, const struct ops_ports *ports,
+                            void *stream)
+{
+    product_params a = {p, (const uint16_t *)ports->in[p.a_port],
+                        (const uint16_t *)ports->in[p.b_port], (uint16_t *)ports->out[0]};
+    if (!fits16(a.a))
+        a.p.a_piece = 1;
+    if (!fits16(a.b))
+        a.p.b_piece = 1;
+    if (!fits16(a.y))
+        a.p.y_piece = 1;
+    return p.deep ? run_tiles_of<true>(a, stream) : run_tiles_of<false>(a, stream);
+}
+
+} // namespace ops
