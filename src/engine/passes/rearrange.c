@@ -42,6 +42,27 @@ static int steps_saved(const struct sac_digits_seen *seen, const struct sac_node
     return saved;
 }
 
+/* A sum reads channels of a map where they lie. */
+static bool cuts_channels(const struct sac_node *n)
+{
+    struct sac_slice_bounds b;
+    if (!sac_is(n, "Slice") || !sac_is_map(n->inputs[0]) ||
+        !sac_slice_constants(n, n->inputs[0]->rank, &b))
+        return false;
+    for (int d = 0; d < n->inputs[0]->rank; d++)
+        if (b.step[d] != 1 || (d != 1 && (b.start[d] != 0 || b.end[d] != INT64_MAX)))
+            return false;
+    return true;
+}
+
+static bool only_cuts_channels(const struct sac_digits_seen *seen)
+{
+    bool only = true;
+    for (int k = 0; k < seen->count; k++)
+        only &= cuts_channels(seen->node[k]);
+    return only;
+}
+
 /* n, the end of a chain. */
 static sac_result join_chain(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
@@ -67,7 +88,7 @@ static sac_result join_sum(struct sac_graph *g, struct sac_node *n, bool *change
         struct sac_value *v = n->inputs[i], *r = n->inputs[1 - i];
         if (!v || !r || v == r || v->data || r->data || v->dtype != SAC_F32 ||
             !sac_same_shape(v, r) || !sac_same_shape(v, n->outputs[0]) ||
-            !sac_digits_of(&s, v, &seen) || steps_saved(&seen, n) < 1)
+            !sac_digits_of(&s, v, &seen) || steps_saved(&seen, n) < 1 || only_cuts_channels(&seen))
             continue;
         struct sac_node *made = sac_digits_node(g, &s, v, n, &fits);
         if (!made && fits)
