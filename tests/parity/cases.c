@@ -1413,11 +1413,6 @@ const struct parity_case parity_cases[] = {
     {"GatedSum", "[2,32,2,3,4] [1,32,1,1,1]", "parts=2"},
     {"GatedSum", "[2,20,8] [2,20,1] [2,20,8] [2,20,1] [2,20,8] [2,20,1]", "parts=5"},
     {"GatedSum", "[0,16,3,3] [0,16,1,1]", "parts=2"},
-    {"Excitation", "[2,64,9,7] [64,64]! [64]!", "activation=6 alpha=0.2 beta=0.5"},
-    {"Excitation", "[3,37,5,3] [21,37]! [21]!", "activation=4"},
-    {"Excitation", "[1,256,14,14] [512,256]! [512]!", "activation=4"},
-    {"Excitation", "[5,33] [40,33] [40]", ""},
-    {"Excitation", "[0,8,1] [4,8]! [4]!", "activation=1"},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

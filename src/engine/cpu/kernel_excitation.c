@@ -56,9 +56,8 @@ static sac_result excitation_prepare(struct sac_device *dev, struct sac_kernel_p
     if (!s)
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     const struct sac_excitation e = s->e = sac_excitation_read(plan->call);
-    const int64_t               rows = e.hidden ? e.hidden : e.gates;
-    s->pieces[0] = sac_pieces(dev, rows, rows * e.channels / 8);
-    s->pieces[1] = e.hidden ? sac_pieces(dev, e.gates, e.hidden * e.gates / 8) : 0;
+    s->pieces[0] = sac_pieces(dev, e.hidden, e.hidden * e.channels / 8);
+    s->pieces[1] = sac_pieces(dev, e.gates, e.hidden * e.gates / 8);
     plan->scratch_bytes = (size_t)e.hidden * sizeof(float);
     if (e.pixels > 1) {
         s->in = sac_map_in(plan, 0);
@@ -103,18 +102,19 @@ static sac_result excitation_run(struct sac_device *dev, void *state, void *cons
         struct means_job means = {s, (const float *)in[0] + i * s->in.sample, mean};
         if (s->means_pieces)
             sac_worker_pool_run(dev->workers, s->means_pieces, means_piece, &means);
-        const float          *x = s->means_pieces ? mean : (const float *)in[0] + i * e->channels;
-        float                *y = (float *)out[0] + i * e->gates;
-        struct excitation_job first = {x,           in[1],    in[2],        y,
-                                       e->channels, e->gates, s->pieces[0], &e->act};
-        if (e->hidden)
-            first = (struct excitation_job){x,           in[1],     in[2],        scratch,
-                                            e->channels, e->hidden, s->pieces[0], &e->inner};
+        struct excitation_job first = {s->means_pieces ? mean
+                                                       : (const float *)in[0] + i * e->channels,
+                                       in[1],
+                                       in[2],
+                                       scratch,
+                                       e->channels,
+                                       e->hidden,
+                                       s->pieces[0],
+                                       &e->inner};
+        struct excitation_job second = {
+            scratch,   in[3],    in[4],        (float *)out[0] + i * e->gates,
+            e->hidden, e->gates, s->pieces[1], &e->act};
         sac_worker_pool_run(dev->workers, s->pieces[0], layer_piece, &first);
-        if (!e->hidden)
-            continue;
-        struct excitation_job second = {scratch,   in[3],    in[4],        y,
-                                        e->hidden, e->gates, s->pieces[1], &e->act};
         sac_worker_pool_run(dev->workers, s->pieces[1], layer_piece, &second);
     }
     return SAC_OK;

@@ -14,15 +14,14 @@ static struct sac_activation inner_of(const struct sac_node *n)
 
 struct sac_excitation sac_excitation_read(const struct sac_op_call *c)
 {
-    const bool two = sac_op_has(c, 3);
-    int64_t    pixels = 1;
+    int64_t pixels = 1;
     for (int d = 2; d < c->in[0].rank; d++)
         pixels *= c->in[0].dims[d];
     return (struct sac_excitation){.n = c->in[0].dims[0],
                                    .channels = c->in[0].dims[1],
                                    .pixels = pixels,
-                                   .hidden = two ? c->in[1].dims[0] : 0,
-                                   .gates = c->in[two ? 3 : 1].dims[0],
+                                   .hidden = c->in[1].dims[0],
+                                   .gates = c->in[3].dims[0],
                                    .inner = inner_of(c->node),
                                    .act = sac_activation_read(c->node)};
 }
@@ -41,11 +40,9 @@ static bool is_vector(const struct sac_operand *o, int64_t count)
 static sac_result excitation_shape(struct sac_op_call *c)
 {
     const struct sac_operand *s = &c->in[0];
-    const bool                two = c->in_count > 3;
-    for (int i = 0; i < c->in_count; i++)
+    for (int i = 0; i < 5; i++)
         SAC_CHECK(c, sac_op_has(c, i) && c->in[i].dtype == SAC_F32,
                   "input %d is missing or not float32", i);
-    SAC_CHECK(c, c->in_count != 4, "a second layer without its bias");
     SAC_CHECK(c,
               sac_activation_is_known(c->node, "activation") &&
                   sac_activation_is_known(c->node, "inner"),
@@ -56,18 +53,16 @@ static sac_result excitation_shape(struct sac_op_call *c)
                   (long long)s->dims[d]);
     SAC_CHECK(c,
               is_matrix(&c->in[1], s->dims[1]) && is_vector(&c->in[2], c->in[1].dims[0]) &&
-                  (!two || (is_matrix(&c->in[3], c->in[1].dims[0]) &&
-                            is_vector(&c->in[4], c->in[3].dims[0]))),
+                  is_matrix(&c->in[3], c->in[1].dims[0]) && is_vector(&c->in[4], c->in[3].dims[0]),
               "layers that do not fit %lld channels or each other", (long long)s->dims[1]);
-    const struct sac_excitation e = sac_excitation_read(c);
-    SAC_CHECK(c, !two || e.hidden > 0, "no numbers between the layers");
     SAC_CHECK(c,
-              e.channels <= SAC_EXCITATION_CHANNELS_MAX && e.gates <= SAC_EXCITATION_CHANNELS_MAX &&
-                  e.hidden <= SAC_EXCITATION_HIDDEN_MAX,
+              s->dims[1] <= SAC_EXCITATION_CHANNELS_MAX &&
+                  c->in[3].dims[0] <= SAC_EXCITATION_CHANNELS_MAX &&
+                  c->in[1].dims[0] <= SAC_EXCITATION_HIDDEN_MAX,
               "more than %d channels or %d numbers between the layers", SAC_EXCITATION_CHANNELS_MAX,
               SAC_EXCITATION_HIDDEN_MAX);
     SAC_TRY(sac_shape_out_like(c, 0, 0));
-    c->out[0].dims[1] = e.gates;
+    c->out[0].dims[1] = c->in[3].dims[0];
     for (int d = 2; d < s->rank; d++)
         c->out[0].dims[d] = 1;
     return SAC_OK;
@@ -101,11 +96,9 @@ static sac_result excitation_ref(struct sac_op_call *c)
     float mean[SAC_EXCITATION_CHANNELS_MAX], hidden[SAC_EXCITATION_HIDDEN_MAX];
     for (int64_t i = 0; i < e.n; i++) {
         means((const float *)c->in[0].data + i * e.channels * e.pixels, e.channels, e.pixels, mean);
-        float *to = (float *)c->out[0].data + i * e.gates;
-        layer(mean, e.channels, &c->in[1], &c->in[2], e.hidden ? &e.inner : &e.act,
-              e.hidden ? hidden : to);
-        if (e.hidden)
-            layer(hidden, e.hidden, &c->in[3], &c->in[4], &e.act, to);
+        layer(mean, e.channels, &c->in[1], &c->in[2], &e.inner, hidden);
+        layer(hidden, e.hidden, &c->in[3], &c->in[4], &e.act,
+              (float *)c->out[0].data + i * e.gates);
     }
     return SAC_OK;
 }
@@ -113,12 +106,12 @@ static sac_result excitation_ref(struct sac_op_call *c)
 static int64_t excitation_flops(const struct sac_op_call *c)
 {
     const struct sac_excitation e = sac_excitation_read(c);
-    const int64_t layers = e.hidden ? e.hidden * (e.channels + e.gates) : e.channels * e.gates;
-    return e.n * (e.channels * (e.pixels > 1 ? e.pixels : 0) + 2 * layers);
+    return e.n *
+           (e.channels * (e.pixels > 1 ? e.pixels : 0) + 2 * e.hidden * (e.channels + e.gates));
 }
 
 extern const struct sac_op sac_row_Excitation;
 const struct sac_op        sac_row_Excitation = {
-           SAC_FUSED_ROW(Excitation, 3, 5), SAC_TOLERANCE(1e-4f, 1e-4f), .shape = excitation_shape,
+           SAC_FUSED_ROW(Excitation, 5, 5), SAC_TOLERANCE(1e-4f, 1e-4f), .shape = excitation_shape,
            .ref = excitation_ref,           .flops = excitation_flops,
 };

@@ -66,7 +66,7 @@ enum sac_quant_type {
     SAC_QUANT_FLOAT8 = 17
 };
 
-/* The most channels (C, K) and numbers between two layers (H) of an Excitation. */
+/* The most channels (C, K) and numbers between the layers (H) of an Excitation. */
 enum { SAC_EXCITATION_CHANNELS_MAX = 8192, SAC_EXCITATION_HIDDEN_MAX = 4096 };
 
 #endif

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two convolutions of maps that are one pixel (the gates of mobile networks) are one Excitation:
  * two layers of a few thousand products, which as convolutions cost what two large ones cost to
- * begin. The means before them, which nothing else reads, are its own. One layer behind such means
- * (the gates of VoVNet) is one as well, unless it is so large that a convolution, which reads its
- * weights once for all samples, is worth its beginning. */
+ * begin. The means before them, which nothing else reads, are its own. */
 #include "engine/ops/excitation.h"
 #include "engine/passes/pass.h"
-
-/* Weights of a layer alone: so many are read from a GPU's cache for each sample. */
-enum { ALONE_MAX = 512 * 512 };
 
 /* v is [N,C,1,...], C known. */
 static bool is_pixel(const struct sac_value *v)
@@ -74,37 +69,6 @@ static sac_result take_means(struct sac_node *n, bool *changed)
     return SAC_OK;
 }
 
-/* The nodes' layers, the second of which may be NULL, in `last`'s place. */
-static sac_result make(struct sac_graph *g, struct sac_node *first, struct sac_node *second,
-                       struct sac_node *last)
-{
-    const struct sac_activation act = sac_activation_read(last);
-    const int                   inputs = second ? 5 : 3;
-    struct sac_node            *made = sac_op_node(g, "saccade", "Excitation", inputs, 1, last);
-    if (!made)
-        return SAC_ERR_MEMORY;
-    made->inputs[0] = first->inputs[0];
-    made->inputs[1] = matrix_of(g, first->inputs[1]);
-    made->inputs[2] = bias_of(g, first);
-    if (second) {
-        made->inputs[3] = matrix_of(g, second->inputs[1]);
-        made->inputs[4] = bias_of(g, second);
-    }
-    for (int i = 1; i < inputs; i++)
-        if (!made->inputs[i])
-            return SAC_ERR_MEMORY;
-    sac_result res = sac_set_activation(g, made, &act);
-    if (res == SAC_OK && second)
-        res = set_inner(g, made, first);
-    return res == SAC_OK ? sac_take_over(g, made, last) : res;
-}
-
-static bool is_alone(const struct sac_node *n)
-{
-    return is_means(n->inputs[0]->producer) && !is_layer(sac_only_reader(n, NULL)) &&
-           sac_value_elements(n->inputs[1]) <= ALONE_MAX;
-}
-
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     if (sac_is_fused(n, "Excitation"))
@@ -112,13 +76,26 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     if (!is_layer(n))
         return SAC_OK;
     struct sac_node *first = n->inputs[0]->producer;
-    if (is_layer(first) && n->inputs[0]->uses == 1 &&
-        n->inputs[0]->dims[1] <= SAC_EXCITATION_HIDDEN_MAX) {
-        *changed = true;
-        return make(g, first, n, n);
-    }
-    *changed = is_alone(n);
-    return *changed ? make(g, n, NULL, n) : SAC_OK;
+    if (!is_layer(first) || n->inputs[0]->uses != 1 ||
+        n->inputs[0]->dims[1] > SAC_EXCITATION_HIDDEN_MAX)
+        return SAC_OK;
+    const struct sac_activation act = sac_activation_read(n);
+    struct sac_node            *made = sac_op_node(g, "saccade", "Excitation", 5, 1, n);
+    if (!made)
+        return SAC_ERR_MEMORY;
+    made->inputs[0] = first->inputs[0];
+    made->inputs[1] = matrix_of(g, first->inputs[1]);
+    made->inputs[2] = bias_of(g, first);
+    made->inputs[3] = matrix_of(g, n->inputs[1]);
+    made->inputs[4] = bias_of(g, n);
+    for (int i = 1; i < 5; i++)
+        if (!made->inputs[i])
+            return SAC_ERR_MEMORY;
+    *changed = true;
+    sac_result res = sac_set_activation(g, made, &act);
+    if (res == SAC_OK)
+        res = set_inner(g, made, first);
+    return res == SAC_OK ? sac_take_over(g, made, n) : res;
 }
 
 const struct sac_pass sac_pass_excitation = {"excitation", visit};

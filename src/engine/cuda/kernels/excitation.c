@@ -56,11 +56,8 @@ static sac_result excitation_fill(struct sac_kernel_plan *plan, void *params)
     int blocks = 1;
     for (; blocks < OPS_EXCITATION_BLOCKS_MAX && 2 * blocks * e.n <= BLOCKS; p->shift++)
         blocks *= 2;
-    p->layers = e.hidden ? 2 : 1;
-    p->gates = e.gates;
-    p->layer[0] = layer_of(plan, 1, blocks, e.hidden ? &e.inner : &e.act);
-    if (e.hidden)
-        p->layer[1] = layer_of(plan, 3, blocks, &e.act);
+    p->layer[0] = layer_of(plan, 1, blocks, &e.inner);
+    p->layer[1] = layer_of(plan, 3, blocks, &e.act);
     p->maps = maps_of(plan, e.pixels);
     p->in_type = ops_in_type(plan, 0);
     p->out_type = ops_out_type(plan, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Excitation. The blocks of a sample sum up its pixels between them, each then has some rows of the
- * first layer, and some of the second, if there is one. What they tell each other twice lies in the
- * shared memory of a cluster: the gates of a mobile network's block are one launch, where pooling
- * and two layers were three to four. Without clusters (before compute capability 9.0, or where a
- * layer's numbers do not fit) each of the three is a launch, and it lies in scratch. */
+ * first layer, and some of the second. What they tell each other twice lies in the shared memory of
+ * a cluster: the gates of a mobile network's block are one launch, where pooling and two layers
+ * were three to four. Without clusters (before compute capability 9.0, or where a layer's numbers
+ * do not fit) each of the three is a launch, and it lies in scratch. */
 #include "engine/cuda/kernels/excitation.h"
 
 #include "engine/cuda/kernels/functions.cuh"
@@ -130,7 +130,7 @@ struct excitation_body {
 
     OPS_BODY void put_gate(int64_t sample, int64_t row, float v) const
     {
-        const int64_t at = sample * p.gates + row;
+        const int64_t at = sample * p.layer[1].rows + row;
         if (p.out_type == SAC_F16)
             put_float(out, SAC_F16, at, v);
         else
@@ -251,12 +251,6 @@ __device__ void layer(const excitation_body &body, int which, const float *x, in
 
 /* ---- all of it ---- */
 
-/* Numbers between the layers; 0: there is one layer. */
-__host__ __device__ inline int64_t hidden_of(const excitation_body &body)
-{
-    return body.p.layers == 2 ? body.p.layer[0].rows : 0;
-}
-
 __host__ __device__ inline int64_t up4(int64_t n) /* so that numbers begin at 16 bytes */
 {
     return (n + 3) / 4 * 4;
@@ -313,7 +307,7 @@ __global__ void __launch_bounds__(MANY, 2)
     extern __shared__ __align__(16) float room[];
     const int     parts = 1 << body.p.shift, part = blockIdx.x & (parts - 1);
     const int64_t sample = blockIdx.x >> body.p.shift;
-    const int64_t channels = body.p.layer[0].length, hidden = hidden_of(body);
+    const int64_t channels = body.p.layer[0].length, hidden = body.p.layer[0].rows;
     in_cluster    c;
     float        *x = room + up4(hidden);
     c.parts = parts;
@@ -324,15 +318,9 @@ __global__ void __launch_bounds__(MANY, 2)
     c.sync(); /* all of them have begun, too */
     take_means(
         body, sample, parts, [&](int k) { return c.sums_of(k); }, x);
-    layer(body, 0, x, part, [&](int64_t row, float v) {
-        if (hidden)
-            c.tell(row, v);
-        else
-            body.put_gate(sample, row, v);
-    });
+    layer(body, 0, x, part, [&](int64_t row, float v) { c.tell(row, v); });
     c.sync(); /* no block reads another's memory from here on, so each may end */
-    if (hidden)
-        layer(body, 1, c.h, part, [&](int64_t row, float v) { body.put_gate(sample, row, v); });
+    layer(body, 1, c.h, part, [&](int64_t row, float v) { body.put_gate(sample, row, v); });
 #endif
 }
 
@@ -344,7 +332,7 @@ __global__ void __launch_bounds__(MANY, 2)
     extern __shared__ __align__(16) float room[];
     const int     parts = 1 << body.p.shift, part = blockIdx.x & (parts - 1);
     const int64_t sample = blockIdx.x >> body.p.shift;
-    const int64_t channels = body.p.layer[0].length, hidden = hidden_of(body);
+    const int64_t channels = body.p.layer[0].length, hidden = body.p.layer[0].rows;
     float *sums = body.sums + sample * parts * channels, *between = body.between + sample * hidden;
     if (steps & MEANS) {
         sum_part(body, sample, part, room);
@@ -355,12 +343,7 @@ __global__ void __launch_bounds__(MANY, 2)
     if (steps & FIRST) {
         take_means(
             body, sample, parts, [&](int k) { return sums + k * channels; }, room);
-        layer(body, 0, room, part, [&](int64_t row, float v) {
-            if (hidden)
-                between[row] = v;
-            else
-                body.put_gate(sample, row, v);
-        });
+        layer(body, 0, room, part, [&](int64_t row, float v) { between[row] = v; });
         __syncthreads();
     }
     if (steps & SECOND) {
@@ -380,7 +363,7 @@ size_t tree_bytes(const excitation_body &body)
 
 size_t cluster_bytes(const excitation_body &body)
 {
-    const size_t numbers = up4(body.p.layer[0].length) + up4(hidden_of(body));
+    const size_t numbers = up4(body.p.layer[0].length) + up4(body.p.layer[0].rows);
     return numbers * sizeof(float) + (body.p.maps.pixels > 1 ? tree_bytes(body) : 0);
 }
 
@@ -403,7 +386,7 @@ int queue_cluster(const excitation_body &body, cudaStream_t stream)
 int queue_steps(const excitation_body &body, int steps, cudaStream_t stream)
 {
     const struct ops_layer &l = body.p.layer[0];
-    size_t                  bytes = (size_t)(steps & SECOND ? hidden_of(body) : 0) * sizeof(float);
+    size_t                  bytes = (size_t)(steps & SECOND ? l.rows : 0) * sizeof(float);
     if (steps & FIRST && (size_t)l.length * sizeof(float) > bytes)
         bytes = (size_t)l.length * sizeof(float);
     if (steps & MEANS && tree_bytes(body) > bytes)
@@ -417,15 +400,14 @@ int run(const excitation_body &body, void *stream_)
 {
     cudaStream_t stream = (cudaStream_t)stream_;
     const int    means = body.p.maps.pixels > 1 ? MEANS : 0;
-    const int    second = body.p.layers == 2 ? SECOND : 0;
     if (has_clusters() && cluster_bytes(body) <= ROOM_MAX)
         return queue_cluster(body, stream);
     if (body.p.shift == 0)
-        return queue_steps(body, means | FIRST | second, stream);
+        return queue_steps(body, means | FIRST | SECOND, stream);
     int res = means ? queue_steps(body, MEANS, stream) : 0;
     if (!res)
         res = queue_steps(body, FIRST, stream);
-    return res || !second ? res : queue_steps(body, SECOND, stream);
+    return res ? res : queue_steps(body, SECOND, stream);
 }
 
 #else
@@ -445,13 +427,13 @@ int run(const excitation_body &body, void *)
     for (int64_t n = 0; n < body.p.n; n++) {
         for (int64_t i = 0; i < l[0].length; i++)
             x[i] = mean_of(body, n, i);
-        for (int which = 0; which < body.p.layers; which++)
+        for (int which = 0; which < 2; which++)
             for (int64_t row = 0; row < l[which].rows; row++) {
                 float sum = 0;
                 for (int lane = 0; lane < l[which].lanes; lane++)
                     sum += body.part_of_row(which, which ? h : x, row, lane);
                 const float v = body.finished(which, sum + body.bias_of(which, row));
-                if (which == body.p.layers - 1)
+                if (which)
                     body.put_gate(n, row, v);
                 else
                     h[row] = v;
@@ -467,21 +449,19 @@ int run(const excitation_body &body, void *)
 extern "C" int ops_launch_excitation(const void *params, const struct ops_ports *ports,
                                      void *stream)
 {
-    excitation_body body = {*(const struct ops_excitation *)params,
-                            ports->in[0],
-                            {},
-                            {},
-                            ports->out[0],
-                            NULL,
-                            (float *)ports->scratch,
-                            {},
-                            false};
-    body.sums = body.between + (body.p.layers == 2 ? body.p.n * body.p.layer[0].rows : 0);
-    for (int i = 0; i < body.p.layers; i++) {
-        body.w[i] = ports->in[1 + 2 * i];
-        body.bias[i] = ports->in[2 + 2 * i];
-        body.eights[i] = body.p.layer[i].length % LANES == 0 && fits16(body.w[i]);
-    }
+    excitation_body         body = {*(const struct ops_excitation *)params,
+                                    ports->in[0],
+                                    {ports->in[1], ports->in[3]},
+                                    {ports->in[2], ports->in[4]},
+                                    ports->out[0],
+                                    NULL,
+                                    (float *)ports->scratch,
+                                    {},
+                                    false};
+    const struct ops_layer *l = body.p.layer;
+    body.sums = body.between + body.p.n * l[0].rows;
+    for (int i = 0; i < 2; i++)
+        body.eights[i] = l[i].length % LANES == 0 && fits16(body.w[i]);
     body.vector = body.p.vector && fits16(body.in);
     return body.p.n > 0 ? run(body, stream) : 0;
 }

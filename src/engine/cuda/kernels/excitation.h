@@ -27,9 +27,8 @@ struct ops_maps {
 struct ops_excitation {
     struct ops_layer layer[2];
     struct ops_maps  maps;
-    int64_t          n, gates;
-    int32_t          layers; /* 1 or 2 */
-    int32_t          shift;  /* of the number of blocks, a power of two */
+    int64_t          n;
+    int32_t          shift; /* of the number of blocks, a power of two */
     int32_t          in_type, out_type;
     int32_t          vector; /* eight channels are read at once */
 };
