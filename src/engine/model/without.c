@@ -74,7 +74,7 @@ static sac_result add(sac_context *ctx, const char *source, const char *text, si
 {
     struct sac_without row;
     const char        *name;
-    char               names[512] = "";
+    char               names[1024] = "";
     for (int i = 0; (name = sac_without_name(i, &row)); i++) {
         if (strlen(name) == length && strncmp(name, text, length) == 0) {
             out->passes |= row.passes;

@@ -334,6 +334,21 @@ static bool softmax_across(struct ops_softmax *p)
            (l->inner.count <= LINE_SHORT || p->units.count >= UNITS_MANY);
 }
 
+/* Other lines side by side, as many as lie in a row: threads beside each other read neighbours. */
+static void softmax_columns(struct ops_softmax *p)
+{
+    enum { LINE_MIN = 32 };
+    struct ops_lines *l = &p->lines;
+    const int         outer = l->outer.rank - 1, inner = l->inner.rank - 1;
+    if (p->across || l->held.lanes || l->outer.count == 0 || l->inner.count < LINE_MIN ||
+        l->outer.step[0][outer] != 1 || l->outer.size[outer] < 2 || l->inner.step[0][inner] == 1)
+        return;
+    l->team = OPS_TEAM_COLUMN;
+    l->width = 32;
+    while (l->width > l->outer.size[outer])
+        l->width /= 2;
+}
+
 static sac_result softmax_fill(struct sac_kernel_plan *plan, void *params)
 {
     const struct sac_op_call *c = plan->call;
@@ -352,6 +367,7 @@ static sac_result softmax_fill(struct sac_kernel_plan *plan, void *params)
     if (p->kind != OPS_HARDMAX)
         ops_choose_held(&p->lines, 2, 0, (const int[]){p->in_type, p->out_type});
     p->across = softmax_across(p);
+    softmax_columns(p);
     return SAC_OK;
 }
 

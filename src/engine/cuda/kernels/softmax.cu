@@ -183,6 +183,8 @@ int run_held(const struct ops_softmax &p, const struct ops_ports *ports, void *s
 template <class T> int run(const struct ops_softmax &p, const struct ops_ports *ports, void *stream)
 {
     softmax_body<T> body = {p, ports->in[0], ports->out[0]};
+    if (p.lines.team == OPS_TEAM_COLUMN)
+        return columns(body, p.lines.width, p.lines.outer.count, 1, stream);
     return lines(body, p.lines.team, p.lines.outer.count, 1, stream);
 }
 
