@@ -14,7 +14,7 @@ struct batch_norm {
     int64_t               c, plane, count;
     int64_t               unit, length; /* floats of a unit and of a pattern; channels last */
     float                *scale, *shift;
-    int64_t               in_pixel, in_sample, out_pixel, out_sample; /* channels last */
+    struct sac_map        in, out; /* where one of them is a part of a wider map */
     struct sac_activation act;
 };
 
@@ -36,7 +36,7 @@ static struct sac_kernel_offer batch_norm_supports(struct sac_device            
     }
     offer.out_layout[0] = offer.in_layout[0];
     offer.in_place = 0;
-    offer.strided = sac_layout_is_last(offer.out_layout[0]);
+    offer.strided = sac_layout_is_last(offer.out_layout[0]) && sac_volume_fits(&c->in[0]);
     return offer;
 }
 
@@ -50,7 +50,6 @@ static void by_pattern(const void *state, void *const *in, void *const *out, int
      to - from);
 }
 
-/* Parts of wider maps. */
 static void by_pixel(const void *state, void *const *in, void *const *out, int64_t first,
                      int64_t end)
 {
@@ -58,8 +57,8 @@ static void by_pixel(const void *state, void *const *in, void *const *out, int64
     for (int64_t k = first; k < end; k++) {
         const int64_t n = k / s->plane, pixel = k % s->plane;
         SAC_SIMD_PICK(sac_map_affine)
-        (&s->act, (const float *)in[0] + n * s->in_sample + pixel * s->in_pixel, s->scale, s->shift,
-         s->length, (float *)out[0] + n * s->out_sample + pixel * s->out_pixel, s->c);
+        (&s->act, (const float *)in[0] + n * s->in.sample + pixel * s->in.pixel, s->scale, s->shift,
+         s->length, (float *)out[0] + n * s->out.sample + pixel * s->out.pixel, s->c);
     }
 }
 
@@ -100,18 +99,6 @@ static void fill(struct batch_norm *s, const struct sac_op_call *c)
     }
 }
 
-/* Channels last: does it lie as one row? */
-static bool is_flat(struct batch_norm *s, const struct sac_kernel_plan *plan)
-{
-    const int64_t sample = s->plane * s->c;
-    s->in_pixel = plan->in_pixel[0] ? plan->in_pixel[0] : s->c;
-    s->in_sample = plan->in_sample[0] ? plan->in_sample[0] : sample;
-    s->out_pixel = plan->out_pixel[0] ? plan->out_pixel[0] : s->c;
-    s->out_sample = plan->out_sample[0] ? plan->out_sample[0] : sample;
-    return s->in_pixel == s->c && s->out_pixel == s->c && s->in_sample == sample &&
-           s->out_sample == sample;
-}
-
 static sac_result batch_norm_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_operand *x = &plan->call->in[0];
@@ -132,9 +119,11 @@ static sac_result batch_norm_prepare(struct sac_device *dev, struct sac_kernel_p
     fill(s, plan->call);
     s->act = sac_activation_read(plan->call->node);
     s->unit = (CHUNK + s->length - 1) / s->length * s->length;
-    if (last && !is_flat(s, plan))
+    if (plan->in_pixel[0] || plan->out_pixel[0]) {
+        s->in = sac_map_in(plan, 0);
+        s->out = sac_map_out(plan, 0);
         sac_units_init(&s->units, dev, x->dims[0] * s->plane, s->count / 8, by_pixel);
-    else if (last)
+    } else if (last)
         sac_units_init(&s->units, dev, (s->count + s->unit - 1) / s->unit, s->count / 8,
                        by_pattern);
     else

@@ -21,6 +21,8 @@ struct flat_state {
     int64_t               period, length; /* 0: both inputs are as long */
     int64_t               unit;           /* floats of a unit: whole patterns */
     float                *pattern;
+    int64_t               pixels;  /* of a sample, where some of these are parts of wider maps: */
+    struct sac_map        part[3]; /* the inputs and the output */
 };
 
 static void flat_release(void *state)
@@ -153,6 +155,7 @@ static struct sac_kernel_offer binary_supports(struct sac_device                
         return sac_cpu_chain_supports(dev, q);
     offer.out_layout[0] = offer.in_layout[wide] = layout;
     offer.in_layout[1 - wide] = equal ? layout : SAC_LAYOUT_PLAIN;
+    offer.strided = equal && layout == SAC_LAYOUT_CHANNELS_LAST && sac_volume_fits(y);
     return offer;
 }
 
@@ -176,6 +179,37 @@ static void binary_work(const void *state, void *const *in, void *const *out, in
     SAC_SIMD_PICK(sac_map_binary)
     (s->op, a + from, s->length ? s->pattern : b + from, s->length, (float *)out[0] + from,
      to - from);
+}
+
+/* A pixel at a time. */
+static void parts_work(const void *state, void *const *in, void *const *out, int64_t first,
+                       int64_t end)
+{
+    const struct flat_state *s = state;
+    const struct sac_map    *a = &s->part[0], *b = &s->part[1], *y = &s->part[2];
+    for (int64_t k = first; k < end; k++) {
+        const int64_t n = k / s->pixels, pixel = k % s->pixels;
+        SAC_SIMD_PICK(sac_map_binary)
+        (s->op, (const float *)in[0] + n * a->sample + pixel * a->pixel,
+         (const float *)in[1] + n * b->sample + pixel * b->pixel, 0,
+         (float *)out[0] + n * y->sample + pixel * y->pixel, y->c);
+    }
+}
+
+static bool has_parts(const struct sac_kernel_plan *plan)
+{
+    return plan->in_pixel[0] || plan->in_pixel[1] || plan->out_pixel[0];
+}
+
+static void set_parts(struct flat_state *s, const struct sac_kernel_plan *plan,
+                      const struct sac_device *dev)
+{
+    const struct sac_map y = sac_map_out(plan, 0);
+    s->part[0] = sac_map_in(plan, 0);
+    s->part[1] = sac_map_in(plan, 1);
+    s->part[2] = y;
+    s->pixels = y.d * y.h * y.w;
+    sac_units_init(&s->units, dev, y.n * s->pixels, s->count / 8, parts_work);
 }
 
 /* Is one operand as long as the output, and does the other repeat along it? */
@@ -211,7 +245,10 @@ static sac_result binary_prepare(struct sac_device *dev, struct sac_kernel_plan 
         if (s->constant)
             sac_pattern_fill(s->pattern, s->length, narrow->data, s->period);
     }
-    set_units(s, dev, binary_work);
+    if (has_parts(plan))
+        set_parts(s, plan, dev);
+    else
+        set_units(s, dev, binary_work);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
     plan->state = s;
     return SAC_OK;
@@ -229,7 +266,7 @@ static sac_result binary_run(struct sac_device *dev, void *state, void *const *i
 static void binary_release(void *state)
 {
     struct flat_state *s = state;
-    if (s && s->units.work == binary_work)
+    if (s && (s->units.work == binary_work || s->units.work == parts_work))
         flat_release(s);
     else
         sac_free(s); /* a chain's */
