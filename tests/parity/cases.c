@@ -1419,6 +1419,15 @@ const struct parity_case parity_cases[] = {
     {"GatedSum", "[2,32,2,3,4] [1,32,1,1,1]", "parts=2"},
     {"GatedSum", "[2,20,8] [2,20,1] [2,20,8] [2,20,1] [2,20,8] [2,20,1]", "parts=5"},
     {"GatedSum", "[0,16,3,3] [0,16,1,1]", "parts=2"},
+    /* groups and samples whose channels lie together by two or by one */
+    {"GroupNormalization", "[2,20,16,17] [20]+! [20]!", "num_groups=2"},
+    {"GroupNormalization", "[1,42,12,13] [42]+! [42]!", "num_groups=3"},
+    {"GroupNormalization", "[3,10,21,11] [2]+! [2]!", "num_groups=2", 0, 18},
+    {"SampleNorm", "[3,10,13,11] [10]+! [10]!", "activation=1"},
+    {"SampleNorm", "[2,22,8,8]", "activation=5"},
+    {"SampleNorm", "[3,9,13,11] [9]+! [9]!", "activation=9"},
+    {"SampleNorm", "[2,13,9,13]", "activation=2 alpha=0.1"},
+    {"SampleNorm", "[2,64,33,1] [64]+! [64]!", ""},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

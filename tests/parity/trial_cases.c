@@ -204,6 +204,12 @@ const struct parity_case trial_larger[] = {
     {"FusedBatchNorm", "[17,1024,8,8] [1024]+! [1024]! [1024]! [1024]+!",
      "activation=7 alpha=0.2 beta=0.5"},
     {"GatedSum", "[4,128,28,28] [4,128,1,1]", "parts=2"},
+    /* samples for all threads of a cluster, for more than it has, and groups */
+    {"SampleNorm", "[2,64,56,56] [64]+! [64]!", ""},
+    {"SampleNorm", "[1,64,84,84] [64]+! [64]!", "activation=1"},
+    {"SampleNorm", "[2,72,64,120] [72]+! [72]!", ""},
+    {"GroupNormalization", "[2,320,32,32] [320]+! [320]!", "num_groups=32"},
+    {"GroupNormalization", "[9,64,28,28] [64]+! [64]!", "num_groups=32"},
 };
 
 const int trial_larger_count = (int)SAC_COUNT(trial_larger);

@@ -29,6 +29,24 @@ struct __half {
         return sac_half_to_float(bits);
     }
 };
+static inline __half __ushort_as_half(uint16_t bits)
+{
+    __half h;
+    h.bits = bits;
+    return h;
+}
+static inline uint16_t __half_as_ushort(__half h)
+{
+    return h.bits;
+}
+static inline float __half2float(__half h)
+{
+    return half_value(h.bits);
+}
+static inline __half __float2half_rn(float f)
+{
+    return __half(f);
+}
 struct __half2 {
     __half x, y;
 };

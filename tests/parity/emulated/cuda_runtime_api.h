@@ -37,8 +37,12 @@ typedef struct emulated_event  *cudaEvent_t;
     ((void)(stream), emulated::launch(grid, block, [&] { kernel(__VA_ARGS__); }))
 #define CUDA_LAUNCH_ALONE(kernel, grid, block, shared, stream, ...) \
     ((void)(shared), CUDA_LAUNCH(kernel, grid, block, stream, __VA_ARGS__))
-/* As much as any launch may ask for. */
-#define CUDA_SHARED_ROOM(type, name) static type name[(48 << 10) / sizeof(type)]
+#define CUDA_LAUNCH_CLUSTER(kernel, grid, block, shared, cluster, stream, ...) \
+    ((void)(shared), (void)(stream),                                           \
+     emulated::launch(                                                         \
+         grid, block, [&] { kernel(__VA_ARGS__); }, cluster))
+/* As much as any launch may ask for, of each block of a cluster. */
+#define CUDA_SHARED_ROOM(type, name) type *const name = (type *)emulated::room(emulated::block())
 
 struct dim3 {
     unsigned x, y, z;
@@ -178,17 +182,20 @@ static inline unsigned __vsadu4(unsigned a, unsigned b)
 namespace emulated
 {
 
-void                       run(dim3 grid, dim3 block, void (*fn)(void *), void *arg);
-template <class BODY> void launch(dim3 grid, dim3 block, BODY body)
+void run(dim3 grid, dim3 block, unsigned cluster, void (*fn)(void *), void *arg);
+template <class BODY> void launch(dim3 grid, dim3 block, BODY body, unsigned cluster = 1)
 {
     run(
-        grid, block, [](void *arg) { (*(BODY *)arg)(); }, &body);
+        grid, block, cluster, [](void *arg) { (*(BODY *)arg)(); }, &body);
 }
-int  lane();
-void wait_block();
-void wait_lanes(unsigned mask);
-void wait_group(int number, int threads); /* so many, whichever they are */
-void wait_turn();                         /* until all others have gone on */
+int   lane();
+int   block();         /* which of its cluster */
+void *room(int block); /* its shared memory */
+void  wait_cluster();
+void  wait_block();
+void  wait_lanes(unsigned mask);
+void  wait_group(int number, int threads); /* so many, whichever they are */
+void  wait_turn();                         /* until all others have gone on */
 /* What each lane of the warp last put here. */
 unsigned long long *slots();
 

@@ -9,7 +9,14 @@ dim3 threadIdx, blockIdx, blockDim, gridDim;
 namespace
 {
 
-enum { THREADS_MAX = 1024, STACK_BYTES = 64 << 10, BARRIERS_MAX = 16, TURNS_MAX = 1 << 20 };
+enum {
+    THREADS_MAX = 1024, /* of all blocks of a cluster */
+    BLOCKS_MAX = 8,
+    ROOM_BYTES = 48 << 10,
+    STACK_BYTES = 64 << 10,
+    BARRIERS_MAX = 16,
+    TURNS_MAX = 1 << 20
+};
 
 /* Whoever comes waits until all that it names have come. */
 struct barrier {
@@ -27,11 +34,13 @@ struct fiber {
 
 struct {
     fiber   of[THREADS_MAX];
-    int     threads, current, alive;
+    int     threads, in_block, current, alive[BLOCKS_MAX], all_alive;
+    dim3    first; /* block of the cluster */
     jmp_buf scheduler;
     void (*fn)(void *);
-    void              *arg;
-    barrier            block, groups[BARRIERS_MAX], lanes[THREADS_MAX / 32][BARRIERS_MAX];
+    void   *arg;
+    barrier cluster, block[BLOCKS_MAX], groups[BARRIERS_MAX], lanes[THREADS_MAX / 32][BARRIERS_MAX];
+    alignas(16) char room[BLOCKS_MAX][ROOM_BYTES];
     unsigned long long slot[THREADS_MAX / 32][32];
 } all;
 
@@ -47,16 +56,22 @@ void pass(barrier *b)
     b->turn++;
 }
 
+/* Those that are left wait for each other. */
+void pass_if_all(barrier *b, int alive)
+{
+    if (b->come && b->come >= alive)
+        pass(b);
+}
+
 /* A fiber lives for all blocks of its launch. */
 void live()
 {
     for (;;) {
         all.fn(all.arg);
+        const int block = all.current / all.in_block;
         all.of[all.current].done = true;
-        all.alive--;
-        if (all.block.come && all.block.come >= all.alive) /* those that are left wait for each
-                                                              other */
-            pass(&all.block);
+        pass_if_all(&all.block[block], --all.alive[block]);
+        pass_if_all(&all.cluster, --all.all_alive);
         give_way();
     }
 }
@@ -74,7 +89,10 @@ void go_on(int i)
 {
     fiber *f = &all.of[i];
     all.current = i;
-    threadIdx = dim3(i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y);
+    const unsigned own = i % all.in_block;
+    threadIdx =
+        dim3(own % blockDim.x, own / blockDim.x % blockDim.y, own / blockDim.x / blockDim.y);
+    blockIdx = dim3(all.first.x + i / all.in_block, all.first.y, all.first.z);
     if (_setjmp(all.scheduler) != 0)
         return;
     if (f->started)
@@ -95,15 +113,19 @@ void make_fiber(fiber *f)
     f->started = false;
 }
 
-void run_block()
+void run_cluster()
 {
-    all.alive = all.threads;
-    all.block = {};
+    all.all_alive = all.threads;
+    all.cluster = {};
+    for (int i = 0; i * all.in_block < all.threads; i++) {
+        all.alive[i] = all.in_block;
+        all.block[i] = {};
+    }
     memset(all.groups, 0, sizeof all.groups);
     memset(all.lanes, 0, sizeof all.lanes);
     for (int i = 0; i < all.threads; i++)
         all.of[i].done = false;
-    for (int turn = 0; all.alive > 0; turn++) {
+    for (int turn = 0; all.all_alive > 0; turn++) {
         if (turn == TURNS_MAX) {
             fprintf(stderr, "emulated: the threads of a block wait for each other for ever\n");
             abort();
@@ -119,22 +141,24 @@ void run_block()
 namespace emulated
 {
 
-void run(dim3 grid, dim3 block, void (*fn)(void *), void *arg)
+void run(dim3 grid, dim3 block, unsigned cluster, void (*fn)(void *), void *arg)
 {
     gridDim = grid;
     blockDim = block;
-    all.threads = (int)(block.x * block.y * block.z);
+    all.in_block = (int)(block.x * block.y * block.z);
+    all.threads = all.in_block * (int)cluster;
     all.fn = fn;
     all.arg = arg;
-    if (all.threads > THREADS_MAX)
+    if (all.threads > THREADS_MAX || cluster > BLOCKS_MAX || grid.x % cluster ||
+        (cluster > 1 && all.in_block % 32))
         abort();
     for (int i = 0; i < all.threads; i++)
         make_fiber(&all.of[i]);
     for (unsigned z = 0; z < grid.z; z++)
         for (unsigned y = 0; y < grid.y; y++)
-            for (unsigned x = 0; x < grid.x; x++) {
-                blockIdx = dim3(x, y, z);
-                run_block();
+            for (unsigned x = 0; x < grid.x; x += cluster) {
+                all.first = dim3(x, y, z);
+                run_cluster();
             }
 }
 
@@ -148,9 +172,24 @@ unsigned long long *slots()
     return all.slot[all.current / 32];
 }
 
+int block()
+{
+    return all.current / all.in_block;
+}
+
+void *room(int block)
+{
+    return all.room[block];
+}
+
+void wait_cluster()
+{
+    wait_for(&all.cluster, all.all_alive);
+}
+
 void wait_block()
 {
-    wait_for(&all.block, all.alive);
+    wait_for(&all.block[block()], all.alive[block()]);
 }
 
 void wait_group(int number, int threads)

@@ -73,23 +73,51 @@ enum ops_norm_kind {
     OPS_NORM_L2
 };
 /* Eight numbers at once of lines that are not held: of one line each, or of eight lines that lie
- * side by side. `units` is the inner view then, or the outer one. */
+ * side by side, of which `units` is the outer view then. */
 enum ops_eights { OPS_EIGHTS_NONE, OPS_EIGHTS_ALONG, OPS_EIGHTS_ACROSS };
+/* A line's units of so many neighbouring numbers, in two dimensions at most: offsets of in, out,
+ * scale and bias from their place in the line. stills: bit k for one number a unit. */
+struct ops_walk {
+    int64_t            count;
+    struct ops_divisor inner;
+    int32_t            step[4][2];
+    uint32_t           stills;
+};
+/* A line that is spread over the registers of blocks of so many threads: a cluster, from two blocks
+ * on. Scale and bias are float32. threads 0: it is not. */
+enum { OPS_SPREAD_SHIFT_MAX = 3, OPS_SPREAD_THREADS_MAX = 1024 };
+struct ops_spread {
+    struct ops_walk walk;
+    int32_t         shift; /* of the number of blocks, a power of two */
+    int32_t         threads;
+    int32_t         vector; /* numbers of a unit */
+};
+/* Units that a thread holds: of 16 bytes, or of fewer. */
+#define OPS_SPREAD_TURNS(bytes) ((bytes) == 16 ? 8 : 16)
 struct ops_norm { /* operand 0: in, 1: out, 2: scale, 3: bias, 4: statistics, 5: residual */
-    struct ops_lines lines;
-    struct ops_view  units;
-    int32_t          eights;
-    uint32_t         stills; /* of units along a line */
-    int32_t          kind, in_type, out_type;
-    int32_t          scale_port, scale_type, bias_port, bias_type; /* port -1: none */
-    int32_t          residual_port, residual_type;                 /* type 0: none */
-    int32_t          mean_type, inverse_type; /* of outputs 1 and 2; 0: not wanted */
-    int32_t          activation;              /* enum ops_fn */
-    double           epsilon;                 /* of L1 and L2: the least norm */
-    double           a, b;
-    struct ops_bytes bytes; /* of a FusedNorm: out_type is that of the numbers before */
+    struct ops_lines  lines;
+    struct ops_spread spread; /* where it can be, before all others */
+    struct ops_walk   walk;   /* of eights along a line */
+    struct ops_view   units;
+    int32_t           eights;
+    uint32_t          stills; /* of units across lines */
+    int32_t           kind, in_type, out_type;
+    int32_t           scale_port, scale_type, bias_port, bias_type; /* port -1: none */
+    int32_t           residual_port, residual_type;                 /* type 0: none */
+    int32_t           mean_type, inverse_type; /* of outputs 1 and 2; 0: not wanted */
+    int32_t           activation;              /* enum ops_fn */
+    double            epsilon;                 /* of L1 and L2: the least norm */
+    double            a, b;
+    struct ops_bytes  bytes; /* of a FusedNorm: out_type is that of the numbers before */
 };
 OPS_LAUNCHER(ops_launch_norm);
+/* Do the card and the addresses allow that a line is spread? Then the second one does it. */
+#ifdef __cplusplus
+extern "C"
+#endif
+    bool
+    ops_norm_spreads(const struct ops_norm *p, const struct ops_ports *ports);
+OPS_LAUNCHER(ops_launch_norm_spread);
 
 /* BatchNormalization goes through the places of each channel, or of eight side by side; `step` is
  * from one of them to the next. `slots` threads share them, 0 where it is not possible. Operand 0

@@ -49,30 +49,83 @@ static int parts_of(int64_t blocks, int64_t loads)
                           PARTS_MAX);
 }
 
-static bool steps_by_eights(const struct ops_view *v, int operand)
+static bool steps_by(const struct ops_view *v, int operand, int n)
 {
-    bool eights = v->start[operand] % 8 == 0;
+    bool all = v->start[operand] % n == 0;
     for (int d = 0; d < v->rank; d++)
-        eights &= v->step[operand][d] % 8 == 0;
-    return eights;
+        all &= v->step[operand][d] % n == 0;
+    return all;
 }
 
-/* Long lines that lie by eights, as the samples and groups of maps and, in ONNX's order, the maps
- * themselves. */
+/* A line's units of n numbers. false: it does not lie so, or not in two dimensions, or 31 bits do
+ * not count the way through it. */
+static bool walk_line(const struct ops_lines *l, int n, struct ops_walk *w)
+{
+    struct ops_view units;
+    unsigned        stills;
+    if (!ops_view_units(&l->inner, 4, n, true, &units, &stills) || (stills & 3) || units.rank > 2 ||
+        units.wide)
+        return false;
+    *w = (struct ops_walk){.count = units.count,
+                           .inner = ops_divisor_of(units.size[units.rank - 1]),
+                           .stills = stills};
+    for (int k = 0; k < 4; k++) {
+        const int each = stills >> k & 1 ? 1 : n;
+        int64_t   reach = n;
+        if (!steps_by(&l->outer, k, each))
+            return false;
+        for (int d = 2 - units.rank, from = 0; d < 2; d++, from++) {
+            const int64_t step = units.step[k][from] * each;
+            w->step[k][d] = (int32_t)step;
+            reach += step * (units.size[from] - 1);
+        }
+        if (reach > INT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* As the samples and groups of maps, in ONNX's order the maps themselves: over more blocks as long
+ * as a GPU has some idle and each thread a few loads. Blocks of up to THREADS leave room for
+ * another beside them, whose loads are under way while this one computes. */
+static void spread_line(struct ops_norm *p)
+{
+    enum { BLOCKS = 264, THREADS_MIN = 128, THREADS_TWICE = 512, UNITS_MIN = 256, SHORT = 1024 };
+    const int         size = p->in_type == SAC_F16 ? 2 : 4;
+    const int64_t     lines = p->lines.outer.count;
+    struct ops_spread s = {.vector = 16 / size, .threads = THREADS_MIN};
+    if (p->lines.inner.count < SHORT || p->lines.outer.wide || p->scale_type == SAC_F16 ||
+        p->bias_type == SAC_F16)
+        return;
+    while (!walk_line(&p->lines, s.vector, &s.walk)) {
+        if (s.vector == 1)
+            return;
+        s.vector = s.vector == 8 ? 2 : 1;
+    }
+    const int turns = OPS_SPREAD_TURNS(s.vector * size);
+    int64_t   units = s.walk.count;
+    while (s.shift < OPS_SPREAD_SHIFT_MAX &&
+           (units > THREADS_TWICE * turns ||
+            (lines << (s.shift + 1) <= BLOCKS && units / 2 >= UNITS_MIN))) {
+        s.shift++;
+        units = (s.walk.count + (1 << s.shift) - 1) >> s.shift;
+    }
+    while (s.threads < OPS_SPREAD_THREADS_MAX &&
+           units > s.threads * (s.threads < THREADS_TWICE ? turns / 2 : turns))
+        s.threads *= 2;
+    if (units <= s.threads * turns)
+        p->spread = s;
+}
+
+/* Long lines by eights, in parts where there are few. */
 static bool along_eights(struct ops_norm *p)
 {
     struct ops_lines *l = &p->lines;
-    unsigned          stills;
-    if (l->inner.count < 4 * THREADS ||
-        !ops_view_units(&l->inner, 4, 8, true, &p->units, &stills) || (stills & 3))
+    if (l->inner.count < 4 * THREADS || !walk_line(l, 8, &p->walk))
         return false;
-    for (int k = 0; k < 4; k++)
-        if (!(stills >> k & 1) && !steps_by_eights(&l->outer, k))
-            return false;
-    p->stills = stills;
     p->eights = OPS_EIGHTS_ALONG;
     l->team = OPS_TEAM_BLOCK;
-    l->parts = parts_of(l->outer.count, p->units.count / THREADS);
+    l->parts = parts_of(l->outer.count, p->walk.count / THREADS);
     return true;
 }
 
@@ -98,8 +151,8 @@ static void across_lines(struct ops_norm *p)
         l->inner.count < 32)
         return;
     if (ops_is_f16_or_f32(p->in_type) && ops_is_f16_or_f32(p->out_type) && l->inner.rank == 1 &&
-        !p->mean_type && !p->inverse_type && steps_by_eights(&l->inner, 0) &&
-        steps_by_eights(&l->inner, 1) && l->inner.step[2][0] == 0 && l->inner.step[3][0] == 0 &&
+        !p->mean_type && !p->inverse_type && steps_by(&l->inner, 0, 8) &&
+        steps_by(&l->inner, 1, 8) && l->inner.step[2][0] == 0 && l->inner.step[3][0] == 0 &&
         ops_view_units(&l->outer, 4, 8, true, &p->units, &stills) && !(stills & 3)) {
         p->eights = OPS_EIGHTS_ACROSS;
         p->stills = stills;
@@ -120,8 +173,11 @@ static void choose_threads(struct ops_norm *p)
     ops_choose_team(&p->lines, centred);
     if (p->activation == OPS_FN_IDENTITY)
         ops_choose_held(&p->lines, OPS_OPERANDS, 1u << 2 | 1u << 3, types);
-    if (!p->lines.held.lanes && centred && !bytes && !p->residual_type &&
-        p->lines.outer.count > 0 && !(floats && along_eights(p)))
+    if (p->lines.held.lanes || !centred || bytes || p->residual_type || p->lines.outer.count == 0)
+        return;
+    if (floats)
+        spread_line(p);
+    if (!(floats && along_eights(p)))
         across_lines(p);
 }
 

@@ -373,9 +373,10 @@ int norm(const struct ops_norm &p, const struct ops_ports *ports, void *stream)
                                  p.inverse_type ? ports->out[2] : NULL,
                                  p.lines.parts > 1 ? (one_moment<double> *)ports->scratch : NULL,
                                  false};
+    const uint32_t       stills = p.eights == OPS_EIGHTS_ALONG ? p.walk.stills : p.stills;
     const bool           vectors = fits16(body.in) && fits16(body.out) &&
-                         ((p.stills >> 2 & 1) || fits16(body.scale)) &&
-                         ((p.stills >> 3 & 1) || fits16(body.bias));
+                         ((stills >> 2 & 1) || fits16(body.scale)) &&
+                         ((stills >> 3 & 1) || fits16(body.bias));
     if (p.eights != OPS_EIGHTS_NONE && vectors)
         return p.in_type == SAC_F16 ? eights<ACTIVATED, uint16_t>(p, ports, stream)
                                     : eights<ACTIVATED, float>(p, ports, stream);
@@ -397,6 +398,8 @@ int norm(const struct ops_norm &p, const struct ops_ports *ports, void *stream)
 extern "C" int ops_launch_norm(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_norm *p = (const struct ops_norm *)params;
+    if (ops_norm_spreads(p, ports))
+        return ops_launch_norm_spread(params, ports, stream);
     return p->activation == OPS_FN_IDENTITY ? norm<false>(*p, ports, stream)
                                             : norm<true>(*p, ports, stream);
 }

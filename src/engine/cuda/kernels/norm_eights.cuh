@@ -89,6 +89,13 @@ template <class V> OPS_BODY V inverse_of(const struct ops_norm &p, V squares)
     }
 }
 
+/* The offset of a line's unit in operand K. */
+template <int K> OPS_BODY int32_t walk_place(const ops_walk &w, int32_t unit)
+{
+    const int32_t above = (int32_t)divide((uint32_t)unit, w.inner);
+    return above * w.step[K][0] + (unit - above * (int32_t)w.inner.d) * w.step[K][1];
+}
+
 /* ---- by eights: of type T in memory ---- */
 
 template <class T> struct norm_ports {
@@ -181,7 +188,7 @@ OPS_BODY void put_normal(const struct ops_norm &p, void *out, int64_t at, float 
     put8(out, p.out_type, at, v);
 }
 
-/* The place of unit j of p.units in operand K. */
+/* The place of a unit of p.units in operand K. */
 template <int K> OPS_BODY int64_t unit_place(const struct ops_norm &p, const int64_t (&at)[4])
 {
     return (p.stills >> K & 1) ? at[K] : at[K] * LANES;
@@ -253,14 +260,14 @@ template <bool ACTIVATED, class T> struct along_body {
     bool                                applies;
     template <class TEAM> OPS_BODY void operator()(int64_t row, int part, const TEAM &team) const
     {
-        const int64_t n = p.units.count, rows = p.lines.outer.count;
+        const int64_t n = p.walk.count, rows = p.lines.outer.count;
         const int64_t first = part_start(n, part, p.lines.parts),
                       last = part_start(n, part + 1, p.lines.parts);
         const int lanes = team.lanes();
         int64_t   at[5];
         place(p.lines.outer, row, at);
         const T   *in = to.in + at[0];
-        const auto in_line = [this](int64_t j) { return place_of(p.units, j) * LANES; };
+        const auto in_line = [this](int64_t j) { return walk_place<0>(p.walk, (int32_t)j); };
 
         moments<float, 1> m = {};
         if (partial && applies) {
@@ -287,33 +294,31 @@ template <bool ACTIVATED, class T> struct along_body {
             OPS_UNROLL
             for (int t = 0; t < NORM_TURNS; t++)
                 if (t < x.have)
-                    apply(j + (int64_t)t * lanes, at, m.mean[0], inverse, x.v[t]);
+                    apply((int32_t)j + t * lanes, at, m.mean[0], inverse, x.v[t]);
         }
     }
-    OPS_BODY void apply(int64_t unit, const int64_t (&line)[5], float mean, float inverse,
+    OPS_BODY void apply(int32_t unit, const int64_t (&line)[5], float mean, float inverse,
                         float (&v)[LANES]) const
     {
-        float   other[LANES];
-        int64_t at[4];
-        place(p.units, unit, at);
+        float other[LANES];
         OPS_UNROLL
         for (int k = 0; k < LANES; k++)
             v[k] = (v[k] - mean) * inverse;
         if (to.scale) {
-            get8_or_one(to.scale, p.scale_type, line[2] + unit_place<2>(p, at), p.stills >> 2 & 1,
-                        other);
+            get8_or_one(to.scale, p.scale_type, line[2] + walk_place<2>(p.walk, unit),
+                        p.walk.stills >> 2 & 1, other);
             OPS_UNROLL
             for (int k = 0; k < LANES; k++)
                 v[k] *= other[k];
         }
         if (to.bias) {
-            get8_or_one(to.bias, p.bias_type, line[3] + unit_place<3>(p, at), p.stills >> 3 & 1,
-                        other);
+            get8_or_one(to.bias, p.bias_type, line[3] + walk_place<3>(p.walk, unit),
+                        p.walk.stills >> 3 & 1, other);
             OPS_UNROLL
             for (int k = 0; k < LANES; k++)
                 v[k] += other[k];
         }
-        put_normal<ACTIVATED>(p, to.out, line[1] + at[1] * LANES, v);
+        put_normal<ACTIVATED>(p, to.out, line[1] + walk_place<1>(p.walk, unit), v);
     }
 };
 

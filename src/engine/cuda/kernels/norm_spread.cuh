@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Norms of lines that blocks hold in their registers between them: samples, or groups of channels,
+ * which are read from memory once. Each block sums up its share, then the squares about its mean;
+ * the blocks of a cluster tell each other these two numbers. */
+#pragma once
+
+#include "engine/cuda/kernels/cluster.cuh"
+#include "engine/cuda/kernels/functions.cuh"
+#include "engine/cuda/kernels/norm_eights.cuh"
+#include "engine/cuda/kernels/pack.cuh"
+
+namespace ops
+{
+
+/* What a block knows of its share. */
+struct share {
+    float mean, squares;
+};
+/* Of a block, in shared memory. */
+struct spread_room {
+    float sums[3][WARP]; /* of each warp */
+    share own;
+};
+
+/* The sum of what the block's threads have. No two in a row may use the same place. */
+static __device__ __forceinline__ float block_sum(float v, float *sums)
+{
+    v = fold_warp(v, add<float>());
+    if (threadIdx.x % WARP == 0)
+        sums[threadIdx.x / WARP] = v;
+    __syncthreads();
+    return fold_warp(threadIdx.x % WARP < blockDim.x / WARP ? sums[threadIdx.x % WARP] : 0.0f,
+                     add<float>());
+}
+
+template <class T, int N, bool ACTIVATED> struct spread_body {
+    static constexpr int TURNS = OPS_SPREAD_TURNS(N * sizeof(T));
+    struct ops_norm      p;
+    const T             *in;
+    const float         *scale, *bias;
+    void                *out, *mean_out, *inverse_out;
+
+    __device__ int begin_of(int part) const
+    {
+        return (int)(p.spread.walk.count * part >> p.spread.shift);
+    }
+    __device__ float numbers_of(int part) const
+    {
+        return (float)((begin_of(part + 1) - begin_of(part)) * N);
+    }
+
+    /* As place(), in little code: a block runs through it once. */
+    __device__ __forceinline__ void begin_line(uint32_t rest, int64_t (&at)[5]) const
+    {
+        const ops_view &v = p.lines.outer;
+        OPS_UNROLL
+        for (int k = 0; k < 5; k++)
+            at[k] = v.start[k];
+#pragma unroll 1
+        for (int d = v.rank - 1; d >= 0; d--) {
+            const uint32_t above = d ? divide(rest, v.dim[d]) : 0,
+                           index = rest - above * v.dim[d].d;
+            OPS_UNROLL
+            for (int k = 0; k < 5; k++)
+                at[k] += index * v.step[k][d];
+            rest = above;
+        }
+    }
+    /* All loads are under way before the first is waited for. */
+    __device__ __forceinline__ void read(const T *line, int first, int last,
+                                         pack<T, N> (&raw)[TURNS]) const
+    {
+        OPS_UNROLL
+        for (int t = 0; t < TURNS; t++) {
+            const int unit = first + t * (int)blockDim.x;
+            raw[t].fill(0);
+            if (unit < last)
+                raw[t] = load<N>(line + walk_place<0>(p.spread.walk, unit));
+        }
+    }
+    /* The second sum puts right what the first has rounded. */
+    __device__ __forceinline__ share measure(const pack<T, N> (&raw)[TURNS], int first, int last,
+                                             float numbers, spread_room *room) const
+    {
+        float sum = 0, off = 0, squares = 0, v[N];
+        OPS_UNROLL
+        for (int t = 0; t < TURNS; t++) {
+            raw[t].to(v);
+            OPS_UNROLL
+            for (int e = 1; e < N; e++)
+                v[0] += v[e];
+            sum += v[0];
+        }
+        const float part = 1 / numbers, mean = block_sum(sum, room->sums[0]) * part;
+        OPS_UNROLL
+        for (int t = 0; t < TURNS; t++) {
+            if (first + t * (int)blockDim.x >= last)
+                continue;
+            raw[t].to(v);
+            OPS_UNROLL
+            for (int e = 0; e < N; e++) {
+                off += v[e] - mean;
+                squares += (v[e] - mean) * (v[e] - mean);
+            }
+        }
+        off = block_sum(off, room->sums[1]);
+        squares = block_sum(squares, room->sums[2]);
+        return {mean + off * part, squares - off * (off * part)};
+    }
+    /* The line's, from those of its blocks, each in a lane. */
+    __device__ __forceinline__ share joined(share own, spread_room *room) const
+    {
+        const int  k = threadIdx.x % WARP;
+        const bool is = k < 1 << p.spread.shift;
+        if (threadIdx.x == 0)
+            room->own = own;
+        cluster::sync();
+        const share part = is ? *cluster::of(&room->own, k) : share{0, 0};
+        cluster::arrive(); /* nobody looks at the others' memory from here on */
+        const float numbers = is ? numbers_of(k) : 0;
+        const float mean =
+            fold_warp(part.mean * numbers, add<float>()) / (float)(p.spread.walk.count * N);
+        const float off = part.mean - mean;
+        return {mean, fold_warp(part.squares + off * (off * numbers), add<float>())};
+    }
+
+    /* Of the constants of a unit. */
+    static __device__ __forceinline__ void take(const float *from, bool one, float (&v)[N])
+    {
+        if (!one) {
+            load<N>(from).to(v);
+            return;
+        }
+        OPS_UNROLL
+        for (int e = 0; e < N; e++)
+            v[e] = *from;
+    }
+    __device__ __forceinline__ void write(const pack<T, N> &raw, int unit, const int64_t (&line)[5],
+                                          float mean, float inverse) const
+    {
+        const ops_walk &w = p.spread.walk;
+        float           v[N], other[N];
+        raw.to(v);
+        OPS_UNROLL
+        for (int e = 0; e < N; e++)
+            v[e] = (v[e] - mean) * inverse;
+        if (scale) {
+            take(scale + line[2] + walk_place<2>(w, unit), w.stills >> 2 & 1, other);
+            OPS_UNROLL
+            for (int e = 0; e < N; e++)
+                v[e] *= other[e];
+        }
+        if (bias) {
+            take(bias + line[3] + walk_place<3>(w, unit), w.stills >> 3 & 1, other);
+            OPS_UNROLL
+            for (int e = 0; e < N; e++)
+                v[e] += other[e];
+        }
+        OPS_UNROLL
+        for (int e = 0; ACTIVATED && e < N; e++)
+            v[e] = activated(p.activation, v[e], (float)p.a, (float)p.b);
+        store(out, p.out_type, line[1] + walk_place<1>(w, unit), v);
+    }
+
+    __device__ __forceinline__ void operator()(uint32_t row, int part, spread_room *room) const
+    {
+        const int  first = begin_of(part) + (int)threadIdx.x, last = begin_of(part + 1);
+        int64_t    line[5];
+        pack<T, N> raw[TURNS];
+        begin_line(row, line);
+        read(in + line[0], first, last, raw);
+        share all = measure(raw, first, last, numbers_of(part), room);
+        if (p.spread.shift > 0)
+            all = joined(all, room);
+        const float inverse = inverse_of(p, all.squares);
+        if (part == 0 && threadIdx.x == 0 && p.mean_type)
+            put_float(mean_out, p.mean_type, line[4], all.mean);
+        if (part == 0 && threadIdx.x == 0 && p.inverse_type)
+            put_float(inverse_out, p.inverse_type, line[4], inverse);
+        OPS_UNROLL
+        for (int t = 0; t < TURNS; t++)
+            if (first + t * (int)blockDim.x < last)
+                write(raw[t], first + t * (int)blockDim.x, line, all.mean, inverse);
+        if (p.spread.shift > 0)
+            cluster::wait();
+    }
+};
+
+template <class BODY>
+__global__ void __launch_bounds__(OPS_SPREAD_THREADS_MAX)
+    spread_kernel(const __grid_constant__ BODY body)
+{
+    early_begin();
+    CUDA_SHARED_ROOM(spread_room, room);
+    const unsigned shift = body.p.spread.shift;
+    body(blockIdx.x >> shift, blockIdx.x & ((1u << shift) - 1), room);
+}
+
+template <class T, int N, bool ACTIVATED>
+int spread(const struct ops_norm &p, const struct ops_ports *ports, cudaStream_t stream)
+{
+    using body_t = spread_body<T, N, ACTIVATED>;
+    const void    *scale = p.scale_port < 0 ? NULL : ports->in[p.scale_port];
+    const void    *bias = p.bias_port < 0 ? NULL : ports->in[p.bias_port];
+    const body_t   body = {p,
+                           (const T *)ports->in[0],
+                           (const float *)scale,
+                           (const float *)bias,
+                           ports->out[0],
+                         p.mean_type ? ports->out[1] : NULL,
+                         p.inverse_type ? ports->out[2] : NULL};
+    const unsigned cluster = 1u << p.spread.shift, threads = (unsigned)p.spread.threads,
+                   blocks = (unsigned)p.lines.outer.count << p.spread.shift;
+    if (cluster == 1)
+        CUDA_LAUNCH_ALONE(spread_kernel<body_t>, blocks, threads, sizeof(spread_room), stream,
+                          body);
+    else
+        CUDA_LAUNCH_CLUSTER(spread_kernel<body_t>, blocks, threads, sizeof(spread_room), cluster,
+                            stream, body);
+    return (int)cudaGetLastError();
+}
+
+template <bool ACTIVATED>
+int spread_by(const struct ops_norm &p, const struct ops_ports *ports, cudaStream_t stream)
+{
+    if (p.in_type == SAC_F32)
+        return p.spread.vector == 4 ? spread<float, 4, ACTIVATED>(p, ports, stream)
+                                    : spread<float, 1, ACTIVATED>(p, ports, stream);
+    switch (p.spread.vector) {
+    case 8: return spread<uint16_t, 8, ACTIVATED>(p, ports, stream);
+    case 2: return spread<uint16_t, 2, ACTIVATED>(p, ports, stream);
+    default: return spread<uint16_t, 1, ACTIVATED>(p, ports, stream);
+    }
+}
+
+inline bool fits_unit(const struct ops_norm &p, int operand, const void *at, int type)
+{
+    return (p.spread.walk.stills >> operand & 1) || fits_pack(at, p.spread.vector, type);
+}
+
+/* Do the card and the addresses allow it? */
+inline bool norm_spreads(const struct ops_norm &p, const struct ops_ports *ports)
+{
+    return p.spread.threads && fits_unit(p, 0, ports->in[0], p.in_type) &&
+           fits_unit(p, 1, ports->out[0], p.out_type) &&
+           (p.scale_port < 0 || fits_unit(p, 2, ports->in[p.scale_port], SAC_F32)) &&
+           (p.bias_port < 0 || fits_unit(p, 3, ports->in[p.bias_port], SAC_F32)) &&
+           (p.spread.shift == 0 || has_clusters());
+}
+
+inline int norm_spread(const struct ops_norm &p, const struct ops_ports *ports, cudaStream_t stream)
+{
+    return p.activation == OPS_FN_IDENTITY ? spread_by<false>(p, ports, stream)
+                                           : spread_by<true>(p, ports, stream);
+}
+
+} // namespace ops
