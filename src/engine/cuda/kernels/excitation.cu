@@ -11,7 +11,7 @@
 #include "engine/ops/fused_kinds.h"
 
 #ifdef __CUDACC__
-#include <cooperative_groups.h>
+#include "engine/cuda/kernels/cluster.cuh"
 #endif
 
 using namespace ops;
@@ -23,29 +23,6 @@ namespace
 OPS_BODY float number_of(const void *p, int type, int64_t at)
 {
     return type == SAC_F16 ? get_float(p, SAC_F16, at) : get_float(p, SAC_F32, at);
-}
-
-/* What can follow a layer. The whole of real_function was most of a kernel of 105 KB, which a block
- * runs through once, and so waited for its instructions. */
-OPS_APART float activated(int fn, float x, float a, float b)
-{
-#define KNOWN(fn) \
-    case fn: return real_function(fn, x, 0.0f, 0.0f, a, b)
-    switch (fn) {
-        KNOWN(OPS_FN_RELU);
-        KNOWN(OPS_FN_LEAKY_RELU);
-        KNOWN(OPS_FN_CLIP);
-        KNOWN(OPS_FN_SIGMOID);
-        KNOWN(OPS_FN_SWISH);
-        KNOWN(OPS_FN_HARD_SIGMOID);
-        KNOWN(OPS_FN_HARD_SWISH);
-        KNOWN(OPS_FN_TANH);
-        KNOWN(OPS_FN_SOFTPLUS);
-        KNOWN(OPS_FN_GELU);
-        KNOWN(OPS_FN_GELU_TANH);
-    default: return x;
-    }
-#undef KNOWN
 }
 
 /* A row of weights, and which of the threads that share it this one is. */
@@ -258,21 +235,16 @@ __host__ __device__ inline int64_t up4(int64_t n) /* so that numbers begin at 16
 
 /* Where the blocks of a sample tell each other what: shared memory of a cluster. */
 struct in_cluster {
-    cooperative_groups::cluster_group group = cooperative_groups::this_cluster();
-    float                            *sums, *h;
-    int                               parts;
-    __device__ const float           *sums_of(int part) const
+    float                  *sums, *h;
+    int                     parts;
+    __device__ const float *sums_of(int part) const
     {
-        return group.map_shared_rank(sums, part);
+        return cluster::of(sums, part);
     }
     __device__ void tell(int64_t row, float v) const
     {
         for (int k = 0; k < parts; k++)
-            group.map_shared_rank(h, k)[row] = v;
-    }
-    __device__ void sync() const
-    {
-        group.sync();
+            cluster::of(h, k)[row] = v;
     }
 };
 
@@ -303,7 +275,6 @@ __global__ void __launch_bounds__(MANY, 2)
     cluster_kernel(const __grid_constant__ excitation_body body)
 {
     early_begin();
-#if __CUDA_ARCH__ >= 900
     extern __shared__ __align__(16) float room[];
     const int     parts = 1 << body.p.shift, part = blockIdx.x & (parts - 1);
     const int64_t sample = blockIdx.x >> body.p.shift;
@@ -315,13 +286,12 @@ __global__ void __launch_bounds__(MANY, 2)
     c.sums = x + up4(channels); /* and the rows that are summed up */
     if (body.p.maps.pixels > 1)
         sum_part(body, sample, part, c.sums);
-    c.sync(); /* all of them have begun, too */
+    cluster::sync(); /* all of them have begun, too */
     take_means(
         body, sample, parts, [&](int k) { return c.sums_of(k); }, x);
     layer(body, 0, x, part, [&](int64_t row, float v) { c.tell(row, v); });
-    c.sync(); /* no block reads another's memory from here on, so each may end */
+    cluster::sync(); /* no block reads another's memory from here on, so each may end */
     layer(body, 1, c.h, part, [&](int64_t row, float v) { body.put_gate(sample, row, v); });
-#endif
 }
 
 /* One of MEANS, FIRST, SECOND; or all where a sample has one block. */
@@ -365,15 +335,6 @@ size_t cluster_bytes(const excitation_body &body)
 {
     const size_t numbers = up4(body.p.layer[0].length) + up4(body.p.layer[0].rows);
     return numbers * sizeof(float) + (body.p.maps.pixels > 1 ? tree_bytes(body) : 0);
-}
-
-bool has_clusters(void)
-{
-    int device, major;
-    return cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
-               cudaSuccess &&
-           major >= 9;
 }
 
 int queue_cluster(const excitation_body &body, cudaStream_t stream)
