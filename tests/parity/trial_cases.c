@@ -197,6 +197,10 @@ const struct parity_case trial_larger[] = {
      "kernel_shape=3,3 strides=2,2 pads=1,1,1,1 count_include_pad=1"},
     {"AveragePool", "[4,52,133,131]", "kernel_shape=2,2 strides=2,2 ceil_mode=1"},
     /* many lines side by side */
+    {"Softmax", "[140,33,16]", "axis=1"},
+    {"Softmax", "[420,70,5]", "axis=1"},
+    {"LogSoftmax", "[700,40,3]", "axis=1"},
+    {"Hardmax", "[350,33,6]", "axis=1"},
     {"ReduceLogSumExp", "[2,70,4104] i64(1)!", ""},
     {"ReduceMean", "[3,2,100,440] i64(1)!", "keepdims=0"},
     {"ReduceSumSquare", "[17,262144] i64(0)!", ""},

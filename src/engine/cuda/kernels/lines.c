@@ -334,13 +334,14 @@ static bool softmax_across(struct ops_softmax *p)
            (l->inner.count <= LINE_SHORT || p->units.count >= UNITS_MANY);
 }
 
-/* Other lines side by side, as many as lie in a row: threads beside each other read neighbours. */
+/* Other lines side by side, as many as lie in a row: threads beside each other read neighbours. A
+ * few lines have more threads each without. */
 static void softmax_columns(struct ops_softmax *p)
 {
-    enum { LINE_MIN = 32 };
+    enum { LINE_MIN = 32, LINES_MIN = 2048 };
     struct ops_lines *l = &p->lines;
     const int         outer = l->outer.rank - 1, inner = l->inner.rank - 1;
-    if (p->across || l->held.lanes || l->outer.count == 0 || l->inner.count < LINE_MIN ||
+    if (p->across || l->held.lanes || l->outer.count < LINES_MIN || l->inner.count < LINE_MIN ||
         l->outer.step[0][outer] != 1 || l->outer.size[outer] < 2 || l->inner.step[0][inner] == 1)
         return;
     l->team = OPS_TEAM_COLUMN;
