@@ -50,24 +50,6 @@ static inline __half __float2half_rn(float f)
 struct __half2 {
     __half x, y;
 };
-static inline __half __ushort_as_half(uint16_t bits)
-{
-    __half h;
-    h.bits = bits;
-    return h;
-}
-static inline uint16_t __half_as_ushort(__half h)
-{
-    return h.bits;
-}
-static inline float __half2float(__half h)
-{
-    return (float)h;
-}
-static inline __half __float2half_rn(float f)
-{
-    return __half(f);
-}
 static inline float2 __half22float2(__half2 h)
 {
     return {(float)h.x, (float)h.y};

@@ -330,7 +330,7 @@ static bool line_layouts(const struct sac_kernel_question *q, struct sac_kernel_
     struct sac_line_norm n;
     if (sac_line_norm_read(q->call, &n) != SAC_OK)
         return ops_refuse(offer, "its lines are not known");
-    /* In channels last the numbers of a line lie apart, and it takes longer than they take to move. */
+    /* In channels last the numbers of a line lie apart, which costs more than to move them. */
     if (n.viewed || n.axis > 1)
         offer->in_layout[0] = ops_with_last(offer->in_layout[0], false);
     norm_layouts(q, offer);
