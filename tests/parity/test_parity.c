@@ -101,7 +101,23 @@ static void run_and_compare(const struct subject *s, const struct sac_kernel *k,
         sac_free(in[i]);
 }
 
-/* False: the kernel does not take this node. */
+/* With the layouts settled. SAC_ERR_UNSUPPORTED: the kernel does not take this node after all. */
+static sac_result prepare_and_run(const struct subject *s, const struct sac_kernel *k,
+                                  struct sac_kernel_plan plan, int in_place)
+{
+    const sac_result res = k->prepare(device, &plan);
+    if (res == SAC_ERR_UNSUPPORTED)
+        return res;
+    assert_sac_ok(res);
+    run_and_compare(s, k, &plan, -1);
+    run_and_compare(s, k, &plan, -1); /* nothing may be left over from the first run */
+    if (in_place >= 0)
+        run_and_compare(s, k, &plan, in_place);
+    k->release(plan.state);
+    return SAC_OK;
+}
+
+/* False: the kernel does not take this node. A kernel that writes any layout does so, too. */
 static bool try_kernel(const struct subject *s, const struct sac_kernel *k, enum sac_layout arrive)
 {
     struct sac_kernel_plan plan = {.call = NULL};
@@ -120,15 +136,13 @@ static bool try_kernel(const struct subject *s, const struct sac_kernel *k, enum
     sac_result                    res = SAC_ERR_UNSUPPORTED;
     const struct sac_kernel_offer offer = ask_kernel(device, k, &plan);
     if (offer.taken)
-        res = k->prepare(device, &plan);
-    if (res != SAC_ERR_UNSUPPORTED) {
-        assert_sac_ok(res);
-        run_and_compare(s, k, &plan, -1);
-        run_and_compare(s, k, &plan, -1); /* nothing may be left over from the first run */
-        if (offer.in_place >= 0)
-            run_and_compare(s, k, &plan, offer.in_place);
-        k->release(plan.state);
-    }
+        res = prepare_and_run(s, k, plan, offer.in_place);
+    for (int l = SAC_LAYOUT_PLAIN; l <= SAC_LAYOUT_CHANNELS_LAST && res == SAC_OK; l++)
+        if (offer.writes_any && l != (int)offer.out_layout[0] &&
+            can_be(&c->out[0], (enum sac_layout)l)) {
+            plan.out_layout[0] = (enum sac_layout)l;
+            assert_sac_ok(prepare_and_run(s, k, plan, -1));
+        }
     sac_free(c);
     return res == SAC_OK;
 }

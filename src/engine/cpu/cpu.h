@@ -65,6 +65,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(GRU)                   \
     KERNEL(HardSigmoid)           \
     KERNEL(HardSwish)             \
+    KERNEL(HeadMatMul)            \
     KERNEL(InstanceNormalization) \
     KERNEL(IsNaN)                 \
     KERNEL(LayerNormalization)    \

@@ -7,9 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/cpu/conv.h"
+#include "engine/cpu/heads.h"
 #include "engine/cpu/map.h"
-#include "engine/kernel/move.h"
 #include "engine/ops/quant.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
@@ -132,53 +131,15 @@ static sac_result attention_prepare(struct sac_device *dev, struct sac_kernel_pl
 
 /* ---- one head ---- */
 
-/* dst[c * dst_step + r] = src[r * src_step + c]. */
-static void turn(float *dst, int64_t dst_step, const float *src, int64_t src_step, int64_t rows,
-                 int64_t columns)
-{
-    int64_t whole_rows = 0, whole = 0;
-#if defined(__x86_64__)
-    whole_rows = rows / 8 * 8;
-    whole = columns / 8 * 8;
-    if (whole_rows && whole)
-        sac_transpose_avx2((uint32_t *)(void *)dst, dst_step, (const uint32_t *)(const void *)src,
-                           src_step, whole_rows, whole);
-#endif
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = r < whole_rows ? whole : 0; c < columns; c++)
-            dst[c * dst_step + r] = src[r * src_step + c];
-}
-
-/* Panels [panels][depth][width] of a matrix of which a row and a column lie so far apart; missing
- * columns are zero. */
-static void pack(const struct sac_conv *v, const float *b, int64_t row, int64_t column, float *to)
-{
-    const int64_t full = (int64_t)v->block * sac_simd_lanes(), depth = v->group_in_c;
-    for (int64_t first = 0; first < v->group_bias; first += full) {
-        const int64_t width = SAC_MIN(full, v->group_bias - first),
-                      here = SAC_MIN(width, v->group_out_c - first);
-        const float *from = b + first * column;
-        if (row == 1)
-            turn(to, width, from, column, here, depth);
-        for (int64_t k = 0; k < depth; k++, to += width) {
-            if (column == 1)
-                memcpy(to, from + k * row, (size_t)here * sizeof *to);
-            for (int64_t i = 0; row != 1 && column != 1 && i < here; i++)
-                to[i] = from[k * row + i * column];
-            memset(to + here, 0, (size_t)(width - here) * sizeof *to);
-        }
-    }
-}
-
 /* head: of keys and values. */
 static void pack_head(const struct attention_job *j, int64_t head, const struct attention_room *r)
 {
     const struct sac_fused_attention *a = &j->s->a;
     const int64_t                     b = head / a->k.dim[1], h = head % a->k.dim[1];
-    pack(&j->s->scores, j->k + a->k.offset + b * a->k.step[0] + h * a->k.step[1], a->k.step[3],
-         a->k.step[2], r->keys);
-    pack(&j->s->mix, j->v + a->v.offset + b * a->v.step[0] + h * a->v.step[1], a->v.step[2],
-         a->v.step[3], r->values);
+    sac_head_pack(&j->s->scores, j->k + a->k.offset + b * a->k.step[0] + h * a->k.step[1],
+                  a->k.step[3], a->k.step[2], r->keys);
+    sac_head_pack(&j->s->mix, j->v + a->v.offset + b * a->v.step[0] + h * a->v.step[1],
+                  a->v.step[2], a->v.step[3], r->values);
 }
 
 /* ---- one block of its queries ---- */

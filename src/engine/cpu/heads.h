@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of the matrices of heads, of FusedAttention and HeadMatMul: pointwise convolutions whose
+ * weights are computed, so they are packed in each run (sac_conv_product). */
+#ifndef SAC_ENGINE_CPU_HEADS_H
+#define SAC_ENGINE_CPU_HEADS_H
+
+#include "engine/cpu/conv.h"
+
+/* dst[c * dst_step + r] = src[r * src_step + c]. */
+void sac_head_turn(float *dst, int64_t dst_step, const float *src, int64_t src_step, int64_t rows,
+                   int64_t columns);
+/* The weights of v from a matrix of which a row and a column lie so far apart: panels
+ * [panels][depth][width], missing columns are zero. */
+void sac_head_pack(const struct sac_conv *v, const float *b, int64_t row, int64_t column,
+                   float *to);
+
+#endif

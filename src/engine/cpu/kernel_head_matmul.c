@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HeadMatMul: pointwise convolutions over blocks of one head's rows of A, whose weights are its B,
+ * packed when a thread comes to that head. Rows are read where they lie, or turned into a block
+ * where their numbers are not neighbours; the depth is cut so that block and weights stay in the L2
+ * cache, and what the parts make is added up in the output. */
+#include <stdio.h>
+
+#include "engine/cpu/heads.h"
+#include "engine/ops/reads.h"
+
+enum {
+    ROWS_MAX = 84,      /* of a block: whole tiles of 14, 6 and 12 rows */
+    PART_MAX = 1 << 15, /* floats of a block's rows, and of its weights: quarters of an L2 cache */
+    PART_MIN = 64,      /* of the depth */
+    FLOPS_PER_NS = 30   /* for cutting work into pieces only */
+};
+
+struct matmul_state {
+    struct sac_head_matmul m;
+    bool                   swapped;          /* the transposed product: A is input 1 */
+    bool                   in_place, direct; /* rows are read, results written, where they lie */
+    struct sac_conv        part, last;       /* of one block: parts of the depth, and the last */
+    float                 *bias;             /* zeros */
+    int64_t                rows, blocks, depth, parts, units;
+    int64_t                room; /* floats of a piece */
+    int                    pieces;
+};
+
+/* Memory of one piece. */
+struct matmul_room {
+    float *weights, *rows, *result;
+};
+
+struct matmul_job {
+    const struct matmul_state *s;
+    const float               *a, *b;
+    float                     *y, *scratch;
+};
+
+/* A map of which channels are heads' rows or columns is read as it lies, where neighbours are
+ * there. */
+static enum sac_layout layout_for(const struct sac_operand *o, const struct sac_head_view *v,
+                                  enum sac_layout now)
+{
+    struct sac_head_view last;
+    return sac_layout_is_last(now) && sac_head_view_last(o, v, &last) &&
+                   (last.step[2] == 1 || last.step[3] == 1)
+               ? SAC_LAYOUT_CHANNELS_LAST
+               : SAC_LAYOUT_PLAIN;
+}
+
+static struct sac_kernel_offer matmul_supports(struct sac_device                *dev,
+                                               const struct sac_kernel_question *q)
+{
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
+    const struct sac_op_call *c = q->call;
+    struct sac_head_matmul    m;
+    struct sac_head_view      last;
+    (void)dev;
+    if (sac_cpu_level() < SAC_CPU_AVX2 || sac_operand_elements(&c->out[0]) == 0 ||
+        sac_head_matmul_read(c, &m) != SAC_OK || m.depth == 0)
+        return sac_kernel_refuse("empty, or no AVX2");
+    offer.in_layout[0] = layout_for(&c->in[0], &m.a, q->in_layout[0]);
+    offer.in_layout[1] = layout_for(&c->in[1], &m.b, q->in_layout[1]);
+    offer.out_layout[0] = SAC_LAYOUT_PLAIN;
+    offer.writes_any = sac_head_view_last(&c->out[0], &m.y, &last);
+    return offer;
+}
+
+static void matmul_release(void *state)
+{
+    struct matmul_state *s = state;
+    if (s)
+        sac_free(s->bias);
+    sac_free(s);
+}
+
+/* ---- what is multiplied by what ---- */
+
+static void swap_dims(struct sac_head_view *v)
+{
+    const struct sac_head_view old = *v;
+    v->dim[2] = old.dim[3], v->dim[3] = old.dim[2];
+    v->step[2] = old.step[3], v->step[3] = old.step[2];
+}
+
+/* Of a product whose rows lie closer together in the output than its columns, the transposed one:
+ * then results are stored where they lie. */
+static void swap(struct matmul_state *s)
+{
+    struct sac_head_matmul    *m = &s->m;
+    const struct sac_head_view a = m->a;
+    m->a = m->b;
+    m->b = a;
+    swap_dims(&m->a);
+    swap_dims(&m->b);
+    swap_dims(&m->y);
+    m->rows = m->y.dim[2];
+    m->columns = m->y.dim[3];
+    s->swapped = true;
+}
+
+static void read_views(struct matmul_state *s, const struct sac_kernel_plan *plan)
+{
+    const struct sac_op_call   *c = plan->call;
+    struct sac_head_matmul     *m = &s->m;
+    const struct sac_head_view *y = &m->y;
+    for (int i = 0; i < 2; i++)
+        if (sac_layout_is_last(plan->in_layout[i]))
+            sac_head_view_last(&c->in[i], i ? &m->b : &m->a, i ? &m->b : &m->a);
+    if (sac_layout_is_last(plan->out_layout[0]))
+        sac_head_view_last(&c->out[0], &m->y, &m->y);
+    if (y->dim[2] > 1 && (y->dim[3] == 1 || y->step[2] < y->step[3]))
+        swap(s);
+    s->in_place = m->a.step[3] == 1 || m->depth == 1;
+    s->direct = m->y.step[3] == 1 || m->columns == 1;
+}
+
+/* ---- blocks ---- */
+
+static void cut(struct matmul_state *s, const struct sac_device *dev)
+{
+    const struct sac_head_matmul *m = &s->m;
+    const int64_t                 heads = m->batch * m->heads;
+    s->blocks = (m->rows + ROWS_MAX - 1) / ROWS_MAX;
+    s->rows = (m->rows + s->blocks - 1) / s->blocks;
+    const int64_t fit = SAC_MAX(PART_MAX / SAC_MAX(s->rows, m->columns), PART_MIN);
+    s->parts = (m->depth + fit - 1) / fit;
+    s->depth = (m->depth + s->parts - 1) / s->parts;
+    s->parts = (m->depth + s->depth - 1) / s->depth;
+    s->units = heads * s->blocks;
+    s->pieces =
+        sac_pieces(dev, s->units, 2 * heads * m->rows * m->columns * m->depth / FLOPS_PER_NS);
+}
+
+static struct sac_conv conv_of(const struct matmul_state *s, int64_t depth)
+{
+    const struct sac_head_matmul *m = &s->m;
+    struct sac_conv               v = sac_conv_product(s->rows, depth, m->columns, s->rows,
+                                         s->direct ? m->y.step[2] : m->columns);
+    v.in.pixel = s->in_place ? m->a.step[2] : depth;
+    v.residual = v.out;
+    return v;
+}
+
+static bool make(struct matmul_state *s, const struct sac_device *dev)
+{
+    cut(s, dev);
+    s->part = conv_of(s, s->depth);
+    s->last = conv_of(s, s->m.depth - (s->parts - 1) * s->depth);
+    s->bias = sac_calloc((size_t)s->part.group_bias, sizeof *s->bias);
+    s->part.bias = s->last.bias = s->bias;
+    s->room = s->part.group_weights + (s->in_place ? 0 : s->rows * s->depth) +
+              (s->direct ? 0 : s->rows * s->m.columns);
+    s->room = (s->room + 31) / 16 * 16; /* whole cache lines */
+    return s->bias != NULL;
+}
+
+static sac_result matmul_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    struct matmul_state *s = sac_new(struct matmul_state);
+    bool                 made = s && sac_head_matmul_read(plan->call, &s->m) == SAC_OK;
+    if (made) {
+        read_views(s, plan);
+        made = make(s, dev);
+    }
+    if (!made) {
+        matmul_release(s);
+        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
+    }
+    plan->scratch_bytes = (size_t)(s->pieces * s->room) * sizeof(float);
+    snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
+    plan->state = s;
+    return SAC_OK;
+}
+
+/* ---- one block of a head's rows ---- */
+
+/* Weights of a part of the depth, times the scale. */
+static void pack(const struct matmul_job *j, const struct sac_conv *v, int64_t head, int64_t k,
+                 float *to)
+{
+    const struct sac_head_matmul *m = &j->s->m;
+    sac_head_pack(v,
+                  j->b + sac_head_start(&m->b, head / m->heads, head % m->heads) + k * m->b.step[2],
+                  m->b.step[2], m->b.step[3], to);
+    for (int64_t i = 0; m->scale != 1 && i < v->group_weights; i++)
+        to[i] *= m->scale;
+}
+
+/* A part of the depth of a block's rows, one row after the other. */
+static void load_rows(const struct sac_head_view *a, const float *from, int64_t rows, int64_t depth,
+                      float *to)
+{
+    if (a->step[2] == 1) {
+        sac_head_turn(to, depth, from, a->step[3], depth, rows);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < depth; k++)
+            to[i * depth + k] = from[i * a->step[2] + k * a->step[3]];
+}
+
+static void put_rows(const struct sac_head_view *y, const float *from, int64_t rows,
+                     int64_t columns, float *to)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < columns; k++)
+            to[i * y->step[2] + k * y->step[3]] = from[i * columns + k];
+}
+
+/* packed: the head whose weights are there, of the only part. */
+static void run_block(const struct matmul_job *j, int64_t head, int64_t block, int64_t *packed,
+                      const struct matmul_room *r)
+{
+    const struct matmul_state    *s = j->s;
+    const struct sac_head_matmul *m = &s->m;
+    const int64_t                 b = head / m->heads, h = head % m->heads, first = block * s->rows;
+    const int64_t                 rows = SAC_MIN(s->rows, m->rows - first);
+    const float                  *a = j->a + sac_head_start(&m->a, b, h) + first * m->a.step[2];
+    float                        *y = j->y + sac_head_start(&m->y, b, h) + first * m->y.step[2],
+          *to = s->direct ? y : r->result;
+    for (int64_t part = 0; part < s->parts; part++, a += s->depth * m->a.step[3]) {
+        struct sac_conv v = part + 1 < s->parts ? s->part : s->last;
+        if (*packed != head || s->parts > 1)
+            pack(j, &v, head, part * s->depth, r->weights);
+        *packed = head;
+        if (!s->in_place)
+            load_rows(&m->a, a, rows, v.group_in_c, r->rows);
+        v.weights = r->weights;
+        v.last_w = rows;
+        v.residual_kind = part ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_NONE;
+        SAC_SIMD_PICK(sac_conv_rows)(&v, s->in_place ? a : r->rows, to, to, 0, 1);
+    }
+    if (!s->direct)
+        put_rows(&m->y, to, rows, m->columns, y);
+}
+
+static void run_piece(void *arg, int piece, int worker)
+{
+    const struct matmul_job   *j = arg;
+    const struct matmul_state *s = j->s;
+    struct matmul_room         r = {.weights = j->scratch + piece * s->room};
+    int64_t                    packed = -1;
+    (void)worker;
+    r.rows = r.weights + s->part.group_weights;
+    r.result = r.rows + (s->in_place ? 0 : s->rows * s->depth);
+    for (int64_t u = s->units * piece / s->pieces; u < s->units * (piece + 1) / s->pieces; u++)
+        run_block(j, u / s->blocks, u % s->blocks, &packed, &r);
+}
+
+static sac_result matmul_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                             void *scratch, struct sac_device_stream *stream)
+{
+    const struct matmul_state *s = state;
+    struct matmul_job          job = {s, in[s->swapped], in[!s->swapped], out[0], scratch};
+    (void)stream;
+    sac_worker_pool_run(dev->workers, s->pieces, run_piece, &job);
+    return SAC_OK;
+}
+
+const struct sac_kernel sac_cpu_HeadMatMul = {SAC_OP_HeadMatMul, matmul_supports, matmul_prepare,
+                                              matmul_run, matmul_release};
