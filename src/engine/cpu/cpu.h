@@ -66,6 +66,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(HardSigmoid)           \
     KERNEL(HardSwish)             \
     KERNEL(HeadMatMul)            \
+    KERNEL(LinearAttention)       \
     KERNEL(InstanceNormalization) \
     KERNEL(IsNaN)                 \
     KERNEL(LayerNormalization)    \

@@ -82,6 +82,7 @@ static bool is_left_out(const struct sac_node *n, int input)
     case SAC_OP_FusedMatMul:
     case SAC_OP_Gemm:
     case SAC_OP_HeadMatMul:
+    case SAC_OP_LinearAttention:
     case SAC_OP_MatMul:
     case SAC_OP_QuantConv:
     case SAC_OP_QuantMatMul: return true;

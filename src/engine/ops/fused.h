@@ -9,12 +9,12 @@
  *                             y_zero as in engine/ops/quant.h
  *   HeadMatMul(A, B)          scale A B of the matrices of heads, each read or written where it
  *                             lies, through a view (below)
- *   FusedBatchNorm(X, scale, B, mean, variance)  BatchNormalization's inference: epsilon,
- *                             activation, alpha, beta
- *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
- *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
- *                             shape: activation, alpha, beta; residual as FusedConv
- *   QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h
+ *   LinearAttention(A, B, C, G?)  attention by way of a small matrix for each head, the sum over
+ * all tokens of what keys and values have in common (below) FusedBatchNorm(X, scale, B, mean,
+ * variance)  BatchNormalization's inference: epsilon, activation, alpha, beta FusedConv(X, W, B?,
+ * R?)   Conv's attributes; activation, alpha, beta; residual FusedMatMul(X, W, B?, R?) act(X W + B)
+ * over X [..., k], W [k, n], B [n] and R of the output's shape: activation, alpha, beta; residual
+ * as FusedConv QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h
  *   QuantMatMul(X, W, B?, R?, S) FusedMatMul of them, likewise
  *   FusedNorm(X, S?, B?, R?)  each line of X made one in what its kind says, times S, plus B, both
  *                             broadcast, plus R of the output's shape (below)
@@ -39,6 +39,17 @@
  * have one head of keys and values, of which k and v then have fewer. M is [period, heads or 1,
  * queries or 1, keys], batch b reads entry b % period. shape is the output's, -1 where it is open.
  * A query all of whose keys are masked by -inf gives zeros.
+ *
+ * LinearAttention reads A [tokens,width] and B [tokens,size] of each head through views a and b as
+ * above, makes the state S = scale A^T B, [width,size], and from C [tokens,size], read through c,
+ * Y = C S^T, written through y. By its kind, a number of enum sac_linear_kind:
+ *   shares  each row of S is replaced by its softmax, of which G, one number or one a head, is a
+ *           factor before; with lengths (1), each column of A and B is over its length, which is
+ *           taken for no less than epsilon (cross-covariance attention, El-Nouby et al., 2021)
+ *   tokens  each column of B is replaced by its softmax (efficient attention, Shen et al., 2018)
+ *   ratio   max(B, 0) and max(C, 0) take the place of B and C, and each token of Y is over what the
+ *           products of its max(C, 0) with those of B sum up to, plus epsilon (linear attention,
+ *           Katharopoulos et al., 2020)
  *
  * FusedNorm's kind is a number of enum sac_norm_kind; lines run from axis (-1) to the last dim, and
  * epsilon is that of LayerNormalization (1e-5), of L1 and L2 what a smaller norm is taken for (0: a

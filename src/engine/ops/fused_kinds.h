@@ -57,6 +57,16 @@ enum sac_norm_kind {
     SAC_NORM_COUNT
 };
 
+/* The attribute "kind" of LinearAttention. */
+enum sac_linear_kind {
+    SAC_LINEAR_SHARES = 0, /* a softmax of the state's rows: numbers of a head attend to others */
+    SAC_LINEAR_TOKENS,     /* a softmax of the keys over the tokens */
+    SAC_LINEAR_RATIO,      /* keys and queries without what is negative, over their products' sum */
+    SAC_LINEAR_COUNT
+};
+/* Numbers of a head at most. */
+enum { SAC_LINEAR_SIZE_MAX = 96 };
+
 /* The attribute "y_type" of what can make 8 bits of its output: what its numbers are, as
  * TensorProto.DataType has it. */
 enum sac_quant_type {

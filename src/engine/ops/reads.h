@@ -185,6 +185,10 @@ bool sac_rearrange_fits_dims(const struct sac_op_call *c, const struct sac_rearr
  * last can stay there. */
 bool sac_rearrange_is_map(const struct sac_op_call *c, const struct sac_rearrange *r);
 
+/* rearrange.c: does a Split cut float32 maps along the channels into what convolutions alone read?
+ * They read channels last where it lies. */
+bool sac_split_feeds_convs(const struct sac_op_call *c);
+
 /* head_view.c */
 enum { SAC_VIEW_RANK = 4, SAC_VIEW_ENTRIES = 1 + 2 * SAC_VIEW_RANK };
 /* Numbers [batch,head,token,number] in an operand's memory; steps in elements. */
@@ -224,6 +228,20 @@ struct sac_head_matmul {
 };
 /* As sac_fused_attention_read. */
 sac_result sac_head_matmul_read(const struct sac_op_call *c, struct sac_head_matmul *m);
+
+/* linear_attention.c */
+struct sac_linear_attention {
+    enum sac_linear_kind kind;
+    bool                 lengths;    /* columns of a and b over their lengths */
+    struct sac_head_view a, b, c, y; /* tokens by numbers */
+    int64_t              batch, heads;
+    int64_t              keys, queries; /* tokens of a and b; of c and y */
+    int64_t              size, width;   /* numbers of b and c; of a and y */
+    float                scale, epsilon;
+    int64_t              gain_step; /* of input 3 from head to head: 0 or 1 */
+};
+/* As sac_fused_attention_read. */
+sac_result sac_linear_attention_read(const struct sac_op_call *c, struct sac_linear_attention *a);
 
 /* line_norm.c: LayerNormalization, RMSNormalization and FusedNorm */
 struct sac_line_norm {

@@ -86,32 +86,77 @@ static bool has_run(const struct sac_strided *s, bool either)
     return s->step[SAC_NUMBER] == 1 || (either && s->step[SAC_TOKEN] == 1);
 }
 
-/* The same, or they are channels of a map that a convolution makes, which devices have channels
- * last. */
-static bool has_neighbours(const struct sac_strided *s, bool either)
+/* They are channels of a map [N,C,...]. */
+static bool has_channels(const struct sac_strided *s)
 {
     const struct sac_value *base = s->base;
     int64_t                 pixels = base->rank > 2;
     for (int d = 2; d < base->rank; d++)
         pixels *= base->dims[d] > 0 ? base->dims[d] : 0;
-    return has_run(s, either) ||
-           (pixels > 0 && s->step[SAC_NUMBER] == pixels && sac_made_by(base, "Conv"));
+    return pixels > 0 && s->step[SAC_NUMBER] == pixels;
+}
+
+/* A convolution makes v, or several do, side by side: devices have such maps channels last. */
+static bool is_convolved(const struct sac_value *v)
+{
+    const struct sac_node *n = sac_made_by(v, "Concat");
+    if (!n || sac_attr_int(n, "axis", 0) != 1)
+        return sac_made_by(v, "Conv") != NULL;
+    for (int i = 0; i < n->input_count; i++)
+        if (!sac_made_by(n->inputs[i], "Conv"))
+            return false;
+    return true;
+}
+
+static bool has_neighbours(const struct sac_strided *s, bool either)
+{
+    return has_run(s, either) || (has_channels(s) && is_convolved(s->base));
+}
+
+bool sac_heads_are_neighbours(const struct sac_strided *s)
+{
+    return has_neighbours(s, false);
+}
+
+/* How many nodes can be looked through before v, and from how many on `same` is one of them. */
+static int depth_of(const struct sac_value *v, const struct sac_node *same, int *least)
+{
+    double factor;
+    int    depth = 0;
+    *least = same ? SAC_HEADS_DEPTH + 1 : 0;
+    for (; depth < SAC_HEADS_DEPTH; depth++) {
+        const bool              within = same && depth >= *least;
+        const struct sac_value *before = sac_strided_before_or(v, same);
+        if (!before || (within && sac_scaled(v, &factor)))
+            break;
+        if (same && v->producer == same)
+            *least = depth + 1;
+        v = before;
+    }
+    return depth;
+}
+
+bool sac_heads_operand_through(struct sac_strided *out, struct sac_value *v,
+                               const struct sac_value *beside, bool turn, bool either,
+                               const struct sac_strided *like, int64_t *group,
+                               const struct sac_node *same)
+{
+    int least;
+    if (!v || v->data)
+        return false;
+    const int far = depth_of(v, same, &least);
+    for (int any = 0; any < 2; any++)
+        for (int depth = far; depth >= least; depth--)
+            if (sac_strided_through(out, v, depth, same) && broadcast(out, v, beside) &&
+                sac_heads_shape(out, turn, like, group) && (any || has_neighbours(out, either)))
+                return true;
+    return false;
 }
 
 bool sac_heads_operand(struct sac_strided *out, struct sac_value *v, const struct sac_value *beside,
                        bool turn, bool either, const struct sac_strided *like, int64_t *group)
 {
-    int far = 0;
-    if (!v || v->data)
-        return false;
-    for (const struct sac_value *w = sac_strided_before(v); w && far < SAC_HEADS_DEPTH; far++)
-        w = sac_strided_before(w);
-    for (int any = 0; any < 2; any++)
-        for (int depth = far; depth >= 0; depth--)
-            if (sac_strided_from(out, v, depth) && broadcast(out, v, beside) &&
-                sac_heads_shape(out, turn, like, group) && (any || has_neighbours(out, either)))
-                return true;
-    return false;
+    return sac_heads_operand_through(out, v, beside, turn, either, like, group, NULL);
 }
 
 static bool moves(const struct sac_node *n)
@@ -124,6 +169,13 @@ static bool moves(const struct sac_node *n)
 static bool is_rounder(const struct sac_node *n)
 {
     return sac_is(n, "QuantizeLinear") && sac_value_elements(sac_node_input(n, 1)) == 1;
+}
+
+/* Do convolutions alone read v? They have such maps channels last. */
+static bool feeds_conv(const struct sac_value *v)
+{
+    const struct sac_node *n = sac_value_only_reader(v);
+    return sac_is(n, "Conv") && n->inputs[0] == v;
 }
 
 bool sac_heads_result(struct sac_strided *out, struct sac_value *v, bool turned, bool either,
@@ -144,7 +196,8 @@ bool sac_heads_result(struct sac_strided *out, struct sac_value *v, bool turned,
     for (int any = 0; any < 2; any++)
         for (int depth = far; depth >= 0; depth--)
             if (sac_strided_into(out, v, after[depth], depth) &&
-                sac_heads_shape(out, turned, like, NULL) && (any || has_run(out, either))) {
+                sac_heads_shape(out, turned, like, NULL) &&
+                (any || has_run(out, either) || (has_channels(out) && feeds_conv(after[depth])))) {
                 *to = after[depth];
                 if (rounds)
                     *rounds = depth < rounded ? NULL : rounder;

@@ -24,7 +24,16 @@ bool sac_heads_shape(struct sac_strided *out, bool turn, const struct sac_stride
  * possible. turn: the last two dims change places. */
 bool sac_heads_operand(struct sac_strided *out, struct sac_value *v, const struct sac_value *beside,
                        bool turn, bool either, const struct sac_strided *like, int64_t *group);
-/* The same of the result v, which may be put together behind the product: *after is what is
+/* The same from before the node `same`, which stands before v with what moves numbers between them,
+ * as sac_strided_through has it; nothing before it is scaled. NULL: there is none. */
+bool sac_heads_operand_through(struct sac_strided *out, struct sac_value *v,
+                               const struct sac_value *beside, bool turn, bool either,
+                               const struct sac_strided *like, int64_t *group,
+                               const struct sac_node *same);
+/* Do the numbers of each head lie side by side, or as channels of a map that devices have channels
+ * last? */
+bool sac_heads_are_neighbours(const struct sac_strided *s);
+/* The view of the result v, which may be put together behind the product: *after is what is
  * written. rounds (NULL: none may stand there): a QuantizeLinear of all by one scale between v and
  * *after, or NULL; *after is then of 8 bits. */
 bool sac_heads_result(struct sac_strided *out, struct sac_value *v, bool turned, bool either,

@@ -395,11 +395,23 @@ static bool step_through(struct sac_strided *s, const struct sac_value *v)
     return true;
 }
 
-bool sac_strided_from(struct sac_strided *s, struct sac_value *v, int depth)
+struct sac_value *sac_strided_before_or(const struct sac_value *v, const struct sac_node *same)
+{
+    return same && v->producer == same ? same->inputs[0] : sac_strided_before(v);
+}
+
+bool sac_strided_through(struct sac_strided *s, struct sac_value *v, int depth,
+                         const struct sac_node *same)
 {
     if (depth == 0)
         return v->dtype == SAC_F32 && sac_strided_dense(s, v);
-    return sac_strided_from(s, sac_strided_before(v), depth - 1) && step_through(s, v);
+    return sac_strided_through(s, sac_strided_before_or(v, same), depth - 1, same) &&
+           ((same && v->producer == same) || step_through(s, v));
+}
+
+bool sac_strided_from(struct sac_strided *s, struct sac_value *v, int depth)
+{
+    return sac_strided_through(s, v, depth, NULL);
 }
 
 bool sac_strided_into(struct sac_strided *s, struct sac_value *v, struct sac_value *after,

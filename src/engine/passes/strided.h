@@ -51,6 +51,11 @@ struct sac_value *sac_strided_before(const struct sac_value *v);
 /* What v sees of the float32 value that lies `depth` nodes before it; false: it is no strided
  * view. */
 bool sac_strided_from(struct sac_strided *s, struct sac_value *v, int depth);
+/* The same, and what the node `same` (NULL: none) makes of its first input counts as that input: an
+ * operator of one number, or one along lines, that the caller does to the view's numbers. */
+bool              sac_strided_through(struct sac_strided *s, struct sac_value *v, int depth,
+                                      const struct sac_node *same);
+struct sac_value *sac_strided_before_or(const struct sac_value *v, const struct sac_node *same);
 /* How the numbers of v lie in `after`, which Transposes, Reshapes and what keeps the shape make
  * of it, `depth` of them: the view's base is `after`. */
 bool sac_strided_into(struct sac_strided *s, struct sac_value *v, struct sac_value *after,

@@ -10,9 +10,9 @@ namespace
 {
 
 enum {
-    THREADS_MAX = 1024, /* of all blocks of a cluster */
+    THREADS_MAX = 2048, /* of all blocks of a cluster */
     BLOCKS_MAX = 8,
-    ROOM_BYTES = 48 << 10,
+    ROOM_BYTES = 96 << 10,
     STACK_BYTES = 64 << 10,
     BARRIERS_MAX = 16,
     TURNS_MAX = 1 << 20
