@@ -2,7 +2,7 @@
 /* Nodes that change nothing: Identity, Dropout at inference, a Cast to the same dtype, a Transpose
  * that moves nothing, a Pad by nothing (PyTorch 1 writes one before each average pooling), a
  * Reshape to the same shape, a Resize to the same size, a Slice of all, a Concat or Sum of one, a
- * Reshape of a Reshape, a ScatterND to all places. */
+ * Reshape of a Reshape. */
 #include <string.h>
 
 #include "engine/passes/pass.h"
@@ -89,37 +89,6 @@ static bool changes_nothing(const struct sac_node *n)
     return (sac_is(n, "Concat") || sac_is(n, "Sum")) && n->input_count == 1;
 }
 
-/* The next place of dims behind `at`, in the numbers' order. */
-static void next_place(int64_t *at, const int64_t *dims, int64_t rank)
-{
-    for (int64_t d = rank - 1; d >= 0 && ++at[d] == dims[d]; d--)
-        at[d] = 0;
-}
-
-/* A ScatterND that writes to all places, in their order: a slice of everything that is assigned to,
- * as exporters spell it, with an index for each number. Its result is what it writes. */
-static bool writes_all(const struct sac_node *n)
-{
-    int64_t at[SAC_RANK_MAX] = {0}, points = 1;
-    if (!sac_is(n, "ScatterND") || n->input_count < 3 || !n->inputs[1] || !n->inputs[1]->data ||
-        n->inputs[1]->dtype != SAC_I64 || n->inputs[1]->rank < 1 || !n->inputs[2] ||
-        !n->outputs[0] || strcmp(sac_attr_string(n, "reduction", "none"), "none") != 0 ||
-        !sac_same_shape(n->inputs[2], n->outputs[0]))
-        return false;
-    const struct sac_value *to = n->outputs[0], *indices = n->inputs[1];
-    const int64_t          *index = indices->data, count = indices->dims[indices->rank - 1];
-    for (int64_t d = 0; d < count; d++)
-        points *= to->dims[d]; /* open: below 0 */
-    if (points * count != sac_value_elements(indices))
-        return false;
-    for (int64_t i = 0; i < points; i++, index += count) {
-        if (memcmp(index, at, (size_t)count * sizeof *at) != 0)
-            return false;
-        next_place(at, to->dims, count);
-    }
-    return true;
-}
-
 /* Only the last of several consecutive views determines the shape. One that copies dims ('0')
  * depends on its own input and stays. */
 static bool skips_a_view(struct sac_node *n)
@@ -146,9 +115,6 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         return SAC_OK;
     if (changes_nothing(n)) {
         sac_graph_replace(g, n->outputs[0], n->inputs[0]);
-        *changed = true;
-    } else if (writes_all(n)) {
-        sac_graph_replace(g, n->outputs[0], n->inputs[2]);
         *changed = true;
     } else {
         *changed = skips_a_view(n);

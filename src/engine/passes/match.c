@@ -300,12 +300,11 @@ struct sac_value *sac_transposed(struct sac_graph *g, const struct sac_node *lik
     return only_output(g, n, v->name, v->rank, dims, res);
 }
 
-struct sac_value *sac_channels_of(struct sac_graph *g, const struct sac_node *like,
-                                  struct sac_value *v, int64_t first, int64_t count,
-                                  sac_result *res)
+struct sac_value *sac_part_of(struct sac_graph *g, const struct sac_node *like, struct sac_value *v,
+                              int axis, int64_t first, int64_t count, sac_result *res)
 {
     const struct sac_tensor_desc desc = {.dtype = SAC_I64, .rank = 1, .shape = {1}};
-    const int64_t                numbers[] = {first, first + count, 1}; /* start, end, axis */
+    const int64_t                numbers[] = {first, first + count, axis}; /* start, end, axis */
     int64_t                      dims[SAC_RANK_MAX];
     struct sac_node             *n = sac_op_node(g, "", "Slice", 4, 1, like);
     bool                         whole = n != NULL;
@@ -314,10 +313,17 @@ struct sac_value *sac_channels_of(struct sac_graph *g, const struct sac_node *li
         whole = n->inputs[1 + i] != NULL;
     }
     memcpy(dims, v->dims, sizeof dims);
-    dims[1] = count;
+    dims[axis] = count;
     if (whole)
         n->inputs[0] = v;
     return only_output(g, whole ? n : NULL, v->name, v->rank, dims, res);
+}
+
+struct sac_value *sac_channels_of(struct sac_graph *g, const struct sac_node *like,
+                                  struct sac_value *v, int64_t first, int64_t count,
+                                  sac_result *res)
+{
+    return sac_part_of(g, like, v, 1, first, count, res);
 }
 
 sac_result sac_copy_attrs(struct sac_graph *g, struct sac_node *to, const struct sac_node *from)

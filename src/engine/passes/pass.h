@@ -34,7 +34,7 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
     sac_pass_einsum, sac_pass_attention_node, sac_pass_scores, sac_pass_group_norm, sac_pass_expand,
     sac_pass_l2_norm, sac_pass_gains, sac_pass_head_matmul, sac_pass_spread, sac_pass_norm_gain,
     sac_pass_norm_sum, sac_pass_batch_norm, sac_pass_norm_heads, sac_pass_norm_pair, sac_pass_stack,
-    sac_pass_linear;
+    sac_pass_linear, sac_pass_scatter;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are.
@@ -130,7 +130,9 @@ struct sac_value *sac_reshaped(struct sac_graph *g, const struct sac_node *like,
                                struct sac_value *v, int rank, const int64_t *dims, sac_result *res);
 struct sac_value *sac_transposed(struct sac_graph *g, const struct sac_node *like,
                                  struct sac_value *v, const int64_t *perm, sac_result *res);
-/* Channels first to first + count - 1 of v, by a Slice. */
+/* Entries first to first + count - 1 of an axis of v, by a Slice; of its channels. */
+struct sac_value *sac_part_of(struct sac_graph *g, const struct sac_node *like, struct sac_value *v,
+                              int axis, int64_t first, int64_t count, sac_result *res);
 struct sac_value *sac_channels_of(struct sac_graph *g, const struct sac_node *like,
                                   struct sac_value *v, int64_t first, int64_t count,
                                   sac_result *res);

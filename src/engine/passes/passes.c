@@ -20,7 +20,7 @@
  * only moves numbers becomes one step, and so do elementwise steps, which are last. */
 static const struct sac_pass *const passes[] = {
     &sac_pass_halves,    &sac_pass_known_dims,  &sac_pass_quantised,   &sac_pass_identity,
-      &sac_pass_expand,      &sac_pass_einsum,      &sac_pass_attention_node,
+    &sac_pass_scatter,   &sac_pass_expand,      &sac_pass_einsum,      &sac_pass_attention_node,
     &sac_pass_scores,    &sac_pass_layer_norm,  &sac_pass_group_norm,  &sac_pass_l2_norm,
     &sac_pass_norm_gain, &sac_pass_linear,      &sac_pass_norm_heads,  &sac_pass_rows,
     &sac_pass_attention, &sac_pass_head_matmul, &sac_pass_expectation, &sac_pass_deform,
