@@ -10,6 +10,11 @@
 static struct sac_kernel_offer accept(const struct sac_kernel_question *q, bool along_channels)
 {
     struct sac_kernel_offer offer = sac_moves_keep_layout(q);
+    if (q->call->node->op->id == SAC_OP_Split && sac_split_feeds_convs(q->call)) {
+        offer.in_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
+        for (int i = 0; i < q->call->out_count; i++)
+            offer.out_layout[i] = SAC_LAYOUT_CHANNELS_LAST;
+    }
     offer.strided = along_channels && offer.in_layout[0] == SAC_LAYOUT_CHANNELS_LAST &&
                     sac_volume_fits(&q->call->in[0]) && sac_operand_elements(&q->call->in[0]) > 0 &&
                     sac_operand_elements(&q->call->out[0]) > 0;

@@ -181,6 +181,22 @@ static sac_result split_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
+bool sac_split_feeds_convs(const struct sac_op_call *c)
+{
+    int axis;
+    if (!c->node->outputs || c->in[0].dtype != SAC_F32 || c->in[0].rank < 3 || /* of no graph */
+        sac_op_axis(c, 0, c->in[0].rank, &axis) != SAC_OK || axis != 1)
+        return false;
+    for (int i = 0; i < c->node->output_count; i++) {
+        const struct sac_value *part = c->node->outputs[i];
+        const struct sac_node  *n = part ? sac_value_only_reader(part) : NULL;
+        if (!n || !n->op || (n->op->id != SAC_OP_Conv && n->op->id != SAC_OP_FusedConv) ||
+            n->inputs[0] != part)
+            return false;
+    }
+    return true;
+}
+
 const struct sac_op sac_row_Split = {SAC_ROW(Split, 2, 1, 2, SAC_OP_OUTPUTS_MAX),
                                      .shape = split_shape, .ref = split_ref,
                                      .batch = sac_batch_one_axis};

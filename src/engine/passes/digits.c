@@ -6,7 +6,7 @@
 enum { VISITS_MAX = 256, JOINS_MAX = 4, PARTS_MAX = 16, MAKERS_MAX = 6 };
 enum { DIGITS_MAX = SAC_REARRANGE_DIGITS + SAC_RANK_MAX };
 
-static const char *const moves[] = {"Transpose", "Slice", "Concat", "Pad"};
+static const char *const moves[] = {"Transpose", "Slice", "Split", "Concat", "Pad"};
 
 bool sac_is_move(const struct sac_node *n)
 {
@@ -233,6 +233,27 @@ static bool slice(struct sac_digits *s, const struct sac_node *n, const struct s
     return true;
 }
 
+/* The part of an axis that v is. */
+static bool split(struct sac_digits *s, const struct sac_node *n, const struct sac_value *v)
+{
+    int     axis;
+    int64_t start = 0;
+    if (!sac_axis_normalise(sac_attr_int(n, "axis", 0), s->rank, &axis) ||
+        n->inputs[0]->dims[axis] == SAC_DIM_OPEN)
+        return false;
+    for (int i = 0; i < n->output_count && n->outputs[i] != v; i++) {
+        if (!n->outputs[i] || n->outputs[i]->rank != s->rank)
+            return false;
+        start += n->outputs[i]->dims[axis];
+    }
+    struct sac_digit *at = v->rank == s->rank && v->dims[axis] > 0 ? only_digit(s, axis) : NULL;
+    if (!at)
+        return false;
+    s->start[at->axis] = (s->start[at->axis] + start * at->step) % s->period[at->axis];
+    at->dim = v->dims[axis];
+    return true;
+}
+
 /* Zeros around whole axes. */
 static bool pad(struct sac_digits *s, const struct sac_node *n)
 {
@@ -446,7 +467,7 @@ static bool note(struct sac_digits_seen *seen, struct sac_node *n)
 static bool step_through(struct sac_digits *s, struct sac_value *v, struct sac_digits_seen *seen)
 {
     struct sac_node *n = v->producer;
-    if (v->data || !n || n->outputs[0] != v || !sac_node_input(n, 0) ||
+    if (v->data || !n || (n->outputs[0] != v && !sac_is(n, "Split")) || !sac_node_input(n, 0) ||
         (n->inputs[0]->rank < 0 && !sac_is(n, "Concat")))
         return false;
     if (sac_is(n, "Concat"))
@@ -460,6 +481,7 @@ static bool step_through(struct sac_digits *s, struct sac_value *v, struct sac_d
         return false;
     return (sac_is(n, "Transpose") ? transpose(s, n)
             : sac_is(n, "Slice")   ? slice(s, n, v)
+            : sac_is(n, "Split")   ? split(s, n, v)
                                    : pad(s, n)) &&
            note(seen, n);
 }

@@ -24,6 +24,16 @@ static bool goes_too(const struct sac_digits_seen *seen, const bool *gone,
     return reads == v->uses;
 }
 
+/* Would the node be read by nobody else? */
+static bool all_go_too(const struct sac_digits_seen *seen, const bool *gone,
+                       const struct sac_node *root, const struct sac_node *n)
+{
+    bool all = true;
+    for (int i = 0; i < n->output_count; i++)
+        all &= !n->outputs[i] || goes_too(seen, gone, root, n->outputs[i]);
+    return all;
+}
+
 /* The steps of the chain that are no longer needed once `root` reads its base. */
 static int steps_saved(const struct sac_digits_seen *seen, const struct sac_node *root)
 {
@@ -32,8 +42,7 @@ static int steps_saved(const struct sac_digits_seen *seen, const struct sac_node
     for (bool more = true; more;) {
         more = false;
         for (int k = 0; k < seen->count; k++) {
-            if (gone[k] || seen->node[k] == root ||
-                !goes_too(seen, gone, root, seen->node[k]->outputs[0]))
+            if (gone[k] || seen->node[k] == root || !all_go_too(seen, gone, root, seen->node[k]))
                 continue;
             gone[k] = more = true;
             saved += is_step(seen->node[k]);

@@ -153,6 +153,8 @@ static bool split_layouts(const struct sac_kernel_question *q, struct sac_kernel
     for (int i = 0; i < q->call->out_count; i++)
         if (!q->call->out[i].present)
             return ops_refuse(offer, "output %d is left out", i);
+    if (sac_split_feeds_convs(q->call))
+        offer->in_layout[0] = ops_with_last(offer->in_layout[0], true);
     return same_layouts(q, offer);
 }
 
