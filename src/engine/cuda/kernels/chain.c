@@ -22,6 +22,9 @@ static struct ops_chain_step step_of(const struct sac_chain_step *s)
     double                a, b;
     if (s->fn >= SAC_ACT_COUNT) {
         to.fn = of[s->fn];
+        to.form = !sac_chain_of_two(s->fn) ? OPS_CHAIN_ONE
+                  : s->operand[1] < 0      ? OPS_CHAIN_NUMBER
+                                           : OPS_CHAIN_TWO;
         return to;
     }
     const struct sac_activation act = {(enum sac_activation_kind)s->fn, s->alpha, s->beta};

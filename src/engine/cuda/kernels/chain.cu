@@ -10,13 +10,15 @@ using namespace ops;
 namespace
 {
 
+/* Of one number, and of two. */
 /* clang-format off */
-#define CHAIN_STEPS(F) \
+#define CHAIN_ONE(F) \
     F(OPS_FN_IDENTITY) F(OPS_FN_ABS) F(OPS_FN_CLIP) F(OPS_FN_ERF) F(OPS_FN_EXP) F(OPS_FN_GELU) \
     F(OPS_FN_GELU_TANH) F(OPS_FN_HARD_SIGMOID) F(OPS_FN_HARD_SWISH) F(OPS_FN_LEAKY_RELU) \
     F(OPS_FN_LOG) F(OPS_FN_NEG) F(OPS_FN_RECIPROCAL) F(OPS_FN_RELU) F(OPS_FN_SIGMOID) \
-    F(OPS_FN_SOFTPLUS) F(OPS_FN_SQRT) F(OPS_FN_SWISH) F(OPS_FN_TANH) F(OPS_FN_ADD) F(OPS_FN_SUB) \
-    F(OPS_FN_MUL) F(OPS_FN_DIV) F(OPS_FN_MAX) F(OPS_FN_MIN)
+    F(OPS_FN_SOFTPLUS) F(OPS_FN_SQRT) F(OPS_FN_SWISH) F(OPS_FN_TANH)
+#define CHAIN_TWO(F) \
+    F(OPS_FN_ADD) F(OPS_FN_SUB) F(OPS_FN_MUL) F(OPS_FN_DIV) F(OPS_FN_MAX) F(OPS_FN_MIN)
 /* clang-format on */
 
 OPS_BODY float one_step(const ops_chain_step &s, float a, float b)
@@ -24,7 +26,8 @@ OPS_BODY float one_step(const ops_chain_step &s, float a, float b)
 #define STEP(f) \
     case f: return real_function(f, a, b, 0.0f, s.alpha, s.beta);
     switch (s.fn) {
-        CHAIN_STEPS(STEP)
+        CHAIN_ONE(STEP)
+        CHAIN_TWO(STEP)
     }
 #undef STEP
     return a;
@@ -56,14 +59,15 @@ struct one_body {
 };
 
 /* N numbers. An index that is known as the kernel goes would put all of them into memory: so each
- * place has a branch of its own, which all threads take alike. */
-template <int N> struct some_body {
+ * place has a branch of its own, which all threads take alike. Most steps go on with the result of
+ * the one before, which stays where it is, and with a constant: these copy nothing. */
+template <int N, int INPUTS, int KEPT> struct some_body {
     struct ops_chain p;
     const void      *in[SAC_CHAIN_INPUTS];
     void            *out;
 
     struct numbers {
-        float in[SAC_CHAIN_INPUTS][N], kept[OPS_CHAIN_KEPT][N], y[N];
+        float in[INPUTS][N], kept[KEPT > 0 ? KEPT : 1][N], y[N];
     };
 
     /* One after the other, `step` numbers apart. */
@@ -115,46 +119,90 @@ template <int N> struct some_body {
     static OPS_BODY void take(int from, float alpha, const numbers &n, float (&v)[N])
     {
         static_assert(SAC_CHAIN_INPUTS == 5 && OPS_CHAIN_KEPT == 2, "a case for each place");
+#define PLACE(number, there, numbers) \
+    case number:                      \
+        if constexpr (there) {        \
+            copy(n.numbers, v);       \
+            return;                   \
+        }                             \
+        break;
         switch (from) {
-        case 0: copy(n.in[0], v); return;
-        case 1: copy(n.in[1], v); return;
-        case 2: copy(n.in[2], v); return;
-        case 3: copy(n.in[3], v); return;
-        case 4: copy(n.in[4], v); return;
-        case 5: copy(n.kept[0], v); return;
-        case 6: copy(n.kept[1], v); return;
-        case OPS_CHAIN_LAST: copy(n.y, v); return;
+            PLACE(0, true, in[0])
+            PLACE(1, true, in[1])
+            PLACE(2, INPUTS > 2, in[2 % INPUTS])
+            PLACE(3, INPUTS > 3, in[3 % INPUTS])
+            PLACE(4, INPUTS > 4, in[4 % INPUTS])
+            PLACE(5, KEPT > 0, kept[0])
+            PLACE(6, KEPT > 0, kept[KEPT > 0])
+            PLACE(OPS_CHAIN_LAST, true, y)
         }
+#undef PLACE
         OPS_UNROLL
         for (int j = 0; j < N; j++)
             v[j] = alpha;
     }
 
-    static OPS_BODY void apply(const ops_chain_step &s, const float (&a)[N], const float (&b)[N],
-                               float (&y)[N])
+    static OPS_BODY void apply_one(const ops_chain_step &s, float (&y)[N])
     {
 #define STEP(f)                                                         \
     case f:                                                             \
         OPS_UNROLL                                                      \
         for (int j = 0; j < N; j++)                                     \
-            y[j] = real_function(f, a[j], b[j], 0.0f, s.alpha, s.beta); \
+            y[j] = real_function(f, y[j], 0.0f, 0.0f, s.alpha, s.beta); \
         return;
         switch (s.fn) {
-            CHAIN_STEPS(STEP)
+            CHAIN_ONE(STEP)
         }
 #undef STEP
     }
 
+    /* B: the second number of each, or the one number of all. */
+    template <class B>
+    static OPS_BODY void apply_two(const ops_chain_step &s, const B &b, float (&y)[N])
+    {
+#define STEP(f)                                                          \
+    case f:                                                              \
+        OPS_UNROLL                                                       \
+        for (int j = 0; j < N; j++)                                      \
+            y[j] = real_function(f, y[j], b.of(j), 0.0f, s.alpha, 0.0f); \
+        return;
+        switch (s.fn) {
+            CHAIN_TWO(STEP)
+        }
+#undef STEP
+    }
+    struct each_number {
+        float          v[N];
+        OPS_BODY float of(int j) const
+        {
+            return v[j];
+        }
+    };
+    struct one_number {
+        float          v;
+        OPS_BODY float of(int) const
+        {
+            return v;
+        }
+    };
+
     static OPS_BODY void run(const ops_chain_step &s, numbers &n)
     {
-        float a[N], b[N];
-        take(s.from[0], s.alpha, n, a);
-        take(s.from[1], s.alpha, n, b);
-        apply(s, a, b, n.y);
-        if (s.keep == 0)
+        each_number b = {};
+        if (s.form == OPS_CHAIN_TWO)
+            take(s.from[1], s.alpha, n, b.v);
+        if (s.from[0] != OPS_CHAIN_LAST)
+            take(s.from[0], s.alpha, n, n.y);
+        if (s.form == OPS_CHAIN_ONE)
+            apply_one(s, n.y);
+        else if (s.form == OPS_CHAIN_NUMBER)
+            apply_two(s, one_number{s.alpha}, n.y);
+        else
+            apply_two(s, b, n.y);
+        if (KEPT > 0 && s.keep == 0)
             copy(n.y, n.kept[0]);
-        else if (s.keep == 1)
-            copy(n.y, n.kept[1]);
+        else if (KEPT > 0 && s.keep == 1)
+            copy(n.y, n.kept[KEPT > 0]);
     }
 
     OPS_BODY void operator()(int64_t i) const
@@ -163,7 +211,7 @@ template <int N> struct some_body {
         numbers n = {};
         place(p.groups, i, at);
         OPS_UNROLL
-        for (int k = 0; k < SAC_CHAIN_INPUTS; k++)
+        for (int k = 0; k < INPUTS; k++)
             if (k < p.inputs)
                 read(k, at[k + 1], n.in[k]);
         for (int s = 0; s < p.count; s++)
@@ -190,6 +238,18 @@ int launch(const struct ops_chain &p, const struct ops_ports *ports, int64_t cou
     return each(body, count, stream);
 }
 
+/* Few registers let many threads wait for memory at once. */
+template <int N>
+int launch_some(const struct ops_chain &p, const struct ops_ports *ports, void *stream)
+{
+    bool keeps = false;
+    for (int s = 0; s < p.count; s++)
+        keeps |= p.step[s].keep >= 0;
+    if (p.inputs <= 3 && !keeps)
+        return launch<some_body<N, 3, 0>>(p, ports, p.groups.count, stream);
+    return launch<some_body<N, SAC_CHAIN_INPUTS, OPS_CHAIN_KEPT>>(p, ports, p.groups.count, stream);
+}
+
 } // namespace
 
 extern "C" int ops_launch_elementwise_chain(const void *params, const struct ops_ports *ports,
@@ -198,8 +258,7 @@ extern "C" int ops_launch_elementwise_chain(const void *params, const struct ops
     const struct ops_chain &p = *(const struct ops_chain *)params;
     if (!p.each || !fits(p, ports))
         return launch<one_body>(p, ports, p.view.count, stream);
-    if (p.each == 1)
-        return launch<some_body<1>>(p, ports, p.groups.count, stream);
-    return p.each == 8 ? launch<some_body<8>>(p, ports, p.groups.count, stream)
-                       : launch<some_body<4>>(p, ports, p.groups.count, stream);
+    return p.each == 8   ? launch_some<8>(p, ports, stream)
+           : p.each == 4 ? launch_some<4>(p, ports, stream)
+                         : launch_some<1>(p, ports, stream);
 }

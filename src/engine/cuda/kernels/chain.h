@@ -10,11 +10,13 @@ enum {
     OPS_CHAIN_LAST = SAC_CHAIN_INPUTS + OPS_CHAIN_KEPT, /* the result of the step before */
 };
 
+/* A step's form: of one number; of two; of one and alpha, which comes second. */
+enum { OPS_CHAIN_ONE, OPS_CHAIN_TWO, OPS_CHAIN_NUMBER };
 /* fn: enum ops_fn. Operands: as in engine/ops/chain.h. from: where a thread that has several
  * numbers at once finds them: inputs, then results that are kept, then OPS_CHAIN_LAST, -1 alpha;
  * keep: the place where the result stays, -1: none. */
 struct ops_chain_step {
-    int32_t fn, operand[2], from[2], keep;
+    int32_t fn, form, operand[2], from[2], keep;
     float   alpha, beta;
 };
 /* Operand 0 of the views is the output, then the inputs. */
