@@ -79,20 +79,24 @@ static bool constant_needs_float(const struct sac_op_call *c, int i)
 static bool follows_half(const struct sac_kernel_question *q, const struct sac_kernel_offer *offer)
 {
     const struct sac_op_call *c = q->call;
-    bool                      any = false;
+    bool                      wide = false, wide_half = true, half = false, all_half = true;
     for (int i = 0; i < c->in_count; i++) {
         if (!c->in[i].present || c->in[i].dtype != SAC_F32)
             continue;
         if (c->in[i].data) {
             if (constant_needs_float(c, i))
                 return false;
-        } else if (is_wide(c, i)) {
-            if (!sac_layout_is_half(offer->in_layout[i]))
-                return false;
-            any = true;
+            continue;
+        }
+        const bool is_half = sac_layout_is_half(offer->in_layout[i]);
+        half |= is_half;
+        all_half &= is_half;
+        if (is_wide(c, i)) {
+            wide = true;
+            wide_half &= is_half;
         }
     }
-    return any;
+    return wide ? wide_half : half && all_half;
 }
 
 /* These grow or shrink so fast that they leave float16's range. */
@@ -112,7 +116,9 @@ static void settle_in_place(const struct sac_kernel_question *q, struct sac_kern
 bool ops_map_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
     const struct sac_op_call *c = q->call;
-    bool                      last = false;
+    bool                      last = false, wide = false;
+    for (int i = 0; i < c->in_count; i++)
+        wide |= is_wide(c, i);
     for (int i = 0; i < c->in_count; i++)
         last |= is_wide(c, i) && !c->in[i].data && ops_can_be_last(&c->in[i]) &&
                 sac_layout_is_last(offer->in_layout[i]);
@@ -125,6 +131,9 @@ bool ops_map_layouts(const struct sac_kernel_question *q, struct sac_kernel_offe
         ops_halve_output(q, offer, i, follows_half(q, offer) && !leaves_range(c->node->op->id));
     }
     offer->strided = last;
+    /* A map that only smaller operands are spread over, such as gates of pixels and of channels. */
+    offer->writes_any =
+        !wide && c->out_count == 1 && ops_can_be_last(&c->out[0]) && c->out[0].dtype == SAC_F32;
     settle_in_place(q, offer);
     return true;
 }
@@ -432,9 +441,11 @@ static sac_result gated_fill(struct sac_kernel_plan *plan, void *params)
     }
     if (!ops_view_of(&s, 0, &g->view))
         return ops_view_fail(plan);
-    g->vector = ops_view_units(&g->view, 4, 8, true, &g->units, &g->stills) && !(g->stills & 3) &&
-                (g->parts == 1 ||
-                 (g->x_part % 8 == 0 && (g->gate_part % 8 == 0 || (g->stills & 12) == 12)));
+    for (int n = 8; n > 1 && !g->vector; n /= 2)
+        if (ops_view_units(&g->view, 4, n, true, &g->units, &g->stills) && !(g->stills & 3) &&
+            (g->parts == 1 ||
+             (g->x_part % n == 0 && (g->gate_part % n == 0 || (g->stills & 12) == 12))))
+            g->vector = n;
     return SAC_OK;
 }
 

@@ -2,6 +2,7 @@
 /* Elementwise operators: see map.h. Float16 and float32 whose innermost dimension is a multiple of
  * eight are read and written 16 bytes at a time; everything else element by element. */
 #include "engine/cuda/kernels/functions.cuh"
+#include "engine/cuda/kernels/pack.cuh"
 
 using namespace ops;
 
@@ -355,30 +356,50 @@ struct gated_body {
     }
 };
 
-struct gated8_body {
+/* N neighbouring channels. */
+template <int N> struct gated_some_body {
     struct ops_gated p;
     const void      *x[OPS_GATES_MAX], *gate[OPS_GATES_MAX];
     void            *out;
-    OPS_BODY void    operator()(int64_t i) const
+
+    static OPS_BODY void get(const void *from, int type, int64_t at, float (&v)[N])
+    {
+        if (type == SAC_F16)
+            load<N>((const uint16_t *)from + at).to(v);
+        else
+            load<N>((const float *)from + at).to(v);
+    }
+    static OPS_BODY void get_or_one(const void *from, int type, int64_t at, bool one, float (&v)[N])
+    {
+        if (!one) {
+            get(from, type, at, v);
+            return;
+        }
+        v[0] = get_float(from, type, at);
+        OPS_UNROLL
+        for (int j = 1; j < N; j++)
+            v[j] = v[0];
+    }
+    OPS_BODY void operator()(int64_t i) const
     {
         int64_t at[4];
-        float   sum[LANES] = {};
+        float   sum[N] = {};
         place(p.units, i, at);
         for (int k = 0; k < p.count; k++) {
             const int     which = p.shared[k] ? 3 : 2;
             const bool    still = p.stills >> which & 1;
             const int64_t from = which == 3 ? at[3] : at[2];
             for (int part = 0; part < p.parts; part++) {
-                float v[LANES], g[LANES];
-                get8(x[k], p.x_type[k], at[1] * LANES + part * p.x_part, v);
-                get8_or_one(gate[k], p.gate_type[k],
-                            (still ? from : from * LANES) + part * p.gate_part, still, g);
+                float v[N], g[N];
+                get(x[k], p.x_type[k], at[1] * N + part * p.x_part, v);
+                get_or_one(gate[k], p.gate_type[k], (still ? from : from * N) + part * p.gate_part,
+                           still, g);
                 OPS_UNROLL
-                for (int j = 0; j < LANES; j++)
+                for (int j = 0; j < N; j++)
                     sum[j] += v[j] * g[j];
             }
         }
-        put8(out, p.out_type, at[0] * LANES, sum);
+        store(out, p.out_type, at[0] * N, sum);
     }
 };
 
@@ -427,6 +448,9 @@ extern "C" int ops_launch_gated(const void *params, const struct ops_ports *port
     for (int k = 0; k < p->count; k++)
         vector = vector && fits16(ports->in[2 * k]) &&
                  (fits16(ports->in[2 * k + 1]) || p->stills >> (p->shared[k] ? 3 : 2) & 1);
-    return vector ? gated<gated8_body>(*p, ports, p->units.count, stream)
-                  : gated<gated_body>(*p, ports, p->view.count, stream);
+    if (!vector)
+        return gated<gated_body>(*p, ports, p->view.count, stream);
+    return p->vector == 8   ? gated<gated_some_body<8>>(*p, ports, p->units.count, stream)
+           : p->vector == 4 ? gated<gated_some_body<4>>(*p, ports, p->units.count, stream)
+                            : gated<gated_some_body<2>>(*p, ports, p->units.count, stream);
 }

@@ -116,7 +116,8 @@ OPS_LAUNCHER(ops_launch_chain); /* struct ops_map_chain */
 enum { OPS_GATES_MAX = 8 };
 struct ops_gated {
     struct ops_view view, units;
-    int32_t         count, parts, vector, out_type;
+    int32_t         count, parts, out_type;
+    int32_t         vector; /* channels that are read at once: 8, 4 or 2; 0: one by one */
     uint32_t        stills;
     int64_t         x_part, gate_part;
     int32_t         x_type[OPS_GATES_MAX], gate_type[OPS_GATES_MAX], shared[OPS_GATES_MAX];
