@@ -144,7 +144,12 @@ def compare(options):
     for peer in peers:
         path = pathlib.Path(options.folder) / f"{peer.name}.onnx"
         if not path.exists():
-            networks.export(peer.name, path)
+            try:
+                networks.export(peer.name, path)
+            except Exception as error:  # of any library; the others are timed nevertheless
+                print(f"# {peer.name} is not exported: {str(error).splitlines()[0]}", flush=True)
+                path.unlink(missing_ok=True)
+                continue
             print(f"# exported {path} after {time.monotonic() - begun:.0f} s", flush=True)
     wait(peers, 0.6 * options.budget - (time.monotonic() - begun), lambda peer: peer.ready)
     for peer in peers:
