@@ -20,12 +20,12 @@
     {                                                                             \
         "Reshape", "ot together", "y"                                             \
     }
-#define SHAPES                                                           \
-    {                                                                    \
-        {"apart", "-1 6 3 3 8"}, {"together", "-1 6 24"}, {"zero", "0"}, \
-        {                                                                \
-            "heads4", "0 6 3 8"                                          \
-        }                                                                \
+#define SHAPES                                                                                  \
+    {                                                                                           \
+        {"apart", "-1 6 3 3 8"}, {"together", "-1 6 24"}, {"zero", "0"}, {"heads4", "0 6 3 8"}, \
+        {                                                                                       \
+            "halves", "24 24"                                                                   \
+        }                                                                                       \
     }
 
 static const struct spelling joined[] = {
@@ -114,6 +114,23 @@ static const struct spelling joined[] = {
       ATTEND("q", "k")},
      1,
      3},
+    {"keys that are normalised, of one product with the values",
+     "? 6 24",
+     "? 6 24",
+     SHAPES,
+     {{"MatMul", "x wq", "qp"},
+      {"MatMul", "x wkv", "kvp"},
+      {"Split", "kvp halves", "kp vp", "axis", "-1"},
+      {"Reshape", "qp heads4", "q4"},
+      {"Reshape", "kp heads4", "k4"},
+      {"Reshape", "vp heads4", "v4"},
+      {"RMSNormalization", "k4 row", "kn"},
+      {"Transpose", "q4", "q", "perm", "0 2 1 3"},
+      {"Transpose", "kn", "k", "perm", "0 2 1 3"},
+      {"Transpose", "v4", "v", "perm", "0 2 1 3"},
+      ATTEND("q", "k")},
+     1,
+     3},
     {"only the queries",
      "? 6 24",
      "? 6 24",
@@ -193,6 +210,7 @@ static void constants(struct proto *graph)
     floats(graph, "wq", "24 24", 24 * 24, 5);
     floats(graph, "wk", "24 24", 24 * 24, 7);
     floats(graph, "wv", "24 24", 24 * 24, 11);
+    floats(graph, "wkv", "24 48", 24 * 48, 17);
     floats(graph, "row", "8", 8, 1);
     floats(graph, "row2", "8", 8, 60);
     floats(graph, "shift", "8", 8, 40);

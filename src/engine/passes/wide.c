@@ -89,12 +89,14 @@ static bool are_alike(const struct sac_node *a, const struct sac_node *b)
            (a->inputs[1]->dtype != SAC_F8 || only_scale(a) == only_scale(b));
 }
 
-/* Is what it reads read by this attention alone, or by its norm? */
-static bool is_own(const struct sac_node *attention, const struct reader *r)
+/* Is what it reads read by this attention and its norms alone? */
+static bool is_own(struct sac_node *attention, const struct reader *r)
 {
-    int uses = r->node != attention;
-    for (int i = 0; i < OPERANDS; i++)
-        uses += attention->inputs[i] == operand_of(r);
+    int uses = 0;
+    for (int i = 0; i < OPERANDS; i++) {
+        const struct reader by = reader_of(attention, i);
+        uses += operand_of(&by) == operand_of(r);
+    }
     return operand_of(r)->uses == uses;
 }
 
