@@ -31,13 +31,14 @@ static bool same_attr(const struct sac_node *a, const struct sac_node *b, const 
     return sac_attr_int(a, name, 0) == sac_attr_int(b, name, 0);
 }
 
-/* Do the heads of b follow those of a in each row of one value, normalised alike? */
+/* Do the heads of b follow those of a in each row of one value, normalised alike? One line alone
+ * has no step, and follows itself. */
 static bool follow(const struct heads *a, const struct heads *b)
 {
     bool same = a->norm->inputs[0] == b->norm->inputs[0] && same_attr(a->norm, b->norm, "kind") &&
                 sac_attr_float(a->norm, "epsilon", -1) == sac_attr_float(b->norm, "epsilon", -1) &&
                 sac_view_open(a->norm, "x_open") == sac_view_open(b->norm, "x_open") &&
-                b->x[0] == a->x[0] + a->x[HEADS] * a->x[OF_HEADS];
+                a->x[OF_HEADS] > 0 && b->x[0] == a->x[0] + a->x[HEADS] * a->x[OF_HEADS];
     for (int i = 1; i < SAC_VIEW_ENTRIES; i++)
         same &= i == HEADS || a->x[i] == b->x[i];
     return same && !(sac_view_open(a->norm, "x_open") & (1 << HEADS | 1 << OF_HEADS | 1));
