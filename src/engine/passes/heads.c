@@ -115,7 +115,7 @@ static bool has_neighbours(const struct sac_strided *s, bool either)
 
 bool sac_heads_are_neighbours(const struct sac_strided *s)
 {
-    return has_neighbours(s, false);
+    return is_convolved(s->base) ? has_channels(s) : has_run(s, false);
 }
 
 /* How many nodes can be looked through before v, and from how many on `same` is one of them. */

@@ -195,9 +195,19 @@ static bool is_size(int64_t dim)
     return sac_strided_entry(dim, &each, &open) && !open && dim > 0 && dim <= SAC_LINEAR_SIZE_MAX;
 }
 
+/* As many tokens as a head has numbers, or who knows? Fewer are the numbers of heads that lie in
+ * maps, where tokens are neighbours. */
+static bool has_tokens(const struct attention *a)
+{
+    int64_t    tokens;
+    bool       open;
+    const bool known = sac_strided_entry(a->a.dim[SAC_TOKEN], &tokens, &open);
+    return known && (open || (tokens >= a->a.dim[SAC_NUMBER] && tokens >= a->b.dim[SAC_NUMBER]));
+}
+
 static bool fits(const struct attention *a)
 {
-    return a->a.dim[SAC_TOKEN] == a->b.dim[SAC_TOKEN] &&
+    return has_tokens(a) && a->a.dim[SAC_TOKEN] == a->b.dim[SAC_TOKEN] &&
            a->c.dim[SAC_TOKEN] == a->y.dim[SAC_TOKEN] &&
            a->c.dim[SAC_NUMBER] == a->b.dim[SAC_NUMBER] &&
            a->y.dim[SAC_NUMBER] == a->a.dim[SAC_NUMBER] && is_size(a->b.dim[SAC_NUMBER]) &&
