@@ -185,8 +185,8 @@ bool sac_rearrange_fits_dims(const struct sac_op_call *c, const struct sac_rearr
  * last can stay there. */
 bool sac_rearrange_is_map(const struct sac_op_call *c, const struct sac_rearrange *r);
 
-/* rearrange.c: does a Split cut float32 maps along the channels into what convolutions alone read?
- * They read channels last where it lies. */
+/* rearrange.c: does a Split cut float32 maps, which a node makes, along the channels into what
+ * convolutions alone read? They read channels last where it lies. */
 bool sac_split_feeds_convs(const struct sac_op_call *c);
 
 /* head_view.c */

@@ -184,7 +184,9 @@ static sac_result split_ref(struct sac_op_call *c)
 bool sac_split_feeds_convs(const struct sac_op_call *c)
 {
     int axis;
-    if (!c->node->outputs || c->in[0].dtype != SAC_F32 || c->in[0].rank < 3 || /* of no graph */
+    if (!c->node->outputs) /* it is part of no graph */
+        return false;
+    if (!c->node->inputs[0]->producer || c->in[0].dtype != SAC_F32 || c->in[0].rank < 3 ||
         sac_op_axis(c, 0, c->in[0].rank, &axis) != SAC_OK || axis != 1)
         return false;
     for (int i = 0; i < c->node->output_count; i++) {
