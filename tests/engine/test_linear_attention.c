@@ -119,6 +119,23 @@ static const struct spelling taken[] = {
       {"Transpose", "d", "dt", "perm", "0 1 3 2"},
       {"Reshape", "dt back", "y"}},
      1},
+    {"with a factor of the state, which is one of the sum too",
+     "? 5 3 2",
+     "? 8 3 2",
+     MAP_SHAPES,
+     {MAP,
+      {"Pad", "v pads one", "v1"},
+      {"Transpose", "k", "kt", "perm", "0 1 3 2"},
+      {"MatMul", "kt v1", "s0"},
+      {"Mul", "s0 half", "s"},
+      {"MatMul", "q s", "o1"},
+      {"Slice", "o1 first until axis3", "o"},
+      {"Slice", "o1 last end axis3", "n0"},
+      {"Add", "n0 little", "n"},
+      {"Div", "o n", "d"},
+      {"Transpose", "d", "dt", "perm", "0 1 3 2"},
+      {"Reshape", "dt back", "y"}},
+     1},
     {"the same turned",
      "? 5 3 2",
      "? 8 3 2",
@@ -172,6 +189,19 @@ static const struct spelling left[] = {
       {"MatMul", "q s", "o"},
       TOGETHER},
      0},
+    {"one head of keys and values for all queries",
+     "? 7 8",
+     "? 7 8",
+     SHAPES,
+     {SPLIT,
+      {"ReduceSum", "k one_axis", "k1"},
+      {"ReduceSum", "v one_axis", "v1"},
+      {"Softmax", "k1", "ks", "axis", "2"},
+      {"Transpose", "ks", "kt", "perm", "0 1 3 2"},
+      {"MatMul", "kt v1", "s"},
+      {"MatMul", "q s", "o"},
+      TOGETHER},
+     0},
     {"a softmax of the state's columns",
      "? 7 8",
      "? 7 8",
@@ -220,14 +250,16 @@ static const struct spelling left[] = {
 
 static void constants(struct proto *graph)
 {
-    static float wide[8 * 24], kernel[24 * 5];
-    const float  half = 0.5f, one = 1, two = 2, little = 0.25f, gains[] = {0.5f, 2};
+    static float  wide[8 * 24], kernel[24 * 5];
+    const int64_t one_axis = 1;
+    const float   half = 0.5f, one = 1, two = 2, little = 0.25f, gains[] = {0.5f, 2};
     for (size_t i = 0; i < SAC_COUNT(wide); i++)
         wide[i] = spelling_number((int)i);
     for (size_t i = 0; i < SAC_COUNT(kernel); i++)
         kernel[i] = spelling_number((int)i + 7);
     proto_initializer(graph, "wide", 1, "8 24", wide, sizeof wide);
     proto_initializer(graph, "kernel", 1, "24 5 1 1", kernel, sizeof kernel);
+    proto_initializer(graph, "one_axis", 7, "1", &one_axis, sizeof one_axis);
     proto_initializer(graph, "half", 1, "", &half, sizeof half);
     proto_initializer(graph, "one", 1, "", &one, sizeof one);
     proto_initializer(graph, "two", 1, "", &two, sizeof two);

@@ -46,6 +46,15 @@ static bool is_gain(const struct sac_value *c, const struct sac_value *v)
                           count == c->dims[c->rank - 3] && count == v->dims[v->rank - 3]);
 }
 
+/* The axis whose lines n, a Softmax, makes one: up to opset 12 they run to the last dim. */
+static bool softmax_axis(const struct sac_node *n, int rank, int *axis)
+{
+    const bool old = n->opset < 13;
+    return sac_is(n, "Softmax") &&
+           sac_axis_normalise(sac_attr_int(n, "axis", old ? 1 : -1), rank, axis) &&
+           (!old || *axis == rank - 1);
+}
+
 /* What stands between the state and the first product: Transposes, factors, a softmax of rows. */
 static struct sac_node *take_between(struct attention *a, const struct sac_value *v)
 {
@@ -66,14 +75,13 @@ static struct sac_node *take_between(struct attention *a, const struct sac_value
             *(softmax ? &a->scale : &a->after) *= factor;
             v = sac_scaled(v, &factor);
         } else if (sac_is(n, "Softmax") && !softmax) {
-            if (!sac_axis_normalise(sac_attr_int(n, "axis", -1), v->rank, &axis) ||
-                axis != v->rank - (a->turned ? 2 : 1))
+            if (!softmax_axis(n, v->rank, &axis) || axis != v->rank - (a->turned ? 2 : 1))
                 return NULL;
             softmax = true;
             v = n->inputs[0];
         } else if (sac_is(n, "Mul") && softmax && !a->gain) {
             const int i = is_gain(n->inputs[1], v) ? 1 : 0;
-            if (!is_gain(n->inputs[i], v))
+            if (!is_gain(n->inputs[i], v) || !sac_same_shape(n->inputs[1 - i], v))
                 return NULL;
             a->gain = n->inputs[i];
             v = n->inputs[1 - i];
@@ -160,14 +168,22 @@ static const struct sac_node *softmax_before(const struct sac_value *v, bool tur
 {
     const struct sac_node *n = before(v);
     int                    axis;
-    return sac_is(n, "Softmax") &&
-                   sac_axis_normalise(sac_attr_int(n, "axis", -1), n->outputs[0]->rank, &axis) &&
+    return sac_is(n, "Softmax") && softmax_axis(n, n->outputs[0]->rank, &axis) &&
                    is_along_tokens(n, v, turned, axis)
                ? n
                : NULL;
 }
 
 /* ---- the views ---- */
+
+/* One state for each head of queries: it is not broadcast over them. */
+static bool same_leading(const struct sac_value *a, const struct sac_value *b)
+{
+    bool same = a->rank == b->rank;
+    for (int d = 0; same && d < a->rank - 2; d++)
+        same = a->dims[d] == b->dims[d];
+    return same;
+}
 
 static bool read_views(struct attention *a, const struct sac_node *for_values,
                        const struct sac_node *for_keys, const struct sac_node *for_queries)
@@ -176,7 +192,7 @@ static bool read_views(struct attention *a, const struct sac_node *for_values,
     /* [width,tokens] [tokens,size], or [size,tokens] [tokens,width]; then [tokens,size]
      * [size,width], or [width,size] [size,tokens] */
     const bool turn = a->side == 0;
-    return y->rank >= 3 && sac_heads_leading(a->queries, a->read) &&
+    return y->rank >= 3 && same_leading(a->queries, a->read) &&
            sac_heads_operand_through(&a->a, a->values, a->values, !a->turned, false, NULL, NULL,
                                      for_values) &&
            sac_heads_operand_through(&a->b, a->keys, a->values, a->turned, false, &a->a, NULL,
@@ -332,14 +348,14 @@ static bool read_ratio(struct attention *a, const struct sac_node *n)
     struct sac_value *padded = a->values;
     a->values = ones_behind(padded, padded->rank - (a->turned ? 1 : 2));
     const struct sac_node *keys = relu_before(a->keys), *queries = relu_before(a->queries);
-    if (!a->values || !keys || !queries)
+    if (!a->values || !keys || !queries || a->after <= 0)
         return false;
     a->kind = SAC_LINEAR_RATIO;
-    a->epsilon = epsilon;
+    a->epsilon = epsilon / a->after; /* a factor of the state is one of the sum too */
     a->result = n->outputs[0];
     if (!read_views(a, NULL, keys, queries) || a->b.scale != 1 || a->c.scale != 1)
         return false;
-    a->scale *= a->after * a->a.scale;
+    a->scale *= a->a.scale;
     return true;
 }
 

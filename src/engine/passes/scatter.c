@@ -87,6 +87,9 @@ static bool read_component(const struct sac_value *v, const struct sac_value *to
     if (!sac_is_reshape(n) || v->rank != b->rank + 1 || v->dims[b->rank] != 1 ||
         n->inputs[0]->rank != b->rank)
         return false;
+    for (int d = 0; d < b->rank; d++)
+        if (n->inputs[0]->dims[d] != v->dims[d])
+            return false;
     v = n->inputs[0];
     if (sac_made_by(v, "Expand"))
         v = v->producer->inputs[0];
