@@ -37,3 +37,39 @@ void sac_head_pack(const struct sac_conv *v, const float *b, int64_t row, int64_
         }
     }
 }
+
+enum sac_layout sac_head_layout(const struct sac_operand *o, const struct sac_head_view *v,
+                                enum sac_layout now, bool either)
+{
+    struct sac_head_view last;
+    return sac_layout_is_last(now) && sac_head_view_last(o, v, &last) &&
+                   (last.step[3] == 1 || (either && last.step[2] == 1))
+               ? SAC_LAYOUT_CHANNELS_LAST
+               : SAC_LAYOUT_PLAIN;
+}
+
+void sac_head_load(const struct sac_head_view *v, const float *from, int64_t rows, int64_t count,
+                   float *to)
+{
+    if (v->step[2] == 1 && v->step[3] != 1) {
+        sac_head_turn(to, count, from, v->step[3], count, rows);
+        return;
+    }
+    for (int64_t n = 0; n < rows; n++, from += v->step[2], to += count)
+        if (v->step[3] == 1)
+            memcpy(to, from, (size_t)count * sizeof *to);
+        else
+            for (int64_t i = 0; i < count; i++)
+                to[i] = from[i * v->step[3]];
+}
+
+void sac_head_put(const struct sac_head_view *v, const float *from, int64_t rows, int64_t count,
+                  float *to)
+{
+    for (int64_t n = 0; n < rows; n++, from += count, to += v->step[2])
+        if (v->step[3] == 1)
+            memcpy(to, from, (size_t)count * sizeof *to);
+        else
+            for (int64_t i = 0; i < count; i++)
+                to[i * v->step[3]] = from[i];
+}

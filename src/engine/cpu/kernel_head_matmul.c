@@ -37,18 +37,6 @@ struct matmul_job {
     float                     *y, *scratch;
 };
 
-/* A map of which channels are heads' rows or columns is read as it lies, where neighbours are
- * there. */
-static enum sac_layout layout_for(const struct sac_operand *o, const struct sac_head_view *v,
-                                  enum sac_layout now)
-{
-    struct sac_head_view last;
-    return sac_layout_is_last(now) && sac_head_view_last(o, v, &last) &&
-                   (last.step[2] == 1 || last.step[3] == 1)
-               ? SAC_LAYOUT_CHANNELS_LAST
-               : SAC_LAYOUT_PLAIN;
-}
-
 static struct sac_kernel_offer matmul_supports(struct sac_device                *dev,
                                                const struct sac_kernel_question *q)
 {
@@ -60,8 +48,8 @@ static struct sac_kernel_offer matmul_supports(struct sac_device                
     if (sac_cpu_level() < SAC_CPU_AVX2 || sac_operand_elements(&c->out[0]) == 0 ||
         sac_head_matmul_read(c, &m) != SAC_OK || m.depth == 0)
         return sac_kernel_refuse("empty, or no AVX2");
-    offer.in_layout[0] = layout_for(&c->in[0], &m.a, q->in_layout[0]);
-    offer.in_layout[1] = layout_for(&c->in[1], &m.b, q->in_layout[1]);
+    offer.in_layout[0] = sac_head_layout(&c->in[0], &m.a, q->in_layout[0], true);
+    offer.in_layout[1] = sac_head_layout(&c->in[1], &m.b, q->in_layout[1], true);
     offer.out_layout[0] = SAC_LAYOUT_PLAIN;
     offer.writes_any = sac_head_view_last(&c->out[0], &m.y, &last);
     return offer;
@@ -77,24 +65,15 @@ static void matmul_release(void *state)
 
 /* ---- what is multiplied by what ---- */
 
-static void swap_dims(struct sac_head_view *v)
-{
-    const struct sac_head_view old = *v;
-    v->dim[2] = old.dim[3], v->dim[3] = old.dim[2];
-    v->step[2] = old.step[3], v->step[3] = old.step[2];
-}
-
 /* Of a product whose rows lie closer together in the output than its columns, the transposed one:
  * then results are stored where they lie. */
 static void swap(struct matmul_state *s)
 {
     struct sac_head_matmul    *m = &s->m;
     const struct sac_head_view a = m->a;
-    m->a = m->b;
-    m->b = a;
-    swap_dims(&m->a);
-    swap_dims(&m->b);
-    swap_dims(&m->y);
+    m->a = sac_head_view_turned(&m->b);
+    m->b = sac_head_view_turned(&a);
+    m->y = sac_head_view_turned(&m->y);
     m->rows = m->y.dim[2];
     m->columns = m->y.dim[3];
     s->swapped = true;
@@ -188,27 +167,6 @@ static void pack(const struct matmul_job *j, const struct sac_conv *v, int64_t h
         to[i] *= m->scale;
 }
 
-/* A part of the depth of a block's rows, one row after the other. */
-static void load_rows(const struct sac_head_view *a, const float *from, int64_t rows, int64_t depth,
-                      float *to)
-{
-    if (a->step[2] == 1) {
-        sac_head_turn(to, depth, from, a->step[3], depth, rows);
-        return;
-    }
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < depth; k++)
-            to[i * depth + k] = from[i * a->step[2] + k * a->step[3]];
-}
-
-static void put_rows(const struct sac_head_view *y, const float *from, int64_t rows,
-                     int64_t columns, float *to)
-{
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < columns; k++)
-            to[i * y->step[2] + k * y->step[3]] = from[i * columns + k];
-}
-
 /* packed: the head whose weights are there, of the only part. */
 static void run_block(const struct matmul_job *j, int64_t head, int64_t block, int64_t *packed,
                       const struct matmul_room *r)
@@ -226,14 +184,14 @@ static void run_block(const struct matmul_job *j, int64_t head, int64_t block, i
             pack(j, &v, head, part * s->depth, r->weights);
         *packed = head;
         if (!s->in_place)
-            load_rows(&m->a, a, rows, v.group_in_c, r->rows);
+            sac_head_load(&m->a, a, rows, v.group_in_c, r->rows);
         v.weights = r->weights;
         v.last_w = rows;
         v.residual_kind = part ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_NONE;
         SAC_SIMD_PICK(sac_conv_rows)(&v, s->in_place ? a : r->rows, to, to, 0, 1);
     }
     if (!s->direct)
-        put_rows(&m->y, to, rows, m->columns, y);
+        sac_head_put(&m->y, to, rows, m->columns, y);
 }
 
 static void run_piece(void *arg, int piece, int worker)

@@ -18,6 +18,7 @@ enum {
 
 struct linear_state {
     struct sac_linear_attention a;
+    struct sac_head_view        values;             /* with the tokens of a number side by side */
     struct sac_conv             part, last, answer; /* of a part of the tokens, the last; a block */
     float                      *bias;               /* zeros, of all */
     bool                        copies_keys;        /* they are not packed as they lie */
@@ -39,17 +40,6 @@ struct linear_job {
     float                     *y, *scratch;
 };
 
-/* Heads that are channels of a map are read where it lies channels last: there the numbers of a
- * head are neighbours. */
-static enum sac_layout layout_for(const struct sac_operand *o, const struct sac_head_view *v,
-                                  enum sac_layout now)
-{
-    struct sac_head_view last;
-    return sac_layout_is_last(now) && sac_head_view_last(o, v, &last) && last.step[3] == 1
-               ? SAC_LAYOUT_CHANNELS_LAST
-               : SAC_LAYOUT_PLAIN;
-}
-
 static struct sac_kernel_offer linear_supports(struct sac_device                *dev,
                                                const struct sac_kernel_question *q)
 {
@@ -66,7 +56,7 @@ static struct sac_kernel_offer linear_supports(struct sac_device                
         return sac_kernel_refuse("empty, or no AVX2");
     const struct sac_head_view *const view[] = {&a.a, &a.b, &a.c};
     for (int i = 0; i < 3; i++)
-        offer.in_layout[i] = layout_for(&c->in[i], view[i], q->in_layout[i]);
+        offer.in_layout[i] = sac_head_layout(&c->in[i], view[i], q->in_layout[i], false);
     offer.writes_any = sac_head_view_last(&c->out[0], &a.y, &last);
     return offer;
 }
@@ -91,6 +81,7 @@ static void read_views(struct linear_state *s, const struct sac_kernel_plan *pla
             sac_head_view_last(&c->in[i], view[i], view[i]);
     if (sac_layout_is_last(plan->out_layout[0]))
         sac_head_view_last(&c->out[0], &a->y, &a->y);
+    s->values = sac_head_view_turned(&a->a);
     s->in_place = a->kind != SAC_LINEAR_RATIO && (a->c.step[3] == 1 || a->size == 1);
     s->direct = a->kind != SAC_LINEAR_RATIO && (a->y.step[3] == 1 || a->width == 1);
     s->has_gain = sac_op_has(c, 3);
@@ -171,30 +162,6 @@ static struct linear_room room_of(const struct linear_state *s, float *at)
 
 /* ---- the state of a head ---- */
 
-static void copy_rows(const struct sac_head_view *v, const float *from, int64_t tokens,
-                      int64_t count, float *to)
-{
-    for (int64_t n = 0; n < tokens; n++, to += count)
-        if (v->step[3] == 1)
-            memcpy(to, from + n * v->step[2], (size_t)count * sizeof *to);
-        else
-            for (int64_t i = 0; i < count; i++)
-                to[i] = from[n * v->step[2] + i * v->step[3]];
-}
-
-/* Tokens side by side. */
-static void turn_rows(const struct sac_head_view *v, const float *from, int64_t tokens,
-                      int64_t count, float *to)
-{
-    if (v->step[3] == 1) {
-        sac_head_turn(to, tokens, from, v->step[2], tokens, count);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t n = 0; n < tokens; n++)
-            to[i * tokens + n] = from[n * v->step[2] + i * v->step[3]];
-}
-
 static void rectify(float *v, int64_t count)
 {
     const struct sac_activation relu = {.kind = SAC_ACT_RELU};
@@ -226,12 +193,12 @@ static void gather_part(const struct linear_state *s, int64_t part, const float 
     const int64_t                      tokens = v.group_in_c, first = part * s->tokens;
     const float                       *from = keys + first * a->b.step[2];
     int64_t                            row = a->b.step[2], column = a->b.step[3];
-    turn_rows(&a->a, values + first * a->a.step[2], tokens, a->width, r->values);
+    sac_head_load(&s->values, values + first * a->a.step[2], a->width, tokens, r->values);
     if (s->copies_keys) {
         if (a->kind == SAC_LINEAR_TOKENS)
             from = r->keys + first * a->size;
         else {
-            copy_rows(&a->b, from, tokens, a->size, r->keys);
+            sac_head_load(&a->b, from, tokens, a->size, r->keys);
             from = r->keys;
         }
         row = a->size, column = 1;
@@ -255,14 +222,15 @@ static float over_length(float squares, float least)
 static void settle_state(const struct sac_linear_attention *a, float gain,
                          const struct linear_room *r)
 {
+    for (int64_t k = 0; a->lengths && k < a->size + a->width; k++)
+        r->over[k] = over_length(r->over[k], a->epsilon);
     for (int64_t i = 0; i < a->width; i++) {
         float      *row = r->state + i * a->size;
-        const float factor =
-            a->scale * gain * (a->lengths ? over_length(r->over[a->size + i], a->epsilon) : 1);
+        const float factor = a->scale * gain * (a->lengths ? r->over[a->size + i] : 1);
         for (int64_t j = 0; factor != 1 && j < a->size; j++)
             row[j] *= factor;
         for (int64_t j = 0; a->lengths && j < a->size; j++)
-            row[j] *= over_length(r->over[j], a->epsilon);
+            row[j] *= r->over[j];
     }
     if (a->kind == SAC_LINEAR_SHARES)
         SAC_SIMD_PICK(sac_map_softmax)(r->state, r->state, a->size, 1, a->width);
@@ -281,17 +249,6 @@ static void divide(const struct sac_linear_attention *a, const struct linear_roo
     }
 }
 
-static void put_rows(const struct sac_head_view *v, const float *from, int64_t tokens,
-                     int64_t count, float *to)
-{
-    for (int64_t n = 0; n < tokens; n++, from += count)
-        if (v->step[3] == 1)
-            memcpy(to + n * v->step[2], from, (size_t)count * sizeof *to);
-        else
-            for (int64_t i = 0; i < count; i++)
-                to[n * v->step[2] + i * v->step[3]] = from[i];
-}
-
 static void answer_block(const struct linear_state *s, const float *c, float *y, int64_t rows,
                          const struct linear_room *r)
 {
@@ -299,7 +256,7 @@ static void answer_block(const struct linear_state *s, const float *c, float *y,
     struct sac_conv                    v = s->answer;
     float                             *to = s->direct ? y : r->result;
     if (!s->in_place)
-        copy_rows(&a->c, c, rows, a->size, r->query);
+        sac_head_load(&a->c, c, rows, a->size, r->query);
     if (a->kind == SAC_LINEAR_RATIO)
         rectify(r->query, rows * a->size);
     v.weights = r->weights;
@@ -308,7 +265,7 @@ static void answer_block(const struct linear_state *s, const float *c, float *y,
     if (a->kind == SAC_LINEAR_RATIO)
         divide(a, r, rows);
     if (!s->direct)
-        put_rows(&a->y, to, rows, a->width, y);
+        sac_head_put(&a->y, to, rows, a->width, y);
 }
 
 static void run_head(const struct linear_job *j, int64_t unit, const struct linear_room *r)
@@ -320,7 +277,7 @@ static void run_head(const struct linear_job *j, int64_t unit, const struct line
     float       *y = j->y + sac_head_start(&a->y, b, h);
     memset(r->over, 0, (size_t)(a->size + a->width) * sizeof *r->over);
     if (a->kind == SAC_LINEAR_TOKENS) {
-        copy_rows(&a->b, keys, a->keys, a->size, r->keys);
+        sac_head_load(&a->b, keys, a->keys, a->size, r->keys);
         SAC_SIMD_PICK(sac_map_softmax)(r->keys, r->keys, a->keys, a->size, a->size);
     }
     for (int64_t part = 0; part < s->parts; part++)

@@ -71,12 +71,8 @@ static sac_result read_inputs(const struct sac_op_call *c, struct sac_fused_atte
 
 static sac_result read_output(const struct sac_op_call *c, struct sac_fused_attention *a)
 {
-    const struct sac_operand *y = &c->out[0];
-    const int64_t             dims[] = {a->batch, a->heads, a->queries, a->v_size};
-    SAC_TRY(sac_head_view_read(c, "y", y, &a->y));
-    SAC_CHECK(c, memcmp(dims, a->y.dim, sizeof dims) == 0 && sac_head_view_covers(&a->y, y),
-              "view y does not write each number of the output once");
-    return SAC_OK;
+    const int64_t dims[] = {a->batch, a->heads, a->queries, a->v_size};
+    return sac_head_view_output(c, dims, &a->y);
 }
 
 sac_result sac_fused_attention_read(const struct sac_op_call *c, struct sac_fused_attention *a)
@@ -88,19 +84,11 @@ sac_result sac_fused_attention_read(const struct sac_op_call *c, struct sac_fuse
 static sac_result fused_attention_shape(struct sac_op_call *c)
 {
     struct sac_fused_attention a;
-    const int64_t              most = (int64_t)1 << 40;
-    int64_t                    dims[SAC_RANK_MAX], count = 1;
-    int                        rank;
     enum sac_dtype             dtype;
     SAC_TRY(read_inputs(c, &a));
     SAC_TRY(sac_quant_check_output(c, &dtype));
-    const int64_t made[] = {a.batch, a.heads, a.queries, a.v_size};
-    for (int d = 0; d < SAC_VIEW_RANK; d++) {
-        SAC_CHECK(c, made[d] == 0 || count <= most / made[d], "the output is too large");
-        count *= made[d];
-    }
-    SAC_TRY(sac_fused_dims(c, count, dims, &rank));
-    SAC_TRY(sac_shape_out(c, 0, dtype, rank, dims));
+    const int64_t dims[] = {a.batch, a.heads, a.queries, a.v_size};
+    SAC_TRY(sac_head_shape_out(c, dtype, dims));
     return read_output(c, &a);
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HeadMatMul, which engine/ops/fused.h defines: scale A B of matrices of heads that are read and
  * written where they lie. */
-#include <string.h>
-
 #include "engine/ops/fused.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
@@ -31,11 +29,7 @@ static sac_result read_inputs(const struct sac_op_call *c, struct sac_head_matmu
 static sac_result read_output(const struct sac_op_call *c, struct sac_head_matmul *m)
 {
     const int64_t dims[] = {m->batch, m->heads, m->rows, m->columns};
-    SAC_TRY(sac_head_view_read(c, "y", &c->out[0], &m->y));
-    SAC_CHECK(c,
-              memcmp(dims, m->y.dim, sizeof dims) == 0 && sac_head_view_covers(&m->y, &c->out[0]),
-              "view y does not write each number of the output once");
-    return SAC_OK;
+    return sac_head_view_output(c, dims, &m->y);
 }
 
 sac_result sac_head_matmul_read(const struct sac_op_call *c, struct sac_head_matmul *m)
@@ -47,17 +41,9 @@ sac_result sac_head_matmul_read(const struct sac_op_call *c, struct sac_head_mat
 static sac_result head_matmul_shape(struct sac_op_call *c)
 {
     struct sac_head_matmul m;
-    const int64_t          most = (int64_t)1 << 40;
-    int64_t                dims[SAC_RANK_MAX], count = 1;
-    int                    rank;
     SAC_TRY(read_inputs(c, &m));
-    const int64_t made[] = {m.batch, m.heads, m.rows, m.columns};
-    for (int d = 0; d < SAC_VIEW_RANK; d++) {
-        SAC_CHECK(c, made[d] == 0 || count <= most / made[d], "the output is too large");
-        count *= made[d];
-    }
-    SAC_TRY(sac_fused_dims(c, count, dims, &rank));
-    SAC_TRY(sac_shape_out(c, 0, SAC_F32, rank, dims));
+    const int64_t dims[] = {m.batch, m.heads, m.rows, m.columns};
+    SAC_TRY(sac_head_shape_out(c, SAC_F32, dims));
     return read_output(c, &m);
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/ops/fused.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -89,7 +90,7 @@ sac_result sac_head_view_read(const struct sac_op_call *c, const char *name,
 
 /* The output's view visits each of its elements once: from the largest step on, each is what the
  * smaller ones span. */
-bool sac_head_view_covers(const struct sac_head_view *y, const struct sac_operand *o)
+static bool covers(const struct sac_head_view *y, const struct sac_operand *o)
 {
     bool used[SAC_VIEW_RANK] = {false};
     for (int64_t span = sac_operand_elements(o); span > 1;) {
@@ -104,6 +105,36 @@ bool sac_head_view_covers(const struct sac_head_view *y, const struct sac_operan
         span = y->step[found];
     }
     return y->offset == 0;
+}
+
+sac_result sac_head_view_output(const struct sac_op_call *c, const int64_t dims[SAC_VIEW_RANK],
+                                struct sac_head_view *y)
+{
+    SAC_TRY(sac_head_view_read(c, "y", &c->out[0], y));
+    SAC_CHECK(c, memcmp(dims, y->dim, sizeof y->dim) == 0 && covers(y, &c->out[0]),
+              "view y does not write each number of the output once");
+    return SAC_OK;
+}
+
+sac_result sac_head_shape_out(struct sac_op_call *c, enum sac_dtype dtype,
+                              const int64_t dims[SAC_VIEW_RANK])
+{
+    const int64_t most = (int64_t)1 << 40;
+    int64_t       shape[SAC_RANK_MAX], count = 1;
+    int           rank;
+    for (int d = 0; d < SAC_VIEW_RANK; d++) {
+        SAC_CHECK(c, dims[d] == 0 || count <= most / dims[d], "the output is too large");
+        count *= dims[d];
+    }
+    SAC_TRY(sac_fused_dims(c, count, shape, &rank));
+    return sac_shape_out(c, 0, dtype, rank, shape);
+}
+
+struct sac_head_view sac_head_view_turned(const struct sac_head_view *v)
+{
+    return (struct sac_head_view){v->offset,
+                                  {v->dim[0], v->dim[1], v->dim[3], v->dim[2]},
+                                  {v->step[0], v->step[1], v->step[3], v->step[2]}};
 }
 
 bool sac_head_view_last(const struct sac_operand *o, const struct sac_head_view *v,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LinearAttention, which engine/ops/fused.h defines. */
 #include <math.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "engine/ops/fused.h"
@@ -71,11 +70,7 @@ static sac_result read_inputs(const struct sac_op_call *c, struct sac_linear_att
 static sac_result read_output(const struct sac_op_call *c, struct sac_linear_attention *a)
 {
     const int64_t dims[] = {a->batch, a->heads, a->queries, a->width};
-    SAC_TRY(sac_head_view_read(c, "y", &c->out[0], &a->y));
-    SAC_CHECK(c,
-              memcmp(dims, a->y.dim, sizeof dims) == 0 && sac_head_view_covers(&a->y, &c->out[0]),
-              "view y does not write each number of the output once");
-    return SAC_OK;
+    return sac_head_view_output(c, dims, &a->y);
 }
 
 sac_result sac_linear_attention_read(const struct sac_op_call *c, struct sac_linear_attention *a)
@@ -87,17 +82,9 @@ sac_result sac_linear_attention_read(const struct sac_op_call *c, struct sac_lin
 static sac_result linear_attention_shape(struct sac_op_call *c)
 {
     struct sac_linear_attention a;
-    const int64_t               most = (int64_t)1 << 40;
-    int64_t                     dims[SAC_RANK_MAX], count = 1;
-    int                         rank;
     SAC_TRY(read_inputs(c, &a));
-    const int64_t made[] = {a.batch, a.heads, a.queries, a.width};
-    for (int d = 0; d < SAC_VIEW_RANK; d++) {
-        SAC_CHECK(c, made[d] == 0 || count <= most / made[d], "the output is too large");
-        count *= made[d];
-    }
-    SAC_TRY(sac_fused_dims(c, count, dims, &rank));
-    SAC_TRY(sac_shape_out(c, 0, SAC_F32, rank, dims));
+    const int64_t dims[] = {a.batch, a.heads, a.queries, a.width};
+    SAC_TRY(sac_head_shape_out(c, SAC_F32, dims));
     return read_output(c, &a);
 }
 
@@ -160,13 +147,14 @@ static void make_column(const struct sac_linear_attention *a, const float *value
 static void divide_by_lengths(const struct sac_linear_attention *a, const float *values,
                               const float *keys, struct state *s)
 {
+    double other[SAC_LINEAR_SIZE_MAX];
+    for (int64_t j = 0; j < a->size; j++)
+        other[j] = length(keys + j * a->b.step[3], a->b.step[2], a->keys, a->epsilon);
     for (int64_t i = 0; i < a->width; i++) {
         const double own = length(values + i * a->a.step[3], a->a.step[2], a->keys, a->epsilon);
-        for (int64_t j = 0; j < a->size; j++) {
-            const double other = length(keys + j * a->b.step[3], a->b.step[2], a->keys, a->epsilon);
-            if (own > 0 && other > 0) /* of zeros the products are zeros */
-                s->of[i][j] /= own * other;
-        }
+        for (int64_t j = 0; j < a->size; j++)
+            if (own > 0 && other[j] > 0) /* of zeros the products are zeros */
+                s->of[i][j] /= own * other[j];
     }
 }
 

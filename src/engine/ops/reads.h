@@ -198,8 +198,14 @@ struct sac_head_view {
 /* The attribute of this name, checked: all of the view lies within its operand. */
 sac_result sac_head_view_read(const struct sac_op_call *c, const char *name,
                               const struct sac_operand *o, struct sac_head_view *v);
-/* Does the view visit each element of its operand once? */
-bool sac_head_view_covers(const struct sac_head_view *v, const struct sac_operand *o);
+/* Tokens and numbers change places. */
+struct sac_head_view sac_head_view_turned(const struct sac_head_view *v);
+/* The attribute y, of these dims, which writes each number of output 0 once. */
+sac_result sac_head_view_output(const struct sac_op_call *c, const int64_t dims[SAC_VIEW_RANK],
+                                struct sac_head_view *y);
+/* The output's shape, of so many numbers, as the attribute `shape` has it. */
+sac_result sac_head_shape_out(struct sac_op_call *c, enum sac_dtype dtype,
+                              const int64_t dims[SAC_VIEW_RANK]);
 /* The view of the same numbers in an operand [N,C,...] that lies channels last. False: it is none,
  * or one of the steps goes from one axis to the next. */
 bool                  sac_head_view_last(const struct sac_operand *o, const struct sac_head_view *v,

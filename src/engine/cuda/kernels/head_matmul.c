@@ -38,13 +38,6 @@ static bool matmul_layouts(const struct sac_kernel_question *q, struct sac_kerne
 
 /* ---- parameters ---- */
 
-static struct sac_head_view transposed(const struct sac_head_view *v)
-{
-    return (struct sac_head_view){v->offset,
-                                  {v->dim[0], v->dim[1], v->dim[3], v->dim[2]},
-                                  {v->step[0], v->step[1], v->step[3], v->step[2]}};
-}
-
 /* Do the indices of dim 2 lie closer together than those of dim 3? Where there is one index alone,
  * the other dim is that with neighbours. */
 static bool is_turned(const struct sac_head_view *v)
@@ -94,8 +87,9 @@ static sac_result matmul_fill(struct sac_kernel_plan *plan, void *params)
     ops_head_lying(&c->in[1], plan->in_layout[1], &m.b);
     ops_head_lying(&c->out[0], plan->out_layout[0], &m.y);
     const bool           swapped = is_turned(&m.y);
-    struct sac_head_view a = swapped ? transposed(&m.b) : m.a, b = swapped ? m.a : transposed(&m.b),
-                         y = swapped ? transposed(&m.y) : m.y;
+    struct sac_head_view a = swapped ? sac_head_view_turned(&m.b) : m.a,
+                         b = swapped ? m.a : sac_head_view_turned(&m.b),
+                         y = swapped ? sac_head_view_turned(&m.y) : m.y;
     settle_steps(&a);
     settle_steps(&b);
     settle_steps(&y);

@@ -52,12 +52,11 @@ struct linear_body {
         for (int j = 0; j < count; j++)
             row[j] /= sum;
     }
-    void operator()(int64_t n) const
+    /* The state without a softmax, and what each number of the keys sums up to. */
+    void gather(int64_t a_at, int64_t b_at,
+                float (&state)[SAC_LINEAR_SIZE_MAX][SAC_LINEAR_SIZE_MAX],
+                float (&sum)[SAC_LINEAR_SIZE_MAX]) const
     {
-        const int64_t head = n % p.heads, batch = n / p.heads;
-        const int64_t a_at = start_of(p.a, batch, head), b_at = start_of(p.b, batch, head);
-        float         state[SAC_LINEAR_SIZE_MAX][SAC_LINEAR_SIZE_MAX] = {};
-        float         sum[SAC_LINEAR_SIZE_MAX] = {};
         for (int j = 0; j < p.size; j++) {
             float  most = -INFINITY;
             double all = 0, squares = 0, product[SAC_LINEAR_SIZE_MAX] = {};
@@ -77,16 +76,27 @@ struct linear_body {
             for (int i = 0; i < p.width; i++)
                 state[i][j] = (float)product[i] * p.scale * times;
         }
-        for (int i = 0; p.kind == SAC_LINEAR_SHARES && i < p.width; i++) {
+    }
+    void share(int64_t a_at, float gain_of_head,
+               float (&state)[SAC_LINEAR_SIZE_MAX][SAC_LINEAR_SIZE_MAX]) const
+    {
+        for (int i = 0; i < p.width; i++) {
             double squares = 0;
             for (int64_t k = 0; p.lengths && k < p.keys; k++) {
                 const double x = number(a, p.a_type, p.a, a_at, k, i);
                 squares += x * x;
             }
-            make_shares(state[i], p.size,
-                        (p.lengths ? over_length(squares) : 1) *
-                            (p.has_gain ? get_float(gain, p.gain_type, head * p.gain_step) : 1));
+            make_shares(state[i], p.size, (p.lengths ? over_length(squares) : 1) * gain_of_head);
         }
+    }
+    void operator()(int64_t n) const
+    {
+        const int64_t head = n % p.heads, batch = n / p.heads, a_at = start_of(p.a, batch, head);
+        float         state[SAC_LINEAR_SIZE_MAX][SAC_LINEAR_SIZE_MAX] = {};
+        float         sum[SAC_LINEAR_SIZE_MAX] = {};
+        gather(a_at, start_of(p.b, batch, head), state, sum);
+        if (p.kind == SAC_LINEAR_SHARES)
+            share(a_at, p.has_gain ? get_float(gain, p.gain_type, head * p.gain_step) : 1, state);
         answer(start_of(p.c, batch, head), start_of(p.y, batch, head), state, sum);
     }
     void answer(int64_t c_at, int64_t y_at,
