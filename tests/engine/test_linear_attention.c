@@ -5,32 +5,22 @@
 #include "tests/engine/device.h"
 #include "tests/engine/spelling.h"
 
-/* q, k, v [?,2,7,4] out of one product. */
-#define SPLIT                                                                     \
-    {"MatMul", "x wide", "p"}, {"Reshape", "p apart", "r"},                       \
-        {"Transpose", "r", "t", "perm", "2 0 3 1 4"}, {"Split", "t", "q5 k5 v5"}, \
-        {"Squeeze", "q5 zero", "q"}, {"Squeeze", "k5 zero", "k"},                 \
-    {                                                                             \
-        "Squeeze", "v5 zero", "v"                                                 \
+/* q, k, v [?,2,7,4] out of one product; or turned, [?,2,4,7]. */
+#define SPLIT_AS(perm)                                                                             \
+    {"MatMul", "x wide", "p"}, {"Reshape", "p apart", "r"}, {"Transpose", "r", "t", "perm", perm}, \
+        {"Split", "t", "q5 k5 v5"}, {"Squeeze", "q5 zero", "q"}, {"Squeeze", "k5 zero", "k"},      \
+    {                                                                                              \
+        "Squeeze", "v5 zero", "v"                                                                  \
     }
-/* The same as [?,2,4,7]. */
-#define SPLIT_TURNED                                                              \
-    {"MatMul", "x wide", "p"}, {"Reshape", "p apart", "r"},                       \
-        {"Transpose", "r", "t", "perm", "2 0 3 4 1"}, {"Split", "t", "q5 k5 v5"}, \
-        {"Squeeze", "q5 zero", "q"}, {"Squeeze", "k5 zero", "k"},                 \
-    {                                                                             \
-        "Squeeze", "v5 zero", "v"                                                 \
+#define SPLIT        SPLIT_AS("2 0 3 1 4")
+#define SPLIT_TURNED SPLIT_AS("2 0 3 4 1")
+#define TOGETHER_AS(perm)                   \
+    {"Transpose", "o", "ot", "perm", perm}, \
+    {                                       \
+        "Reshape", "ot together", "y"       \
     }
-#define TOGETHER                                 \
-    {"Transpose", "o", "ot", "perm", "0 2 1 3"}, \
-    {                                            \
-        "Reshape", "ot together", "y"            \
-    }
-#define TOGETHER_TURNED                          \
-    {"Transpose", "o", "ot", "perm", "0 3 1 2"}, \
-    {                                            \
-        "Reshape", "ot together", "y"            \
-    }
+#define TOGETHER        TOGETHER_AS("0 2 1 3")
+#define TOGETHER_TURNED TOGETHER_AS("0 3 1 2")
 #define SHAPES                                           \
     {                                                    \
         {"apart", "-1 7 3 2 4"}, {"together", "-1 7 8"}, \

@@ -48,18 +48,6 @@ static struct sac_value *after_guard(const struct sac_value *v)
     return NULL;
 }
 
-static bool turns_last_two(const struct sac_node *n)
-{
-    const int64_t *perm;
-    const int      rank = n->inputs[0] ? n->inputs[0]->rank : -1;
-    if (rank < 2 || !sac_is(n, "Transpose") || sac_attr_ints(n, "perm", &perm) != (size_t)rank)
-        return false;
-    for (int d = 0; d < rank; d++)
-        if (perm[d] != (d < rank - 2 ? d : 2 * rank - 3 - d))
-            return false;
-    return true;
-}
-
 /* The product that mixes the values, which alone reads the shares v. */
 static bool find_mix(struct sac_value *v, struct spelling *s)
 {
@@ -74,9 +62,9 @@ static bool find_mix(struct sac_value *v, struct spelling *s)
             s->mix = n;
             return n->outputs[0]->rank >= 2;
         }
-        if (!n || n->inputs[0] != v || (!sac_same_dtype(n) && !turns_last_two(n)))
+        if (!n || n->inputs[0] != v || (!sac_same_dtype(n) && !sac_turns_last_two(n)))
             return false;
-        s->turned ^= turns_last_two(n);
+        s->turned ^= sac_turns_last_two(n);
         v = n->outputs[0];
     }
     return false;
@@ -251,9 +239,7 @@ static bool along_last_axis(const struct sac_node *n)
 {
     const int rank = n->inputs[0]->rank;
     int       axis;
-    return n->inputs[0]->dtype == SAC_F32 &&
-           sac_axis_normalise(sac_attr_int(n, "axis", n->opset < 13 ? 1 : -1), rank, &axis) &&
-           axis == rank - 1;
+    return n->inputs[0]->dtype == SAC_F32 && sac_softmax_axis(n, rank, &axis) && axis == rank - 1;
 }
 
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)

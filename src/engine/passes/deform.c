@@ -237,8 +237,7 @@ static void take_softmax(struct spelling *s)
     int                     axis;
     if (!n || v->uses != 1 || v->rank < 3 || v->dims[v->rank - 1] != s->points ||
         v->dims[1] != s->queries || v->dims[0] != s->operand[SHARES]->dims[0] ||
-        !sac_axis_normalise(sac_attr_int(n, "axis", n->opset < 13 ? 1 : -1), v->rank, &axis) ||
-        axis != v->rank - 1)
+        !sac_softmax_axis(n, v->rank, &axis) || axis != v->rank - 1)
         return;
     s->operand[SHARES] = n->inputs[0];
     s->softmax = true;

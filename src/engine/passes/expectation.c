@@ -28,13 +28,8 @@ static bool take_constants(struct spelling *s, const struct sac_value *w, int64_
 static bool take_softmax(struct spelling *s, const struct sac_value *v)
 {
     s->softmax = v ? sac_made_by(v, "Softmax") : NULL;
-    if (!s->softmax || v->uses != 1 || v->rank < 2 || v->dtype != SAC_F32)
-        return false;
-    const bool old = s->softmax->opset < 13;
-    int64_t    axis = sac_attr_int(s->softmax, "axis", old ? 1 : -1);
-    axis += axis < 0 ? v->rank : 0;
-    s->axis = (int)axis;
-    return !old || axis == v->rank - 1; /* before, a line had all that follows the axis too */
+    return s->softmax && v->uses == 1 && v->rank >= 2 && v->dtype == SAC_F32 &&
+           sac_softmax_axis(s->softmax, v->rank, &s->axis);
 }
 
 static bool is_conv(const struct sac_node *n, struct spelling *s)

@@ -17,8 +17,7 @@ struct attention {
     struct sac_strided      a, b, c, y;
     const struct sac_value *read; /* by the second product: operand `side` */
     int                     side;
-    bool                    turned;   /* the state there is [size,width] */
-    struct sac_value       *first[2]; /* operands of the first product */
+    bool                    turned; /* the state there is [size,width] */
     struct sac_value       *values, *keys, *queries, *result, *out, *gain;
     bool                    lengths;
     double                  scale, epsilon, after; /* after: a factor behind the softmax */
@@ -26,33 +25,12 @@ struct attention {
 
 /* ---- the state between the two products ---- */
 
-static bool swaps_last(const struct sac_node *n)
-{
-    const int64_t *perm;
-    const int      rank = n->outputs[0]->rank;
-    if (!sac_is(n, "Transpose") || rank < 2 || sac_attr_ints(n, "perm", &perm) != (size_t)rank)
-        return false;
-    for (int d = 0; d < rank - 2; d++)
-        if (perm[d] != d)
-            return false;
-    return perm[rank - 1] == rank - 2;
-}
-
 /* One number, or one a head: [heads,1,1] beside [...,heads,rows,columns]. */
 static bool is_gain(const struct sac_value *c, const struct sac_value *v)
 {
     const int64_t count = sac_constant_floats(c) ? sac_value_elements(c) : 0;
     return count == 1 || (count > 1 && c->rank >= 3 && c->rank <= v->rank && v->rank >= 4 &&
                           count == c->dims[c->rank - 3] && count == v->dims[v->rank - 3]);
-}
-
-/* The axis whose lines n, a Softmax, makes one: up to opset 12 they run to the last dim. */
-static bool softmax_axis(const struct sac_node *n, int rank, int *axis)
-{
-    const bool old = n->opset < 13;
-    return sac_is(n, "Softmax") &&
-           sac_axis_normalise(sac_attr_int(n, "axis", old ? 1 : -1), rank, axis) &&
-           (!old || *axis == rank - 1);
 }
 
 /* What stands between the state and the first product: Transposes, factors, a softmax of rows. */
@@ -68,14 +46,14 @@ static struct sac_node *take_between(struct attention *a, const struct sac_value
             return NULL;
         if (sac_is(n, "MatMul"))
             break;
-        if (swaps_last(n)) {
+        if (sac_turns_last_two(n)) {
             a->turned = !a->turned;
             v = n->inputs[0];
         } else if (sac_scaled(v, &factor)) {
             *(softmax ? &a->scale : &a->after) *= factor;
             v = sac_scaled(v, &factor);
         } else if (sac_is(n, "Softmax") && !softmax) {
-            if (!softmax_axis(n, v->rank, &axis) || axis != v->rank - (a->turned ? 2 : 1))
+            if (!sac_softmax_axis(n, v->rank, &axis) || axis != v->rank - (a->turned ? 2 : 1))
                 return NULL;
             softmax = true;
             v = n->inputs[0];
@@ -126,7 +104,7 @@ static bool is_along_tokens(const struct sac_node *n, const struct sac_value *v,
     for (; v->producer != n; v = v->producer->inputs[0]) {
         const struct sac_node *m = v->producer;
         double                 factor;
-        if (swaps_last(m))
+        if (sac_turns_last_two(m))
             tokens_last = !tokens_last;
         else if (!sac_same_dtype(m) && !(sac_scaled(v, &factor) == m->inputs[0]))
             return false;
@@ -168,7 +146,7 @@ static const struct sac_node *softmax_before(const struct sac_value *v, bool tur
 {
     const struct sac_node *n = before(v);
     int                    axis;
-    return sac_is(n, "Softmax") && softmax_axis(n, n->outputs[0]->rank, &axis) &&
+    return sac_is(n, "Softmax") && sac_softmax_axis(n, n->outputs[0]->rank, &axis) &&
                    is_along_tokens(n, v, turned, axis)
                ? n
                : NULL;

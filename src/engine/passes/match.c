@@ -197,6 +197,25 @@ bool sac_turns_last(const struct sac_node *n)
     return rank > 0;
 }
 
+bool sac_turns_last_two(const struct sac_node *n)
+{
+    const int64_t *perm;
+    const int      rank = n->inputs[0] ? n->inputs[0]->rank : -1;
+    if (rank < 2 || !sac_is(n, "Transpose") || sac_attr_ints(n, "perm", &perm) != (size_t)rank)
+        return false;
+    for (int d = 0; d < rank; d++)
+        if (perm[d] != (d < rank - 2 ? d : 2 * rank - 3 - d))
+            return false;
+    return true;
+}
+
+bool sac_softmax_axis(const struct sac_node *n, int rank, int *axis)
+{
+    const bool old = n->opset < 13;
+    return sac_axis_normalise(sac_attr_int(n, "axis", old ? 1 : -1), rank, axis) &&
+           (!old || *axis == rank - 1);
+}
+
 bool sac_reduce_axes(const struct sac_node *n, int rank, bool *reduced)
 {
     int64_t        axes[SAC_RANK_MAX];

@@ -113,6 +113,11 @@ sac_result sac_set_bytes(struct sac_graph *g, struct sac_node *n, const struct s
 /* A Transpose from channels last to channels first, and back; a dimension of each at least. */
 bool sac_turns_first(const struct sac_node *n);
 bool sac_turns_last(const struct sac_node *n);
+/* A Transpose of the last two dims alone. */
+bool sac_turns_last_two(const struct sac_node *n);
+/* The axis along which a Softmax makes lines of a value of that rank. False: up to opset 12 they
+ * go on to the last dim. */
+bool sac_softmax_axis(const struct sac_node *n, int rank, int *axis);
 
 /* Stands for an open dim where dims are multiplied and divided: a prime, 2^31 - 1, above all that
  * files have. */
