@@ -147,7 +147,7 @@ def compare(options):
             try:
                 networks.export(peer.name, path)
             except Exception as error:  # of any library; the others are timed nevertheless
-                print(f"# {peer.name} is not exported: {str(error).splitlines()[0]}", flush=True)
+                print(f"# {peer.name} is not exported: {repr(error)[:200]}", flush=True)
                 path.unlink(missing_ok=True)
                 continue
             print(f"# exported {path} after {time.monotonic() - begun:.0f} s", flush=True)

@@ -6,15 +6,10 @@
 #include "engine/cpu/moves.h"
 #include "engine/ops/reads.h"
 
-/* Parts of wider values lie along the channels only. */
-static struct sac_kernel_offer accept(const struct sac_kernel_question *q, bool along_channels)
+/* The offer with what can be done to parts of wider values, which lie along the channels only. */
+static struct sac_kernel_offer accept(const struct sac_kernel_question *q,
+                                      struct sac_kernel_offer offer, bool along_channels)
 {
-    struct sac_kernel_offer offer = sac_moves_keep_layout(q);
-    if (q->call->node->op->id == SAC_OP_Split && sac_split_feeds_convs(q->call)) {
-        offer.in_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
-        for (int i = 0; i < q->call->out_count; i++)
-            offer.out_layout[i] = SAC_LAYOUT_CHANNELS_LAST;
-    }
     offer.strided = along_channels && offer.in_layout[0] == SAC_LAYOUT_CHANNELS_LAST &&
                     sac_volume_fits(&q->call->in[0]) && sac_operand_elements(&q->call->in[0]) > 0 &&
                     sac_operand_elements(&q->call->out[0]) > 0;
@@ -37,7 +32,13 @@ static struct sac_kernel_offer split_supports(struct sac_device                *
     for (int i = 0; i < q->call->out_count; i++)
         if (!q->call->out[i].present)
             return sac_kernel_refuse("output %d is left out, and with it its length", i);
-    return accept(q, split_axis(q->call) == 1);
+    struct sac_kernel_offer offer = sac_moves_keep_layout(q);
+    if (sac_split_feeds_convs(q->call)) {
+        offer.in_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
+        for (int i = 0; i < q->call->out_count; i++)
+            offer.out_layout[i] = SAC_LAYOUT_CHANNELS_LAST;
+    }
+    return accept(q, offer, split_axis(q->call) == 1);
 }
 
 static sac_result split_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
@@ -82,7 +83,7 @@ static struct sac_kernel_offer slice_supports(struct sac_device                *
         return sac_kernel_refuse("its bounds are known only at run time");
     for (int d = 0; d < c->in[0].rank; d++)
         channels &= slice.step[d] == 1 && (d == 1 || c->in[0].dims[d] == c->out[0].dims[d]);
-    return accept(q, channels);
+    return accept(q, sac_moves_keep_layout(q), channels);
 }
 
 static sac_result slice_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)

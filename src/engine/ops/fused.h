@@ -9,12 +9,15 @@
  *                             y_zero as in engine/ops/quant.h
  *   HeadMatMul(A, B)          scale A B of the matrices of heads, each read or written where it
  *                             lies, through a view (below)
- *   LinearAttention(A, B, C, G?)  attention by way of a small matrix for each head, the sum over
- * all tokens of what keys and values have in common (below) FusedBatchNorm(X, scale, B, mean,
- * variance)  BatchNormalization's inference: epsilon, activation, alpha, beta FusedConv(X, W, B?,
- * R?)   Conv's attributes; activation, alpha, beta; residual FusedMatMul(X, W, B?, R?) act(X W + B)
- * over X [..., k], W [k, n], B [n] and R of the output's shape: activation, alpha, beta; residual
- * as FusedConv QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h
+ *   LinearAttention(A, B, C, G?)
+ *                             attention by way of a small matrix for each head, the sum over all
+ *                             tokens of what keys and values have in common (below)
+ *   FusedBatchNorm(X, scale, B, mean, variance)  BatchNormalization's inference: epsilon,
+ *                             activation, alpha, beta
+ *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
+ *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
+ *                             shape: activation, alpha, beta; residual as FusedConv
+ *   QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h
  *   QuantMatMul(X, W, B?, R?, S) FusedMatMul of them, likewise
  *   FusedNorm(X, S?, B?, R?)  each line of X made one in what its kind says, times S, plus B, both
  *                             broadcast, plus R of the output's shape (below)
