@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Merges neighbours into a convolution: a following batch normalisation or per-channel constants
- * into the weights, also for some of the channels, one before it where it pads nothing, a preceding
- * constant Pad into its pads, and an activation and a residual sum into the fused node. Of a
- * quantised one the weights stay: what would scale them goes into its scales. */
+ * into the weights, also for some of the channels or behind a clip, one before it where it pads
+ * nothing, a preceding constant Pad into its pads, and an activation and a residual sum into the
+ * fused node. Of a quantised one the weights stay: what would scale them goes into its scales. */
 #include <math.h>
 #include <string.h>
 
@@ -49,8 +49,9 @@ static struct sac_node *fused_conv(struct sac_graph *g, const struct sac_node *n
 
 /* ---- y * scale + shift per channel, into weights and bias ---- */
 
-static sac_result fold_affine(struct sac_graph *g, struct sac_node *n, struct sac_node *last,
-                              const float *scale, const float *shift)
+/* NULL: no memory. */
+static struct sac_node *fold_affine(struct sac_graph *g, struct sac_node *n, struct sac_node *last,
+                                    const float *scale, const float *shift)
 {
     const int               scaled = is_quantised(n) ? SAC_QUANT_SCALE : 1;
     const struct sac_value *w = n->inputs[scaled];
@@ -60,7 +61,7 @@ static sac_result fold_affine(struct sac_graph *g, struct sac_node *n, struct sa
     struct sac_value       *new_w = sac_new_floats(g, w->name, w->rank, w->dims, &weights);
     struct sac_value       *new_b = sac_new_floats(g, "bias", 1, &channels, &bias);
     if (!new_w || !new_b)
-        return SAC_ERR_MEMORY;
+        return NULL;
     for (int64_t c = 0; c < channels; c++) {
         bias[c] = (old_bias ? old_bias[c] : 0) * scale[c] + shift[c];
         for (int64_t i = 0; i < each; i++)
@@ -68,10 +69,10 @@ static sac_result fold_affine(struct sac_graph *g, struct sac_node *n, struct sa
     }
     struct sac_node *made = fused_conv(g, n, last);
     if (!made)
-        return SAC_ERR_MEMORY;
+        return NULL;
     made->inputs[scaled] = new_w;
     made->inputs[2] = new_b;
-    return SAC_OK;
+    return made;
 }
 
 /* n applies y * scale + shift per channel to v. */
@@ -107,7 +108,8 @@ static sac_result absorb_affine(struct sac_graph *g, struct sac_node *n, struct 
     sac_result res = SAC_OK;
     if (affine(reader, n->outputs[0], channels, numbers, numbers + channels)) {
         *changed = true;
-        res = fold_affine(g, n, reader, numbers, numbers + channels);
+        if (!fold_affine(g, n, reader, numbers, numbers + channels))
+            res = SAC_ERR_MEMORY;
     }
     sac_free(numbers);
     return res;
@@ -195,7 +197,8 @@ static sac_result absorb_affine_of_part(struct sac_graph *g, struct sac_node *n,
             continue;
         *changed = true;
         sac_graph_replace(g, reader->outputs[0], t->value);
-        res = fold_affine(g, n, n, numbers, numbers + channels);
+        if (!fold_affine(g, n, n, numbers, numbers + channels))
+            res = SAC_ERR_MEMORY;
     }
     sac_free(numbers);
     return res;
@@ -250,6 +253,55 @@ static sac_result absorb_activation(struct sac_graph *g, struct sac_node *n, boo
     struct sac_node *made = fused_conv(g, n, n);
     *changed = true;
     return made ? sac_set_activation(g, made, &act) : SAC_ERR_MEMORY;
+}
+
+/* ---- y * scale + shift behind a clip ---- */
+
+/* Clips of y * scale + shift, at bounds that all channels have, do the same when the factors have
+ * one sign: max(y, 0) s + b is max(s y + b, b). So learnable affine blocks (PP-HGNetV2) cost
+ * nothing. */
+static bool clip_behind(const struct sac_node *n, int64_t channels, const float *scale,
+                        const float *shift, struct sac_activation *clip)
+{
+    const struct sac_activation act = sac_activation_read(n);
+    if (act.kind != SAC_ACT_RELU && act.kind != SAC_ACT_CLIP)
+        return false;
+    const float bound[2] = {act.kind == SAC_ACT_RELU ? 0 : act.alpha,
+                            act.kind == SAC_ACT_RELU ? INFINITY : act.beta};
+    const bool falls = scale[0] < 0;
+    float      behind[2] = {0, 0};
+    for (int64_t c = 0; c < channels; c++) {
+        const bool sound = isfinite(scale[c]) && isfinite(shift[c]) && scale[c] != 0;
+        if (!sound || (scale[c] < 0) != falls)
+            return false;
+        for (int i = 0; i < 2; i++) {
+            const float v = bound[falls ? 1 - i : i] * scale[c] + shift[c];
+            if (c > 0 && v != behind[i])
+                return false;
+            behind[i] = v;
+        }
+    }
+    *clip = (struct sac_activation){SAC_ACT_CLIP, behind[0], behind[1]};
+    return behind[0] <= behind[1];
+}
+
+static sac_result absorb_affine_behind(struct sac_graph *g, struct sac_node *n,
+                                       struct sac_node *reader, bool *changed)
+{
+    struct sac_activation clip;
+    const int64_t         channels = n->inputs[1]->dims[0];
+    float                *numbers = sac_alloc((size_t)channels * 2 * sizeof *numbers);
+    if (!numbers)
+        return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a factor behind a clip");
+    sac_result res = SAC_OK;
+    if (affine(reader, n->outputs[0], channels, numbers, numbers + channels) &&
+        clip_behind(n, channels, numbers, numbers + channels, &clip)) {
+        struct sac_node *made = fold_affine(g, n, reader, numbers, numbers + channels);
+        *changed = true;
+        res = made ? sac_set_activation(g, made, &clip) : SAC_ERR_MEMORY;
+    }
+    sac_free(numbers);
+    return res;
 }
 
 /* Without an activation so far, the residual is added before one, which may still follow. */
@@ -404,6 +456,8 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     const bool       read = reader && reader->output_count > 0 && reader->outputs[0];
     if (res == SAC_OK && !*changed && read && is_bare(n))
         res = absorb_affine(g, n, reader, changed);
+    if (res == SAC_OK && !*changed && read && !sac_node_input(n, 3))
+        res = absorb_affine_behind(g, n, reader, changed);
     if (res == SAC_OK && !*changed && is_bare(n))
         res = absorb_affine_of_part(g, n, changed);
     if (res == SAC_OK && !*changed)
