@@ -2,7 +2,7 @@
 /* HeadMatMul: pointwise convolutions over blocks of one head's rows of A, whose weights are its B,
  * packed when a thread comes to that head. Rows are read where they lie, or turned into a block
  * where their numbers are not neighbours; the depth is cut so that block and weights stay in the L2
- * cache, and what the parts make is added up in the output. */
+ * cache, and what the parts make is added up in the output, where the bias lies first. */
 #include <stdio.h>
 
 #include "engine/cpu/heads.h"
@@ -20,7 +20,7 @@ struct matmul_state {
     bool                   swapped;          /* the transposed product: A is input 1 */
     bool                   in_place, direct; /* rows are read, results written, where they lie */
     struct sac_conv        part, last;       /* of one block: parts of the depth, and the last */
-    float                 *bias;             /* zeros */
+    float                 *zeros;            /* the convolutions' bias */
     int64_t                rows, blocks, depth, parts, units;
     int64_t                room; /* floats of a piece */
     int                    pieces;
@@ -33,7 +33,7 @@ struct matmul_room {
 
 struct matmul_job {
     const struct matmul_state *s;
-    const float               *a, *b;
+    const float               *a, *b, *bias, *other;
     float                     *y, *scratch;
 };
 
@@ -50,6 +50,8 @@ static struct sac_kernel_offer matmul_supports(struct sac_device                
         return sac_kernel_refuse("empty, or no AVX2");
     offer.in_layout[0] = sac_head_layout(&c->in[0], &m.a, q->in_layout[0], true);
     offer.in_layout[1] = sac_head_layout(&c->in[1], &m.b, q->in_layout[1], true);
+    if (m.has_other)
+        offer.in_layout[3] = sac_head_layout(&c->in[3], &m.r, q->in_layout[3], true);
     offer.out_layout[0] = SAC_LAYOUT_PLAIN;
     offer.writes_any = sac_head_view_last(&c->out[0], &m.y, &last);
     return offer;
@@ -59,7 +61,7 @@ static void matmul_release(void *state)
 {
     struct matmul_state *s = state;
     if (s)
-        sac_free(s->bias);
+        sac_free(s->zeros);
     sac_free(s);
 }
 
@@ -74,6 +76,8 @@ static void swap(struct matmul_state *s)
     m->a = sac_head_view_turned(&m->b);
     m->b = sac_head_view_turned(&a);
     m->y = sac_head_view_turned(&m->y);
+    m->r = sac_head_view_turned(&m->r);
+    m->by_row = !m->by_row;
     m->rows = m->y.dim[2];
     m->columns = m->y.dim[3];
     s->swapped = true;
@@ -84,9 +88,10 @@ static void read_views(struct matmul_state *s, const struct sac_kernel_plan *pla
     const struct sac_op_call   *c = plan->call;
     struct sac_head_matmul     *m = &s->m;
     const struct sac_head_view *y = &m->y;
-    for (int i = 0; i < 2; i++)
-        if (sac_layout_is_last(plan->in_layout[i]))
-            sac_head_view_last(&c->in[i], i ? &m->b : &m->a, i ? &m->b : &m->a);
+    struct sac_head_view *const of[] = {&m->a, &m->b, NULL, m->has_other ? &m->r : NULL};
+    for (size_t i = 0; i < SAC_COUNT(of); i++)
+        if (of[i] && sac_layout_is_last(plan->in_layout[i]))
+            sac_head_view_last(&c->in[i], of[i], of[i]);
     if (sac_layout_is_last(plan->out_layout[0]))
         sac_head_view_last(&c->out[0], &m->y, &m->y);
     if (y->dim[2] > 1 && (y->dim[3] == 1 || y->step[2] < y->step[3]))
@@ -122,17 +127,18 @@ static struct sac_conv conv_of(const struct matmul_state *s, int64_t depth)
     return v;
 }
 
-static bool make(struct matmul_state *s, const struct sac_device *dev)
+static bool make(struct matmul_state *s, const struct sac_device *dev, const struct sac_node *n)
 {
     cut(s, dev);
     s->part = conv_of(s, s->depth);
     s->last = conv_of(s, s->m.depth - (s->parts - 1) * s->depth);
-    s->bias = sac_calloc((size_t)s->part.group_bias, sizeof *s->bias);
-    s->part.bias = s->last.bias = s->bias;
+    sac_conv_read_ending(&s->last, n);
+    s->zeros = sac_calloc((size_t)s->part.group_bias, sizeof *s->zeros);
+    s->part.bias = s->last.bias = s->zeros;
     s->room = s->part.group_weights + (s->in_place ? 0 : s->rows * s->depth) +
               (s->direct ? 0 : s->rows * s->m.columns);
     s->room = (s->room + 31) / 16 * 16; /* whole cache lines */
-    return s->bias != NULL;
+    return s->zeros != NULL;
 }
 
 static sac_result matmul_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
@@ -141,7 +147,7 @@ static sac_result matmul_prepare(struct sac_device *dev, struct sac_kernel_plan 
     bool                 made = s && sac_head_matmul_read(plan->call, &s->m) == SAC_OK;
     if (made) {
         read_views(s, plan);
-        made = make(s, dev);
+        made = make(s, dev, plan->call->node);
     }
     if (!made) {
         matmul_release(s);
@@ -167,6 +173,32 @@ static void pack(const struct matmul_job *j, const struct sac_conv *v, int64_t h
         to[i] *= m->scale;
 }
 
+static void add_bias(const struct matmul_job *j, int64_t first, int64_t rows, float *to)
+{
+    const struct sac_head_matmul *m = &j->s->m;
+    const int64_t                 step = j->s->part.out.pixel;
+    for (int64_t row = 0; row < rows; row++, to += step)
+        for (int64_t i = 0; i < m->columns; i++)
+            to[i] = j->bias[m->by_row ? first + row : i];
+}
+
+/* other: of the block's first row. */
+static void take_other(const struct matmul_job *j, const float *other, int64_t rows, float *to)
+{
+    const struct sac_head_matmul *m = &j->s->m;
+    const int64_t                 step = j->s->part.out.pixel, along = m->r.step[3];
+    for (int64_t row = 0; row < rows; row++, to += step, other += m->r.step[2])
+        if (m->r.step[3] == 1 && m->gates)
+            for (int64_t i = 0; i < m->columns; i++)
+                to[i] *= other[i];
+        else if (m->r.step[3] == 1)
+            for (int64_t i = 0; i < m->columns; i++)
+                to[i] += other[i];
+        else
+            for (int64_t i = 0; i < m->columns; i++)
+                to[i] = m->gates ? to[i] * other[i * along] : to[i] + other[i * along];
+}
+
 /* packed: the head whose weights are there, of the only part. */
 static void run_block(const struct matmul_job *j, int64_t head, int64_t block, int64_t *packed,
                       const struct matmul_room *r)
@@ -178,6 +210,8 @@ static void run_block(const struct matmul_job *j, int64_t head, int64_t block, i
     const float                  *a = j->a + sac_head_start(&m->a, b, h) + first * m->a.step[2];
     float                        *y = j->y + sac_head_start(&m->y, b, h) + first * m->y.step[2],
           *to = s->direct ? y : r->result;
+    if (m->has_bias)
+        add_bias(j, first, rows, to);
     for (int64_t part = 0; part < s->parts; part++, a += s->depth * m->a.step[3]) {
         struct sac_conv v = part + 1 < s->parts ? s->part : s->last;
         if (*packed != head || s->parts > 1)
@@ -187,9 +221,11 @@ static void run_block(const struct matmul_job *j, int64_t head, int64_t block, i
             sac_head_load(&m->a, a, rows, v.group_in_c, r->rows);
         v.weights = r->weights;
         v.last_w = rows;
-        v.residual_kind = part ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_NONE;
+        v.residual_kind = part || m->has_bias ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_NONE;
         SAC_SIMD_PICK(sac_conv_rows)(&v, s->in_place ? a : r->rows, to, to, 0, 1);
     }
+    if (m->has_other)
+        take_other(j, j->other + sac_head_start(&m->r, b, h) + first * m->r.step[2], rows, to);
     if (!s->direct)
         sac_head_put(&m->y, to, rows, m->columns, y);
 }
@@ -211,7 +247,14 @@ static sac_result matmul_run(struct sac_device *dev, void *state, void *const *i
                              void *scratch, struct sac_device_stream *stream)
 {
     const struct matmul_state *s = state;
-    struct matmul_job          job = {s, in[s->swapped], in[!s->swapped], out[0], scratch};
+    const bool                 bias = s->m.has_bias, other = s->m.has_other;
+    struct matmul_job          job = {.s = s,
+                                      .a = in[s->swapped],
+                                      .b = in[!s->swapped],
+                                      .bias = bias ? in[2] : NULL,
+                                      .other = other ? in[3] : NULL,
+                                      .y = out[0],
+                                      .scratch = scratch};
     (void)stream;
     sac_worker_pool_run(dev->workers, s->pieces, run_piece, &job);
     return SAC_OK;

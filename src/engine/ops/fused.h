@@ -7,8 +7,11 @@
  *   FusedAttention(Q, K, V, M?)  softmax(scale Q K^T + M) V; each of Q, K, V and the output is read
  *                             or written where it lies, through a view (below); y_type, y_scale,
  *                             y_zero as in engine/ops/quant.h
- *   HeadMatMul(A, B)          scale A B of the matrices of heads, each read or written where it
- *                             lies, through a view (below)
+ *   HeadMatMul(A, B, C?, R?)  act(scale A B + C) of the matrices of heads, plus R, or with gates
+ *                             (1) times R; A, B, R and the output are each read or written where
+ *                             they lie, through views (below). A of one batch, or of one head, is
+ *                             that of all. C has a number for each column of the product, or with
+ *                             by_row (1) for each row; activation, alpha, beta
  *   LinearAttention(A, B, C, G?)
  *                             attention by way of a small matrix for each head, the sum over all
  *                             tokens of what keys and values have in common (below)
@@ -34,7 +37,7 @@
  *   Expectation(X, W, M?, R?) means of constants by the shares of a softmax, and the boxes that are
  *                             sums of them: engine/ops/expectation.h
  *
- * The views of FusedAttention are attributes q, k, v and y, those of HeadMatMul a, b and y, nine
+ * The views of FusedAttention are attributes q, k, v and y, those of HeadMatMul a, b, r and y, nine
  * numbers each: the offset of the first number in the operand, then how many batches, heads, tokens
  * and numbers of a head there are, then the step from one to the next of each, in elements. q_open
  * and so on, [axis, bits]: the numbers whose bit is set count for each entry of that axis of the

@@ -1,29 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HeadMatMul, which engine/ops/fused.h defines: scale A B of matrices of heads that are read and
- * written where they lie. */
+/* HeadMatMul, which engine/ops/fused.h defines: products of matrices of heads that are read and
+ * written where they lie, with what is behind them. */
+#include <string.h>
+
 #include "engine/ops/fused.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
+static sac_result check_float(const struct sac_op_call *c, int input)
+{
+    SAC_CHECK(c, c->in[input].dtype == SAC_F32, "input %d of dtype %s, not float32", input,
+              sac_in_dtype(c, input));
+    return SAC_OK;
+}
+
+static sac_result read_bias(const struct sac_op_call *c, struct sac_head_matmul *m)
+{
+    m->by_row = sac_attr_int(c->node, "by_row", 0) != 0;
+    m->has_bias = sac_op_has(c, 2);
+    if (!m->has_bias)
+        return SAC_OK;
+    SAC_TRY(check_float(c, 2));
+    SAC_CHECK(c, sac_operand_elements(&c->in[2]) == (m->by_row ? m->rows : m->columns),
+              "input 2 has not a number for each %s", m->by_row ? "row" : "column");
+    return SAC_OK;
+}
+
+static sac_result read_other(const struct sac_op_call *c, struct sac_head_matmul *m)
+{
+    const int64_t dims[SAC_VIEW_RANK] = {m->batch, m->heads, m->rows, m->columns};
+    m->gates = sac_attr_int(c->node, "gates", 0) != 0;
+    m->has_other = sac_op_has(c, 3);
+    if (!m->has_other)
+        return SAC_OK;
+    SAC_TRY(check_float(c, 3));
+    SAC_TRY(sac_head_view_read(c, "r", &c->in[3], &m->r));
+    SAC_CHECK(c, memcmp(dims, m->r.dim, sizeof dims) == 0, "view r is not of the product's dims");
+    return SAC_OK;
+}
+
+/* Of one batch or head, it is read again for the others. */
+static sac_result repeat(const struct sac_op_call *c, struct sac_head_view *a,
+                         const struct sac_head_view *b)
+{
+    for (int d = 0; d < 2; d++) {
+        SAC_CHECK(c, a->dim[d] == b->dim[d] || a->dim[d] == 1, "a and b do not fit together");
+        if (a->dim[d] != b->dim[d])
+            a->step[d] = 0;
+        a->dim[d] = b->dim[d];
+    }
+    return SAC_OK;
+}
+
 static sac_result read_inputs(const struct sac_op_call *c, struct sac_head_matmul *m)
 {
+    *m = (struct sac_head_matmul){.scale = sac_attr_float(c->node, "scale", 1)};
     for (int i = 0; i < 2; i++) {
         SAC_CHECK(c, sac_op_has(c, i), "input %d is missing", i);
-        SAC_CHECK(c, c->in[i].dtype == SAC_F32, "input %d of dtype %s, not float32", i,
-                  sac_in_dtype(c, i));
+        SAC_TRY(check_float(c, i));
     }
     SAC_TRY(sac_head_view_read(c, "a", &c->in[0], &m->a));
     SAC_TRY(sac_head_view_read(c, "b", &c->in[1], &m->b));
-    SAC_CHECK(
-        c, m->a.dim[0] == m->b.dim[0] && m->a.dim[1] == m->b.dim[1] && m->a.dim[3] == m->b.dim[2],
-        "a and b do not fit together");
+    SAC_TRY(repeat(c, &m->a, &m->b));
+    SAC_CHECK(c, m->a.dim[3] == m->b.dim[2], "a and b do not fit together");
+    SAC_CHECK(c, sac_activation_is_known(c->node, "activation"), "an unknown activation");
+    m->act = sac_activation_read(c->node);
     m->batch = m->a.dim[0];
     m->heads = m->a.dim[1];
     m->rows = m->a.dim[2];
     m->depth = m->a.dim[3];
     m->columns = m->b.dim[3];
-    m->scale = sac_attr_float(c->node, "scale", 1);
-    return SAC_OK;
+    SAC_TRY(read_bias(c, m));
+    return read_other(c, m);
 }
 
 static sac_result read_output(const struct sac_op_call *c, struct sac_head_matmul *m)
@@ -47,6 +95,19 @@ static sac_result head_matmul_shape(struct sac_op_call *c)
     return read_output(c, &m);
 }
 
+/* What is behind the sum of a number of the product. */
+static float ending(const struct sac_op_call *c, const struct sac_head_matmul *m, int64_t batch,
+                    int64_t head, int64_t row, int64_t column, double sum)
+{
+    const double bias = m->has_bias ? ((const float *)c->in[2].data)[m->by_row ? row : column] : 0;
+    const float  v = sac_activate((float)(sum * m->scale + bias), &m->act);
+    if (!m->has_other)
+        return v;
+    const float other = ((const float *)c->in[3].data)[sac_head_start(&m->r, batch, head) +
+                                                       row * m->r.step[2] + column * m->r.step[3]];
+    return m->gates ? v * other : v + other;
+}
+
 static void multiply(const struct sac_op_call *c, const struct sac_head_matmul *m, int64_t batch,
                      int64_t head)
 {
@@ -59,7 +120,7 @@ static void multiply(const struct sac_op_call *c, const struct sac_head_matmul *
             for (int64_t k = 0; k < m->depth; k++)
                 sum += (double)a[i * m->a.step[2] + k * m->a.step[3]] *
                        b[k * m->b.step[2] + j * m->b.step[3]];
-            y[i * m->y.step[2] + j * m->y.step[3]] = (float)(sum * m->scale);
+            y[i * m->y.step[2] + j * m->y.step[3]] = ending(c, m, batch, head, i, j, sum);
         }
 }
 
@@ -81,6 +142,6 @@ static int64_t head_matmul_flops(const struct sac_op_call *c)
     return 2 * m.batch * m.heads * m.rows * m.columns * m.depth;
 }
 
-const struct sac_op sac_row_HeadMatMul = {SAC_FUSED_ROW(HeadMatMul, 2, 2),
+const struct sac_op sac_row_HeadMatMul = {SAC_FUSED_ROW(HeadMatMul, 2, 4),
                                           SAC_TOLERANCE(1e-4f, 1e-4f), .shape = head_matmul_shape,
                                           .ref = head_matmul_ref, .flops = head_matmul_flops};

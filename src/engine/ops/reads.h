@@ -5,7 +5,7 @@
 #ifndef SAC_ENGINE_OPS_READS_H
 #define SAC_ENGINE_OPS_READS_H
 
-#include "engine/ops/fused_kinds.h"
+#include "engine/ops/fused.h"
 #include "engine/ops/util.h"
 #include "engine/ops/window.h"
 
@@ -228,9 +228,13 @@ sac_result sac_fused_attention_read(const struct sac_op_call *c, struct sac_fuse
 
 /* head_matmul.c */
 struct sac_head_matmul {
-    struct sac_head_view a, b, y; /* rows by depth, depth by columns, rows by columns */
-    int64_t              batch, heads, rows, columns, depth;
-    float                scale;
+    struct sac_head_view  a, b, y; /* rows by depth, depth by columns, rows by columns */
+    struct sac_head_view  r;       /* as y, of input 3 */
+    int64_t               batch, heads, rows, columns, depth;
+    float                 scale;
+    struct sac_activation act;
+    bool                  has_bias, by_row; /* input 2 */
+    bool                  has_other, gates; /* input 3 */
 };
 /* As sac_fused_attention_read. */
 sac_result sac_head_matmul_read(const struct sac_op_call *c, struct sac_head_matmul *m);

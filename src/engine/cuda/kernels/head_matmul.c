@@ -28,11 +28,14 @@ static bool matmul_layouts(const struct sac_kernel_question *q, struct sac_kerne
 {
     struct sac_head_matmul m;
     ops_want_plain(q, offer);
+    offer->in_layout[2] = SAC_LAYOUT_PLAIN;
     if (q->precision != SAC_PRECISION_FP16 || sac_head_matmul_read(q->call, &m) != SAC_OK)
         return true;
     offer->in_layout[0] = ops_head_layout(&q->call->in[0], &m.a, q->in_layout[0], piece_of);
     offer->in_layout[1] = ops_head_layout(&q->call->in[1], &m.b, q->in_layout[1], piece_of);
     offer->out_layout[0] = ops_head_layout(&q->call->out[0], &m.y, SAC_LAYOUT_PLAIN_HALF, piece_of);
+    if (m.has_other)
+        offer->in_layout[3] = ops_head_layout(&q->call->in[3], &m.r, q->in_layout[3], piece_of);
     return true;
 }
 
@@ -77,6 +80,34 @@ static void choose_tile(struct ops_head_matmul *p)
     p->deep = p->depth >= DEEP && products * tiles <= PROCESSORS;
 }
 
+/* What is behind the product, whose rows are the node's columns where it is swapped. */
+static void fill_ending(const struct sac_kernel_plan *plan, const struct sac_head_matmul *m,
+                        bool swapped, struct ops_head_matmul *p)
+{
+    double               a, b;
+    struct sac_head_view r = swapped ? sac_head_view_turned(&m->r) : m->r;
+    p->act = ops_activation_fn(&m->act, &a, &b);
+    p->act_a = (float)a;
+    p->act_b = (float)b;
+    p->bias_type = ops_in_type(plan, 2);
+    p->by_row = m->by_row != swapped;
+    p->r_type = ops_in_type(plan, 3);
+    p->gates = m->gates;
+    if (m->has_other) {
+        settle_steps(&r);
+        p->r = ops_head_view_of(&r);
+        p->r_piece = piece_along(&r, 3) == 8 ? 8 : 1;
+    }
+}
+
+/* Types and steps that tiles on the tensor cores can do with. */
+static bool suits_tiles(const struct ops_head_matmul *p, const struct sac_head_matmul *m)
+{
+    return p->a_type == SAC_F16 && p->b_type == SAC_F16 && p->y_type == SAC_F16 &&
+           (!m->has_bias || p->bias_type == SAC_F32) && (!m->has_other || p->r_type == SAC_F16) &&
+           in_bits(&m->a) && in_bits(&m->b) && in_bits(&m->y) && (!m->has_other || in_bits(&m->r));
+}
+
 static sac_result matmul_fill(struct sac_kernel_plan *plan, void *params)
 {
     struct ops_head_matmul   *p = params;
@@ -86,6 +117,8 @@ static sac_result matmul_fill(struct sac_kernel_plan *plan, void *params)
     ops_head_lying(&c->in[0], plan->in_layout[0], &m.a);
     ops_head_lying(&c->in[1], plan->in_layout[1], &m.b);
     ops_head_lying(&c->out[0], plan->out_layout[0], &m.y);
+    if (m.has_other)
+        ops_head_lying(&c->in[3], plan->in_layout[3], &m.r);
     const bool           swapped = is_turned(&m.y);
     struct sac_head_view a = swapped ? sac_head_view_turned(&m.b) : m.a,
                          b = swapped ? m.a : sac_head_view_turned(&m.b),
@@ -112,8 +145,8 @@ static sac_result matmul_fill(struct sac_kernel_plan *plan, void *params)
     p->a_piece = piece_along(&a, p->a_turned ? 2 : 3);
     p->b_piece = piece_along(&b, p->b_turned ? 2 : 3);
     p->y_piece = piece_along(&y, 3) == 8 ? 8 : 1;
-    if (p->a_type == SAC_F16 && p->b_type == SAC_F16 && p->y_type == SAC_F16 && in_bits(&a) &&
-        in_bits(&b) && in_bits(&y))
+    fill_ending(plan, &m, swapped, p);
+    if (suits_tiles(p, &m))
         choose_tile(p);
     return SAC_OK;
 }

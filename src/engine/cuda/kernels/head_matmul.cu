@@ -4,7 +4,7 @@
 #include "engine/cuda/kernels/head_matmul_plain.cuh"
 #include "engine/cuda/kernels/head_matmul_tiles.cuh"
 #else
-#include "engine/cuda/kernels/numbers.cuh"
+#include "engine/cuda/kernels/head_matmul_ending.cuh"
 #endif
 
 using namespace ops;
@@ -18,6 +18,7 @@ struct product_body {
     struct ops_head_matmul p;
     const void            *a, *b;
     void                  *y;
+    product_behind         behind;
 
     static int64_t start_of(const ops_head_view &v, int64_t batch, int64_t head)
     {
@@ -37,7 +38,7 @@ struct product_body {
                    get_float(b, p.b_type, b_at + k * p.b.step[3]);
         put_float(y, p.y_type,
                   start_of(p.y, batch, head) + row * p.y.step[2] + column * p.y.step[3],
-                  sum * p.scale);
+                  product_ended(p, behind, start_of(p.r, batch, head), row, column, sum));
     }
 };
 
@@ -51,7 +52,8 @@ extern "C" int ops_launch_head_matmul(const void *params, const struct ops_ports
 #ifdef __CUDACC__
     return p.tile_rows ? product_by_tiles(p, ports, stream) : product_plain(p, ports, stream);
 #else
-    const product_body body = {p, ports->in[p.a_port], ports->in[p.b_port], ports->out[0]};
+    const product_body body = {p, ports->in[p.a_port], ports->in[p.b_port], ports->out[0],
+                               product_behind(ports)};
     return each(body, p.batch * p.heads * p.rows * p.columns, stream);
 #endif
 }

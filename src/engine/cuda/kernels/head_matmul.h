@@ -13,18 +13,23 @@ enum {
     OPS_HEAD_PLAIN_TILE = 64  /* of float32 */
 };
 
-/* y = scale a b. Rows and columns have changed places where the rows of y lie closer together than
- * its columns, so neighbours of a row are written together. Steps of dims of one are 0. */
+/* y = scale a b and what is behind it. Rows and columns have changed places where the rows of y lie
+ * closer together than its columns, so neighbours of a row are written together. Steps of dims of
+ * one are 0. */
 struct ops_head_matmul {
-    struct ops_head_view a, b, y; /* [batch,head,row,depth], [..,column,depth], [..,row,column] */
+    /* [batch,head,row,depth], [..,column,depth], [..,row,column], and the same again */
+    struct ops_head_view a, b, y, r;
     int64_t              batch, heads, rows, columns, depth;
-    float                scale;
+    float                scale, act_a, act_b;
+    int32_t              act; /* enum ops_fn */
     int32_t              a_port, b_port, a_type, b_type, y_type;
+    /* Of inputs 2, float32, and 3: SAC_DTYPE_NONE where there is none. */
+    int32_t bias_type, by_row, r_type, gates;
     /* Its rows, or columns, lie closer together than the numbers that are multiplied by them. */
     int32_t a_turned, b_turned;
     /* Numbers that are read at once along the closer of the two: 8, 4, or 1 wherever they lie. Of
-     * y: 8 columns can be written at once, or 1. */
-    int32_t a_piece, b_piece, y_piece;
+     * y: 8 columns can be written at once, or 1; of r, read. */
+    int32_t a_piece, b_piece, y_piece, r_piece;
     /* A tile's rows and columns; 0: none on the tensor cores. deep: a few blocks, each with more
      * warps and memory. */
     int32_t tile_rows, tile_columns, deep;

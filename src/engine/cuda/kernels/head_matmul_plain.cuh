@@ -3,8 +3,7 @@
  * each thread 4 x 4 of them, from pieces of 16 numbers of the depth in shared memory. */
 #pragma once
 
-#include "engine/cuda/kernels/head_matmul.h"
-#include "engine/cuda/kernels/numbers.cuh"
+#include "engine/cuda/kernels/head_matmul_ending.cuh"
 
 namespace ops
 {
@@ -13,6 +12,7 @@ struct plain_product {
     struct ops_head_matmul p;
     const void            *a, *b;
     void                  *y;
+    product_behind         behind;
     int64_t                blocks;
 };
 
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(THREADS) plain_kernel(const __grid_constant__ 
             plain_multiply(a, b, row, column, sum);
             __syncthreads();
         }
-        const int64_t y = plain_start(p.y, batch, head);
+        const int64_t y = plain_start(p.y, batch, head), other = plain_start(p.r, batch, head);
 #pragma unroll
         for (int i = 0; i < PLAIN_EACH; i++)
 #pragma unroll
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(THREADS) plain_kernel(const __grid_constant__ 
                 const int64_t r = first_row + row + i * 16, c = first_column + column + j * 16;
                 if (r < p.rows && c < p.columns)
                     put_float(body.y, p.y_type, y + r * p.y.step[2] + c * p.y.step[3],
-                              sum[i][j] * p.scale);
+                              product_ended(p, body.behind, other, r, c, sum[i][j]));
             }
     }
 }
@@ -113,8 +113,9 @@ inline int product_plain(const struct ops_head_matmul &p, const struct ops_ports
 {
     const int64_t blocks = p.batch * p.heads * ((p.rows + PLAIN_TILE - 1) / PLAIN_TILE) *
                            ((p.columns + PLAIN_TILE - 1) / PLAIN_TILE);
-    const plain_product body = {p, ports->in[p.a_port], ports->in[p.b_port], ports->out[0], blocks};
-    const unsigned      grid = (unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX);
+    const plain_product body = {
+        p, ports->in[p.a_port], ports->in[p.b_port], ports->out[0], product_behind(ports), blocks};
+    const unsigned grid = (unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX);
     if (blocks == 0)
         return 0;
     if (p.a_type == SAC_F32 && p.b_type == SAC_F32)

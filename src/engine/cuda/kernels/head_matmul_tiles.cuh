@@ -11,7 +11,7 @@
 #pragma once
 
 #include "engine/cuda/kernels/each.cuh"
-#include "engine/cuda/kernels/head_matmul.h"
+#include "engine/cuda/kernels/head_matmul_ending.cuh"
 #include "engine/cuda/kernels/tile_unit.cuh"
 
 namespace ops
@@ -21,6 +21,7 @@ struct product_params {
     struct ops_head_matmul p;
     const uint16_t        *a, *b;
     uint16_t              *y;
+    product_behind         behind;
 };
 
 /* A warp makes 32 x 32 numbers. */
@@ -212,62 +213,140 @@ __device__ __forceinline__ void product_show(const product_sums &sum, float *roo
                     make_float2(sum.of[m][n][2 * half], sum.of[m][n][2 * half + 1]);
 }
 
-/* Numbers `column` and the next of a row, scaled. */
-template <class S>
-__device__ __forceinline__ uint32_t product_result(const float *room, int row, int column,
-                                                   float scale)
+/* Where a tile is in the result, and its numbers of what is behind the product; so many rows and
+ * columns from there on are there. */
+struct product_tile {
+    uint16_t       *y;
+    const uint16_t *r;    /* NULL: there is none */
+    const float    *bias; /* likewise */
+    int             rows, columns;
+};
+
+/* COUNT sums of a row, side by side. */
+template <class S, int COUNT>
+__device__ __forceinline__ void product_sums_of(const float *room, int row, int column,
+                                                float (&v)[COUNT])
 {
     const float *from = room + row * S::PITCH + column;
-    float        low = 0, high = 0;
 #pragma unroll
-    for (int share = 0; share < S::WK; share++) {
-        const float2 pair = *reinterpret_cast<const float2 *>(from + share * S::PART);
-        low += pair.x;
-        high += pair.y;
+    for (int i = 0; i < COUNT; i += 2) {
+        float2 sum = {0, 0};
+#pragma unroll
+        for (int share = 0; share < S::WK; share++) {
+            const float2 pair = *reinterpret_cast<const float2 *>(from + share * S::PART + i);
+            sum.x += pair.x;
+            sum.y += pair.y;
+        }
+        v[i] = sum.x;
+        v[i + 1] = sum.y;
     }
-    return pair_of(low * scale, high * scale);
 }
 
-/* y: of the tile's first number, of which so many rows and columns are there. */
+/* Those of r beside them; of the last, some may not be there. */
+template <int COUNT>
+__device__ __forceinline__ void product_others(const ops_head_matmul &p, const product_tile &t,
+                                               int row, int column, float (&v)[COUNT])
+{
+    const int       row_step = (int)p.r.step[2], step = (int)p.r.step[3];
+    const uint16_t *from = t.r + row * row_step + column * step;
+    if constexpr (COUNT == 8)
+        if (p.r_piece == 8 && column + COUNT <= t.columns) {
+            get8(from, SAC_F16, 0, v);
+            return;
+        }
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        v[i] = column + i < t.columns ? half_to_float(from[i * step]) : 0;
+}
+
+/* COUNT numbers, of which each is computed while others wait. */
+template <int COUNT>
+__device__ __forceinline__ void product_activate(const ops_head_matmul &p, float (&v)[COUNT])
+{
+#define OF(fn)                                                     \
+    case fn:                                                       \
+        _Pragma("unroll") for (int i = 0; i < COUNT; i++) v[i] =   \
+            real_function(fn, v[i], 0.0f, 0.0f, p.act_a, p.act_b); \
+        break
+    switch (p.act) {
+        OF(OPS_FN_RELU);
+        OF(OPS_FN_LEAKY_RELU);
+        OF(OPS_FN_CLIP);
+        OF(OPS_FN_SIGMOID);
+        OF(OPS_FN_SWISH);
+        OF(OPS_FN_HARD_SIGMOID);
+        OF(OPS_FN_HARD_SWISH);
+        OF(OPS_FN_TANH);
+        OF(OPS_FN_SOFTPLUS);
+        OF(OPS_FN_GELU);
+        OF(OPS_FN_GELU_TANH);
+    default: break;
+    }
+#undef OF
+}
+
+/* Sums to results. */
+template <int COUNT>
+__device__ __forceinline__ void product_end(const ops_head_matmul &p, const product_tile &t,
+                                            int row, int column, float (&v)[COUNT])
+{
+    float other[COUNT];
+    if (t.r)
+        product_others(p, t, row, column, other);
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        v[i] *= p.scale;
+        if (t.bias)
+            v[i] += p.by_row ? t.bias[row] : column + i < t.columns ? t.bias[column + i] : 0;
+    }
+    product_activate(p, v);
+    if (t.r)
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            v[i] = p.gates ? v[i] * other[i] : v[i] + other[i];
+}
+
 template <class S>
 __device__ __forceinline__ void product_store(const ops_head_matmul &p, const float *room,
-                                              uint16_t *y, int rows, int columns)
+                                              const product_tile &t)
 {
     const int row_step = (int)p.y.step[2], step = (int)p.y.step[3];
     if (p.y_piece == 8) {
-#pragma unroll 2
+#pragma unroll 1
         for (int i = threadIdx.x; i < S::MS * (S::NS / 8); i += S::THREADS) {
             const int row = i / (S::NS / 8), column = i % (S::NS / 8) * 8;
-            uint32_t  v[4];
-            if (row >= rows || column >= columns)
+            float     v[8];
+            if (row >= t.rows || column >= t.columns)
                 continue;
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-                v[k] = product_result<S>(room, row, column + 2 * k, p.scale);
-            uint16_t *to = y + row * row_step + column;
-            if (column + 8 <= columns)
-                *reinterpret_cast<uint4 *>(to) = make_uint4(v[0], v[1], v[2], v[3]);
+            product_sums_of<S>(room, row, column, v);
+            product_end(p, t, row, column, v);
+            uint16_t *to = t.y + row * row_step + column;
+            if (column + 8 <= t.columns)
+                put8(to, SAC_F16, 0, v);
             else
 #pragma unroll
                 for (int k = 0; k < 7; k++)
-                    if (column + k < columns)
-                        to[k] = (uint16_t)(v[k / 2] >> k % 2 * 16);
+                    if (column + k < t.columns)
+                        to[k] = float_to_half(v[k]);
         }
         return;
     }
-#pragma unroll 4
+#pragma unroll 1
     for (int i = threadIdx.x; i < S::MS * (S::NS / 2); i += S::THREADS) {
         const int row = i / (S::NS / 2), column = i % (S::NS / 2) * 2;
-        if (row >= rows || column >= columns)
+        float     v[2];
+        if (row >= t.rows || column >= t.columns)
             continue;
-        const uint32_t pair = product_result<S>(room, row, column, p.scale);
-        uint16_t      *to = y + row * row_step + column * step;
-        if (step == 1 && column + 1 < columns && (uintptr_t)to % 4 == 0) {
+        product_sums_of<S>(room, row, column, v);
+        product_end(p, t, row, column, v);
+        const uint32_t pair = pair_of(v[0], v[1]);
+        uint16_t      *to = t.y + row * row_step + column * step;
+        if (step == 1 && column + 1 < t.columns && (uintptr_t)to % 4 == 0) {
             *reinterpret_cast<uint32_t *>(to) = pair;
             continue;
         }
         to[0] = (uint16_t)pair;
-        if (column + 1 < columns)
+        if (column + 1 < t.columns)
             to[step] = (uint16_t)(pair >> 16);
     }
 }
@@ -329,10 +408,15 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     if (busy)
         product_show<S>(sum, room, row, column, share);
     __syncthreads();
-    product_store<S>(p, room,
-                     a.y + product_start(p.y, batch, head) + first_row * p.y.step[2] +
-                         first_column * p.y.step[3],
-                     rows, columns);
+    const product_tile t = {
+        a.y + product_start(p.y, batch, head) + first_row * p.y.step[2] +
+            first_column * p.y.step[3],
+        p.r_type ? (const uint16_t *)a.behind.r + product_start(p.r, batch, head) +
+                       first_row * p.r.step[2] + first_column * p.r.step[3]
+                 : nullptr,
+        p.bias_type ? a.behind.bias + (p.by_row ? first_row : first_column) : nullptr, rows,
+        columns};
+    product_store<S>(p, room, t);
 }
 
 /* ---- launching ---- */
@@ -367,13 +451,16 @@ inline int product_by_tiles(const struct ops_head_matmul &p, const struct ops_po
                             void *stream)
 {
     product_params a = {p, (const uint16_t *)ports->in[p.a_port],
-                        (const uint16_t *)ports->in[p.b_port], (uint16_t *)ports->out[0]};
+                        (const uint16_t *)ports->in[p.b_port], (uint16_t *)ports->out[0],
+                        product_behind(ports)};
     if (!fits16(a.a))
         a.p.a_piece = 1;
     if (!fits16(a.b))
         a.p.b_piece = 1;
     if (!fits16(a.y))
         a.p.y_piece = 1;
+    if (!fits16(a.behind.r))
+        a.p.r_piece = 1;
     return p.deep ? run_tiles_of<true>(a, stream) : run_tiles_of<false>(a, stream);
 }
 

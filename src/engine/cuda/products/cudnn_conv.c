@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/cuda/products/cudnn_conv.h"
 
-#include <math.h>
+#include <float.h>
 #include <string.h>
 
 /* Names of the tensors in a plan. */
@@ -199,8 +199,8 @@ static bool mode_of(enum sac_activation_kind kind, cudnnPointwiseMode_t *out)
 bool cudnn_graph_can_fuse(const struct conv_spec *s)
 {
     cudnnPointwiseMode_t mode;
-    if (s->act.kind == SAC_ACT_CLIP) /* saccade handles open and reversed ranges */
-        return isfinite(s->act.alpha) && isfinite(s->act.beta) && s->act.alpha <= s->act.beta;
+    if (s->act.kind == SAC_ACT_CLIP) /* saccade handles reversed ranges */
+        return s->act.alpha <= s->act.beta;
     return s->act.kind == SAC_ACT_NONE || mode_of(s->act.kind, &mode);
 }
 
@@ -213,8 +213,10 @@ static cudnn_desc activation_desc(struct graph_builder *b)
     if (act->kind == SAC_ACT_LEAKY_RELU)
         cudnn_put_float(b->set, d, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, act->alpha);
     if (act->kind == SAC_ACT_CLIP) {
-        cudnn_put_float(b->set, d, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, act->alpha);
-        cudnn_put_float(b->set, d, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, act->beta);
+        cudnn_put_float(b->set, d, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP,
+                        SAC_CLAMP(act->alpha, -FLT_MAX, FLT_MAX));
+        cudnn_put_float(b->set, d, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP,
+                        SAC_CLAMP(act->beta, -FLT_MAX, FLT_MAX));
     }
     return cudnn_done(b->set, d);
 }
