@@ -11,6 +11,7 @@
 enum {
     ROWS_MAX = 84,      /* of a block: whole tiles of 14, 6 and 12 rows */
     PART_MAX = 1 << 15, /* floats of a block's rows, and of its weights: quarters of an L2 cache */
+    COLUMNS_NEAR = 128, /* whose weights count: a panel of them serves all rows of a block */
     PART_MIN = 64,      /* of the depth */
     FLOPS_PER_NS = 30   /* for cutting work into pieces only */
 };
@@ -108,7 +109,8 @@ static void cut(struct matmul_state *s, const struct sac_device *dev)
     const int64_t                 heads = m->batch * m->heads;
     s->blocks = (m->rows + ROWS_MAX - 1) / ROWS_MAX;
     s->rows = (m->rows + s->blocks - 1) / s->blocks;
-    const int64_t fit = SAC_MAX(PART_MAX / SAC_MAX(s->rows, m->columns), PART_MIN);
+    const int64_t fit =
+        SAC_MAX(PART_MAX / SAC_MAX(s->rows, SAC_MIN(m->columns, COLUMNS_NEAR)), PART_MIN);
     s->parts = (m->depth + fit - 1) / fit;
     s->depth = (m->depth + s->parts - 1) / s->parts;
     s->parts = (m->depth + s->depth - 1) / s->depth;
@@ -199,48 +201,93 @@ static void take_other(const struct matmul_job *j, const float *other, int64_t r
                 to[i] = m->gates ? to[i] * other[i * along] : to[i] + other[i * along];
 }
 
-/* packed: the head whose weights are there, of the only part. */
-static void run_block(const struct matmul_job *j, int64_t head, int64_t block, int64_t *packed,
-                      const struct matmul_room *r)
+/* A block of a head's rows, and where its sums are made. */
+struct matmul_block {
+    int64_t      first, rows;
+    const float *a, *other;
+    float       *y, *to;
+};
+
+static struct matmul_block block_of(const struct matmul_job *j, int64_t head, int64_t block,
+                                    const struct matmul_room *r)
 {
     const struct matmul_state    *s = j->s;
     const struct sac_head_matmul *m = &s->m;
-    const int64_t                 b = head / m->heads, h = head % m->heads, first = block * s->rows;
-    const int64_t                 rows = SAC_MIN(s->rows, m->rows - first);
-    const float                  *a = j->a + sac_head_start(&m->a, b, h) + first * m->a.step[2];
-    float                        *y = j->y + sac_head_start(&m->y, b, h) + first * m->y.step[2],
-          *to = s->direct ? y : r->result;
-    if (m->has_bias)
-        add_bias(j, first, rows, to);
-    for (int64_t part = 0; part < s->parts; part++, a += s->depth * m->a.step[3]) {
-        struct sac_conv v = part + 1 < s->parts ? s->part : s->last;
-        if (*packed != head || s->parts > 1)
-            pack(j, &v, head, part * s->depth, r->weights);
-        *packed = head;
-        if (!s->in_place)
-            sac_head_load(&m->a, a, rows, v.group_in_c, r->rows);
-        v.weights = r->weights;
-        v.last_w = rows;
-        v.residual_kind = part || m->has_bias ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_NONE;
-        SAC_SIMD_PICK(sac_conv_rows)(&v, s->in_place ? a : r->rows, to, to, 0, 1);
-    }
+    const int64_t                 n = head / m->heads, h = head % m->heads, first = block * s->rows;
+    struct matmul_block           b = {.first = first, .rows = SAC_MIN(s->rows, m->rows - first)};
+    b.a = j->a + sac_head_start(&m->a, n, h) + first * m->a.step[2];
+    b.y = j->y + sac_head_start(&m->y, n, h) + first * m->y.step[2];
+    b.to = s->direct ? b.y : r->result;
     if (m->has_other)
-        take_other(j, j->other + sac_head_start(&m->r, b, h) + first * m->r.step[2], rows, to);
-    if (!s->direct)
-        sac_head_put(&m->y, to, rows, m->columns, y);
+        b.other = j->other + sac_head_start(&m->r, n, h) + first * m->r.step[2];
+    return b;
+}
+
+static void multiply_part(const struct matmul_job *j, const struct matmul_block *b, int64_t part,
+                          const struct matmul_room *r)
+{
+    const struct matmul_state    *s = j->s;
+    const struct sac_head_matmul *m = &s->m;
+    const float                  *a = b->a + part * s->depth * m->a.step[3];
+    struct sac_conv               v = part + 1 < s->parts ? s->part : s->last;
+    if (!s->in_place)
+        sac_head_load(&m->a, a, b->rows, v.group_in_c, r->rows);
+    v.weights = r->weights;
+    v.last_w = b->rows;
+    v.residual_kind = part || m->has_bias ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_NONE;
+    SAC_SIMD_PICK(sac_conv_rows)(&v, s->in_place ? a : r->rows, b->to, b->to, 0, 1);
+}
+
+static void end_block(const struct matmul_job *j, const struct matmul_block *b)
+{
+    const struct sac_head_matmul *m = &j->s->m;
+    if (m->has_other)
+        take_other(j, b->other, b->rows, b->to);
+    if (!j->s->direct)
+        sac_head_put(&m->y, b->to, b->rows, m->columns, b->y);
+}
+
+/* Blocks `first` to end - 1 of a head. Where they are summed up where they lie, weights are packed
+ * once for all of them. packed: the head whose weights are there, of the only part. */
+static void run_blocks(const struct matmul_job *j, int64_t head, int64_t first, int64_t end,
+                       int64_t *packed, const struct matmul_room *r)
+{
+    const struct matmul_state *s = j->s;
+    for (int64_t block = first; block < end && j->bias; block++) {
+        const struct matmul_block b = block_of(j, head, block, r);
+        add_bias(j, b.first, b.rows, b.to);
+    }
+    for (int64_t part = 0; part < s->parts; part++) {
+        const struct sac_conv *v = part + 1 < s->parts ? &s->part : &s->last;
+        if (*packed != head || s->parts > 1)
+            pack(j, v, head, part * s->depth, r->weights);
+        *packed = head;
+        for (int64_t block = first; block < end; block++) {
+            const struct matmul_block b = block_of(j, head, block, r);
+            multiply_part(j, &b, part, r);
+        }
+    }
+    for (int64_t block = first; block < end; block++) {
+        const struct matmul_block b = block_of(j, head, block, r);
+        end_block(j, &b);
+    }
 }
 
 static void run_piece(void *arg, int piece, int worker)
 {
     const struct matmul_job   *j = arg;
     const struct matmul_state *s = j->s;
+    const int64_t              end = s->units * (piece + 1) / s->pieces;
     struct matmul_room         r = {.weights = j->scratch + piece * s->room};
     int64_t                    packed = -1;
     (void)worker;
     r.rows = r.weights + s->part.group_weights;
     r.result = r.rows + (s->in_place ? 0 : s->rows * s->depth);
-    for (int64_t u = s->units * piece / s->pieces; u < s->units * (piece + 1) / s->pieces; u++)
-        run_block(j, u / s->blocks, u % s->blocks, &packed, &r);
+    for (int64_t u = s->units * piece / s->pieces, abreast; u < end; u += abreast) {
+        const int64_t block = u % s->blocks;
+        abreast = s->direct ? SAC_MIN(s->blocks - block, end - u) : 1;
+        run_blocks(j, u / s->blocks, block, block + abreast, &packed, &r);
+    }
 }
 
 static sac_result matmul_run(struct sac_device *dev, void *state, void *const *in, void *const *out,

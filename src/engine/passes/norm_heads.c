@@ -2,7 +2,8 @@
 /* Between the product that makes queries and keys and their attention may lie norms: cosine
  * attention, norms of each head's numbers. Transposes and Splits would then have to be done before
  * them. A FusedNorm reads its lines where the product wrote them instead, through a view, and what
- * was done to the lines before is done behind it, where attention sees through it. */
+ * was done to the lines before is done behind it, where attention sees through it. So does one of
+ * lines that a Slice or a Split cuts out of longer ones. */
 #include <string.h>
 
 #include "engine/passes/norms.h"
@@ -46,6 +47,15 @@ static bool is_scored(const struct sac_value *v)
         v = n->outputs[0];
     }
     return false;
+}
+
+/* Are its lines parts of longer ones? They are read there. */
+static bool is_cut(const struct sac_value *x)
+{
+    const struct sac_node  *n = x->producer;
+    const struct sac_value *whole = n ? sac_node_input(n, 0) : NULL;
+    return (sac_is(n, "Slice") || sac_is(n, "Split")) && whole && whole->rank == x->rank &&
+           whole->dims[x->rank - 1] > x->dims[x->rank - 1];
 }
 
 /* ---- where its lines lie ---- */
@@ -243,7 +253,8 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         !sac_axis_normalise(sac_attr_int(n, "axis", -1), n->outputs[0]->rank, &axis) ||
         axis != n->outputs[0]->rank - 1)
         return SAC_OK;
-    if (!is_scored(n->outputs[0]) || !find_lines(n, &l) || !can_reshape(&l, n->inputs[0]))
+    if ((!is_scored(n->outputs[0]) && !is_cut(n->inputs[0])) || !find_lines(n, &l) ||
+        !can_reshape(&l, n->inputs[0]))
         return SAC_OK;
     struct sac_node  *made = make_norm(g, n, &l, &res);
     struct sac_value *y = made ? as_before(g, n, &l, made->outputs[0], &res) : NULL;
