@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 
-enum { TILES = 8 /* deep, rows, columns */, NARROW = 3 };
+enum { TILES = 10 /* deep, rows, columns; of four warps together, columns */, NARROW = 3 };
 static const int pieces[] = {1, 4, 8};
 static int       launches, plain, met[TILES];
 static int       met_piece[2][2][SAC_COUNT(pieces)]; /* of a or b, as it lies or turned */
@@ -37,9 +37,10 @@ static int launch(const void *params, const struct ops_ports *ports, void *strea
         plain++;
         return emulated_product_plain(&p, ports);
     }
-    p.deep = tile / 4;
+    p.deep = tile / 4 == 1;
     p.tile_rows = tile / 2 % 2 ? OPS_HEAD_TILE : OPS_HEAD_SMALL_TILE;
     p.tile_columns = tile % 2 ? OPS_HEAD_TILE : OPS_HEAD_SMALL_TILE;
+    p.unit_columns = tile % 2 ? 2 * OPS_HEAD_TILE : OPS_HEAD_TILE;
     if (launches % NARROW == 1) {
         p.a_piece = smaller(p.a_piece);
         p.b_piece = p.y_piece = 1;
@@ -49,7 +50,7 @@ static int launch(const void *params, const struct ops_ports *ports, void *strea
     met[tile]++;
     meet(false, p.a_turned, p.a_piece);
     meet(true, p.b_turned, p.b_piece);
-    return emulated_product_tiles(&p, ports);
+    return emulated_product_tiles(&p, ports, tile >= 8);
 }
 
 static int missed(void)

@@ -108,16 +108,22 @@ static bool read_left(struct sac_node *n, struct left *l)
 
 /* ---- the new node ---- */
 
+/* Rows of weights begin at multiples of so many numbers, 16 bytes of float16. */
+static int64_t pitch_of(int64_t depth)
+{
+    return (depth + 7) / 8 * 8;
+}
+
 /* W with a row for each of the product's. */
 static struct sac_value *turned_weights(struct sac_graph *g, const struct sac_value *w)
 {
-    const int64_t     depth = w->dims[0], rows = w->dims[1], dims[2] = {rows, depth};
+    const int64_t     depth = w->dims[0], rows = w->dims[1], dims[2] = {rows, pitch_of(depth)};
     const float      *from = w->data;
     float            *to;
     struct sac_value *made = sac_new_floats(g, w->name, 2, dims, &to);
     for (int64_t i = 0; made && i < rows; i++)
-        for (int64_t k = 0; k < depth; k++)
-            *to++ = from[k * rows + i];
+        for (int64_t k = 0; k < dims[1]; k++)
+            *to++ = k < depth ? from[k * rows + i] : 0;
     return made;
 }
 
@@ -136,7 +142,7 @@ static struct sac_value *bias_of_rows(struct sac_graph *g, const struct left *l)
 static sac_result set_views(struct sac_graph *g, struct sac_node *made, const struct left *l)
 {
     const int64_t rows = l->w->dims[1], depth = l->w->dims[0],
-                  a[SAC_VIEW_ENTRIES] = {0, 1, 1, rows, depth, 0, 0, depth, 1};
+                  a[SAC_VIEW_ENTRIES] = {0, 1, 1, rows, depth, 0, 0, pitch_of(depth), 1};
     sac_result res = sac_node_set_ints(g, made, "a", a, SAC_VIEW_ENTRIES);
     if (res == SAC_OK)
         res = sac_strided_set_view(g, made, "b", "b_open", &l->x);

@@ -8,7 +8,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-int emulated_product_tiles(const struct ops_head_matmul *p, const struct ops_ports *ports);
+int emulated_product_tiles(const struct ops_head_matmul *p, const struct ops_ports *ports,
+                           bool unit);
 int emulated_product_plain(const struct ops_head_matmul *p, const struct ops_ports *ports);
 #ifdef __cplusplus
 }

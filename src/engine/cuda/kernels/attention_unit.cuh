@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What attention by tiles asks of the hardware beside tile_unit.cuh: the unit of four warps, and
- * numbers in 8 bits. Tests without a GPU have their own. */
+/* What attention by tiles, and head_matmul_tiles.cuh, ask of the hardware beside tile_unit.cuh: the
+ * unit of four warps, and numbers in 8 bits. Tests without a GPU have their own. */
 #pragma once
 
 #include "engine/cuda/kernels/bytes.cuh"

@@ -4,6 +4,7 @@
 #include "engine/cuda/kernels/team.cuh"
 #ifdef __CUDACC__
 #include "engine/cuda/kernels/attention_run.cuh"
+#include "engine/cuda/kernels/hopper.cuh"
 #endif
 
 using namespace ops;
@@ -161,22 +162,6 @@ bool can_tile(const struct ops_fused_attention &p, const struct ops_ports *ports
 {
     return p.q_piece && fits16(ports->in[0]) && fits16(ports->in[1]) && fits16(ports->in[2]) &&
            fits16(ports->out[0]);
-}
-
-/* Code with Hopper's unit is for compute capability 9.0 alone. */
-bool has_unit()
-{
-#ifdef SAC_HOPPER_CODE
-    int device, major, minor;
-    return cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
-               cudaSuccess &&
-           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) ==
-               cudaSuccess &&
-           major == 9 && minor == 0;
-#else
-    return false;
-#endif
 }
 
 #endif

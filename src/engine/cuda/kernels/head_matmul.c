@@ -78,6 +78,10 @@ static void choose_tile(struct ops_head_matmul *p)
     p->tile_rows = rows;
     p->tile_columns = columns;
     p->deep = p->depth >= DEEP && products * tiles <= PROCESSORS;
+    if (rows == OPS_HEAD_TILE && columns == OPS_HEAD_TILE && !p->deep)
+        p->unit_columns = p->columns > OPS_HEAD_TILE && products * tiles >= 4 * PROCESSORS
+                              ? 2 * OPS_HEAD_TILE
+                              : OPS_HEAD_TILE;
 }
 
 /* What is behind the product, whose rows are the node's columns where it is swapped. */

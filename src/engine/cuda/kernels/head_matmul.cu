@@ -3,6 +3,7 @@
 #ifdef __CUDACC__
 #include "engine/cuda/kernels/head_matmul_plain.cuh"
 #include "engine/cuda/kernels/head_matmul_tiles.cuh"
+#include "engine/cuda/kernels/hopper.cuh"
 #else
 #include "engine/cuda/kernels/head_matmul_ending.cuh"
 #endif
@@ -50,7 +51,8 @@ extern "C" int ops_launch_head_matmul(const void *params, const struct ops_ports
 {
     const struct ops_head_matmul &p = *(const struct ops_head_matmul *)params;
 #ifdef __CUDACC__
-    return p.tile_rows ? product_by_tiles(p, ports, stream) : product_plain(p, ports, stream);
+    return p.tile_rows ? product_by_tiles(p, ports, has_unit(), stream)
+                       : product_plain(p, ports, stream);
 #else
     const product_body body = {p, ports->in[p.a_port], ports->in[p.b_port], ports->out[0],
                                product_behind(ports)};

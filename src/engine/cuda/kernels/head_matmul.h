@@ -33,6 +33,7 @@ struct ops_head_matmul {
     /* A tile's rows and columns; 0: none on the tensor cores. deep: a few blocks, each with more
      * warps and memory. */
     int32_t tile_rows, tile_columns, deep;
+    int32_t unit_columns; /* of a tile of 64 rows where there is Hopper's unit: 64, 128; 0: none */
 };
 OPS_LAUNCHER(ops_launch_head_matmul);
 

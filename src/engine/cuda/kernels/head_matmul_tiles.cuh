@@ -6,10 +6,13 @@
  *   that is not the depth, when a warp loads it. So no operand is transposed first.
  * - Warps share the tile and, where it is small, the depth of each turn: what each of them summed
  *   up is added in shared memory, always in the same order.
+ * - On Hopper four warps multiply together where the tile is large (UNIT): each loads sixteen rows
+ *   of a, and the matrix unit reads b where it was fetched to.
  * - Of a last turn, and of a tile at the border, what is not there is neither fetched nor
  *   multiplied, but in sixteens of the depth: those are filled with zeros. */
 #pragma once
 
+#include "engine/cuda/kernels/attention_unit.cuh"
 #include "engine/cuda/kernels/each.cuh"
 #include "engine/cuda/kernels/head_matmul_ending.cuh"
 #include "engine/cuda/kernels/tile_unit.cuh"
@@ -26,29 +29,46 @@ struct product_params {
 
 /* A warp makes 32 x 32 numbers. */
 template <int ROWS, int COLUMNS, bool DEEP> struct product_shape {
-    static constexpr int MS = ROWS, NS = COLUMNS, KS = DEEP ? 2 * OPS_HEAD_TURN : OPS_HEAD_TURN;
-    static constexpr int WARPS = DEEP ? 8 : 4, THREADS = WARPS * 32;
-    static constexpr int WM = MS / 32, WN = NS / 32, WK = WARPS / (WM * WN); /* warps that share */
-    static constexpr int STAGE = (MS + NS) * KS;                             /* numbers */
-    static constexpr int STAGES = DEEP ? (96 << 10) / (2 * STAGE) : (48 << 10) / (2 * STAGE);
-    static constexpr int RESIDENT = DEEP ? 1 : 5;           /* blocks that have registers */
-    static constexpr int PITCH = NS + 8, PART = MS * PITCH; /* floats of a row of sums, of a warp's
-                                                               share of the depth */
+    static constexpr bool UNIT = false;
+    static constexpr int  MS = ROWS, NS = COLUMNS, KS = DEEP ? 2 * OPS_HEAD_TURN : OPS_HEAD_TURN;
+    static constexpr int  WARPS = DEEP ? 8 : 4, THREADS = WARPS * 32;
+    static constexpr int  WM = MS / 32, WN = NS / 32, WK = WARPS / (WM * WN); /* warps that share */
+    static constexpr int  STAGE = (MS + NS) * KS;                             /* numbers */
+    static constexpr int  STAGES = DEEP ? (96 << 10) / (2 * STAGE) : (48 << 10) / (2 * STAGE);
+    static constexpr int  RESIDENT = DEEP ? 1 : 5;           /* blocks that have registers */
+    static constexpr int  PITCH = NS + 8, PART = MS * PITCH; /* floats of a row of sums, of a warp's
+                                                                share of the depth */
 };
 
-struct product_sums {
+/* Four warps make 64 rows, each 16 of them. */
+template <int COLUMNS> struct product_unit_shape {
+    static constexpr bool UNIT = true;
+    static constexpr int  MS = 64, NS = COLUMNS, KS = OPS_HEAD_TURN, WARPS = 4, THREADS = 128;
+    static constexpr int  WM = 4, WN = 1, WK = 1;
+    static constexpr int  STAGE = (MS + NS) * KS, STAGES = 3;
+    static constexpr int  RESIDENT = NS == 64 ? 4 : 3;
+    static constexpr int  PITCH = NS + 8, PART = MS * PITCH;
+};
+
+/* Of a warp. */
+template <class S> struct product_sums {
     float of[2][4][4]; /* rows g, g + 8 of two sixteens by columns 2 t, 2 t + 1 of four eights */
+};
+template <int COLUMNS> struct product_sums<product_unit_shape<COLUMNS>> {
+    float of[COLUMNS / 64][8][4]; /* of one sixteen by eights of columns */
 };
 
 /* ---- fetching ---- */
 
-/* Where number d of a row of `width` lies in shared memory: pieces of 16 bytes are turned by the
- * row, so that eight rows have theirs in different banks. Rows a multiple of eight apart are turned
- * alike. */
-__device__ __forceinline__ int product_place(int width, int row, int d)
+/* Where number d of a row of `width` lies in shared memory, where there are so many rows: parts of
+ * 64 numbers of all rows follow each other, as the matrix unit wants them. Pieces of 16 bytes are
+ * turned by the row, so that eight rows have theirs in different banks. Rows a multiple of eight
+ * apart are turned alike. */
+__device__ __forceinline__ int product_place(int width, int rows, int row, int d)
 {
-    const int turn = width < 64 ? row / 2 & 3 : row & 7;
-    return row * width + ((d / 8 ^ turn) << 3 | d % 8);
+    if (width < 64)
+        return row * width + ((d / 8 ^ (row / 2 & 3)) << 3 | d % 8);
+    return (d / 64 * rows + row) * 64 + ((d / 8 % 8 ^ (row & 7)) << 3 | d % 8);
 }
 
 /* What a block reads of an operand in a turn: rows in shared memory are its rows (or columns) with
@@ -70,7 +90,8 @@ __device__ __forceinline__ void product_fetch_pieces(uint16_t *to, const product
     if (d >= p.width_filled)
         return;
     const uint16_t *from = p.at + first * p.row_step + d;
-    to += product_place(p.all_width, first, d);
+    const int       pitch = min(p.all_width, 64);
+    to += product_place(p.all_width, p.all_rows, first, d);
 #pragma unroll 1
     for (int row = first; row < p.rows_filled; row += abreast) {
         const int left = row < p.rows ? p.width - d : 0;
@@ -80,7 +101,7 @@ __device__ __forceinline__ void product_fetch_pieces(uint16_t *to, const product
             fetch_first<2 * PIECE>(to + k, real ? from + k : p.at, 2 * real);
         }
         from += abreast * p.row_step;
-        to += abreast * p.all_width;
+        to += abreast * pitch;
     }
 }
 
@@ -108,7 +129,7 @@ __device__ __forceinline__ void product_fetch_numbers(uint16_t *to, const produc
         for (int i = 0; i < AT_ONCE; i++) {
             const int r = row + i * abreast;
             if (r < p.all_rows)
-                *reinterpret_cast<uint32_t *>(to + product_place(p.all_width, r, d)) =
+                *reinterpret_cast<uint32_t *>(to + product_place(p.all_width, p.all_rows, r, d)) =
                     low[i] | (uint32_t)high[i] << 16;
         }
     }
@@ -146,41 +167,74 @@ __device__ __forceinline__ void product_load(uint32_t (&v)[4], const uint16_t *f
 {
     const int lane = threadIdx.x % 32;
     if (TURNED)
-        load_turned(v, from + product_place(OUTER, k + (lane & 7) + (lane >> 4) * 8,
+        load_turned(v, from + product_place(OUTER, KS, k + (lane & 7) + (lane >> 4) * 8,
                                             outer + (lane >> 3 & 1) * 8));
     else
-        load(v, from + product_place(KS, outer + (lane & 15), k + (lane >> 4) * 8));
+        load(v, from + product_place(KS, OUTER, outer + (lane & 15), k + (lane >> 4) * 8));
+}
+
+/* COUNT sixteens of the depth, from the k-th on, by four warps, each with sixteen rows from `row`
+ * on. */
+template <class S, bool A_TURNED, bool B_TURNED, int COUNT>
+__device__ __forceinline__ void product_together(product_sums<S> &sum, const uint16_t *stage,
+                                                 int row, int k)
+{
+    const uint16_t *b = stage + S::MS * S::KS;
+    uint32_t        a[COUNT][4];
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        product_load<S::MS, S::KS, A_TURNED>(a[i], stage, row, (k + i) * 16);
+    unit_begin();
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+#pragma unroll
+        for (int part = 0; part < S::NS / 64; part++)
+            unit_multiply<8, B_TURNED>(sum.of[part], a[i],
+                                       unit_matrix<64>(b + part * 64 * S::KS) +
+                                           (k + i) * (B_TURNED ? 2 * 64 : 2));
+    unit_commit();
+    unit_wait<0>();
 }
 
 /* The warp's share of a turn, of which `left` numbers of the depth are there. */
 template <class S, bool A_TURNED, bool B_TURNED>
-__device__ __forceinline__ void product_multiply(product_sums &sum, const uint16_t *stage, int row,
-                                                 int column, int share, int left)
+__device__ __forceinline__ void product_multiply(product_sums<S> &sum, const uint16_t *stage,
+                                                 int row, int column, int share, int left)
 {
+    if constexpr (S::UNIT) {
+        constexpr int STEPS = S::KS / 16;
+        if (left >= S::KS)
+            product_together<S, A_TURNED, B_TURNED, STEPS>(sum, stage, row, 0);
+        else
+#pragma unroll 1
+            for (int k = 0; k * 16 < left; k++)
+                product_together<S, A_TURNED, B_TURNED, 1>(sum, stage, row, k);
+    } else {
 #pragma unroll
-    for (int i = 0; i < S::KS / 16; i += S::WK) {
-        const int k = (i + share) * 16;
-        if (k >= left)
-            return;
-        uint32_t a[2][4];
+        for (int i = 0; i < S::KS / 16; i += S::WK) {
+            const int k = (i + share) * 16;
+            if (k >= left)
+                return;
+            uint32_t a[2][4];
 #pragma unroll
-        for (int m = 0; m < 2; m++)
-            product_load<S::MS, S::KS, A_TURNED>(a[m], stage, row + m * 16, k);
+            for (int m = 0; m < 2; m++)
+                product_load<S::MS, S::KS, A_TURNED>(a[m], stage, row + m * 16, k);
 #pragma unroll
-        for (int n = 0; n < 4; n += 2) {
-            uint32_t b[4];
-            product_load<S::NS, S::KS, B_TURNED>(b, stage + S::MS * S::KS, column + n * 8, k);
+            for (int n = 0; n < 4; n += 2) {
+                uint32_t b[4];
+                product_load<S::NS, S::KS, B_TURNED>(b, stage + S::MS * S::KS, column + n * 8, k);
 #pragma unroll
-            for (int m = 0; m < 2; m++) {
-                multiply_halves(sum.of[m][n], a[m], b[0], b[2]);
-                multiply_halves(sum.of[m][n + 1], a[m], b[1], b[3]);
+                for (int m = 0; m < 2; m++) {
+                    multiply_halves(sum.of[m][n], a[m], b[0], b[2]);
+                    multiply_halves(sum.of[m][n + 1], a[m], b[1], b[3]);
+                }
             }
         }
     }
 }
 
 template <class S>
-__device__ __forceinline__ void product_turn(const ops_head_matmul &p, product_sums &sum,
+__device__ __forceinline__ void product_turn(const ops_head_matmul &p, product_sums<S> &sum,
                                              const uint16_t *stage, int row, int column, int share,
                                              int left)
 {
@@ -198,18 +252,20 @@ __device__ __forceinline__ void product_turn(const ops_head_matmul &p, product_s
 
 /* A warp's sums to where all of the block see them. */
 template <class S>
-__device__ __forceinline__ void product_show(const product_sums &sum, float *room, int row,
+__device__ __forceinline__ void product_show(const product_sums<S> &sum, float *room, int row,
                                              int column, int share)
 {
+    constexpr int OUTER = sizeof sum.of / sizeof *sum.of, EIGHTS = sizeof *sum.of / sizeof **sum.of,
+                  FAR = S::UNIT ? 64 : 16 * S::PITCH; /* a part of columns, or sixteen rows on */
     const int lane = threadIdx.x % 32;
     float    *to = room + share * S::PART + (row + lane / 4) * S::PITCH + column + lane % 4 * 2;
 #pragma unroll
-    for (int m = 0; m < 2; m++)
+    for (int m = 0; m < OUTER; m++)
 #pragma unroll
         for (int half = 0; half < 2; half++)
 #pragma unroll
-            for (int n = 0; n < 4; n++)
-                *reinterpret_cast<float2 *>(to + (m * 16 + half * 8) * S::PITCH + n * 8) =
+            for (int n = 0; n < EIGHTS; n++)
+                *reinterpret_cast<float2 *>(to + m * FAR + half * 8 * S::PITCH + n * 8) =
                     make_float2(sum.of[m][n][2 * half], sum.of[m][n][2 * half + 1]);
 }
 
@@ -373,17 +429,19 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
               first_column = (int)(tile % across) * S::NS, rows = (int)p.rows - first_row,
               columns = (int)p.columns - first_column, depth = (int)p.depth,
               turns = (depth + S::KS - 1) / S::KS;
-    const int warp = threadIdx.x / 32, row = warp % S::WM * 32, column = warp / S::WM % S::WN * 32,
-              share = warp / (S::WM * S::WN);
-    const bool      busy = row < rows && column < columns;
+    const int warp = threadIdx.x / 32, row = warp % S::WM * (S::MS / S::WM),
+              column = warp / S::WM % S::WN * (S::NS / S::WN), share = warp / (S::WM * S::WN);
+    const bool      busy = S::UNIT || (row < rows && column < columns);
     uint16_t *const stages = tile_memory();
     const uint16_t *left = a.a + product_start(p.a, batch, head) + first_row * p.a.step[2],
                    *right = a.b + product_start(p.b, batch, head) + first_column * p.b.step[2];
-    product_sums sum = {};
+    product_sums<S> sum = {};
 #pragma unroll 1
     for (int turn = 1 - S::STAGES, stage = 0, to = 0; turn < turns; turn++) {
         if (turn >= 0) {
             fetch_wait<S::STAGES - 2>();
+            if constexpr (S::UNIT)
+                unit_sees();
             __syncthreads(); /* this turn is there, and all have multiplied the one before it */
         }
         const int k = (turn + S::STAGES - 1) * S::KS;
@@ -435,6 +493,12 @@ template <class S> int run_product(const product_params &a, void *stream)
                        stages > sums ? stages : sums, stream, a);
 }
 
+inline int run_unit(const product_params &a, void *stream)
+{
+    return a.p.unit_columns == 64 ? run_product<product_unit_shape<64>>(a, stream)
+                                  : run_product<product_unit_shape<128>>(a, stream);
+}
+
 template <bool DEEP> int run_tiles_of(const product_params &a, void *stream)
 {
     enum { SMALL = OPS_HEAD_SMALL_TILE, LARGE = OPS_HEAD_TILE };
@@ -446,9 +510,9 @@ template <bool DEEP> int run_tiles_of(const product_params &a, void *stream)
                                      : run_product<product_shape<LARGE, LARGE, DEEP>>(a, stream);
 }
 
-/* What has tiles (ops_head_matmul.tile_rows). */
+/* What has tiles (ops_head_matmul.tile_rows). unit: may four warps multiply together? */
 inline int product_by_tiles(const struct ops_head_matmul &p, const struct ops_ports *ports,
-                            void *stream)
+                            bool unit, void *stream)
 {
     product_params a = {p, (const uint16_t *)ports->in[p.a_port],
                         (const uint16_t *)ports->in[p.b_port], (uint16_t *)ports->out[0],
@@ -461,6 +525,8 @@ inline int product_by_tiles(const struct ops_head_matmul &p, const struct ops_po
         a.p.y_piece = 1;
     if (!fits16(a.behind.r))
         a.p.r_piece = 1;
+    if (unit && p.unit_columns)
+        return run_unit(a, stream);
     return p.deep ? run_tiles_of<true>(a, stream) : run_tiles_of<false>(a, stream);
 }
 
