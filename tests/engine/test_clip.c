@@ -6,17 +6,10 @@
 
 enum { CHANNELS = 8, STEPS = 3 /* with two changes of layout */ };
 
-#define MAPS              \
-    "? 8 3 4", "? 8 3 4", \
-    {                     \
-        {                 \
-            NULL          \
-        }                 \
-    }
-#define CONV                                        \
-    {                                               \
-        "Conv", "x weights", "c", "pads", "1 1 1 1" \
-    }
+/* clang-format off */
+#define MAPS "? 8 3 4", "? 8 3 4", {{NULL}}
+#define CONV {"Conv", "x weights", "c", "pads", "1 1 1 1"}
+/* clang-format on */
 
 static const struct spelling one_step[] = {
     {"a learnable affine block",

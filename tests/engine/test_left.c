@@ -5,10 +5,9 @@
 #include "tests/engine/device.h"
 #include "tests/engine/spelling.h"
 
-#define TURN(from, to)                          \
-    {                                           \
-        "Transpose", from, to, "perm", "0 2 1 " \
-    }
+/* clang-format off */
+#define TURN(from, to) {"Transpose", from, to, "perm", "0 2 1 "}
+/* clang-format on */
 
 static const struct spelling taken[] = {
     {"mixed tokens gate others, out of one product",

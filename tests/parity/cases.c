@@ -1531,6 +1531,15 @@ const struct parity_case parity_cases[] = {
     {"HeadMatMul", "[6,4]! [0,4,8] [6]! [0,6,8]",
      "a=0,1,1,6,4,0,0,4,1 b=0,0,1,4,8,32,0,8,1 y=0,0,1,6,8,48,0,8,1 r=0,0,1,6,8,48,0,8,1 "
      "shape=-1,6,8 by_row=1"},
+    /* squared ReLUs */
+    {"Activation", "[2,7,9,5]", "activation=12 alpha=0.9 beta=-0.45"},
+    {"FusedConv", "[1,64,9,9] [72,64,1,1]! [72]!", "activation=12 alpha=0.0625 beta=3.5"},
+    {"FusedConv", "[2,24,9,7] [24,1,3,3]! [24]!",
+     "group=24 pads=1,1,1,1 activation=12 alpha=0.125"},
+    {"FusedMatMul", "[50,96] [96,80]! [80]!", "activation=12 alpha=0.03125 beta=-1."},
+    {"HeadMatMul", "[20,24]! [2,24,40] [20]!",
+     "a=0,1,1,20,24,0,0,24,1 b=0,2,1,24,40,960,0,40,1 y=0,2,1,20,40,800,0,40,1 shape=2,20,40 "
+     "by_row=1 activation=12 alpha=0.0625 beta=1."},
 };
 
 const int parity_case_count = (int)(sizeof parity_cases / sizeof parity_cases[0]);

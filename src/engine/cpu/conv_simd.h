@@ -114,6 +114,7 @@ SIMD_FN static void curve(const struct tile *t, int64_t x0, int64_t x1, int64_t 
     case SAC_ACT_SOFTPLUS: second_pass(t, x0, x1, channels, SAC_ACT_SOFTPLUS); break;
     case SAC_ACT_GELU: second_pass(t, x0, x1, channels, SAC_ACT_GELU); break;
     case SAC_ACT_GELU_TANH: second_pass(t, x0, x1, channels, SAC_ACT_GELU_TANH); break;
+    case SAC_ACT_SQUARED_RELU: second_pass(t, x0, x1, channels, SAC_ACT_SQUARED_RELU); break;
     default: second_pass(t, x0, x1, channels, SAC_ACT_NONE); break;
     }
 }

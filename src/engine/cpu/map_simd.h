@@ -40,7 +40,7 @@ SIMD_FN void SIMD_NAME(sac_map_activate)(const struct sac_activation *act, const
         /* clang-format off */
     ARM(SAC_ACT_RELU) ARM(SAC_ACT_LEAKY_RELU) ARM(SAC_ACT_CLIP) ARM(SAC_ACT_SIGMOID)
     ARM(SAC_ACT_SILU) ARM(SAC_ACT_HARD_SIGMOID) ARM(SAC_ACT_HARD_SWISH) ARM(SAC_ACT_TANH)
-    ARM(SAC_ACT_SOFTPLUS) ARM(SAC_ACT_GELU) ARM(SAC_ACT_GELU_TANH)
+    ARM(SAC_ACT_SOFTPLUS) ARM(SAC_ACT_GELU) ARM(SAC_ACT_GELU_TANH) ARM(SAC_ACT_SQUARED_RELU)
             /* clang-format on */
             default : activate(x, y, count, (struct sac_activation){SAC_ACT_NONE, 0, 0});
         break;

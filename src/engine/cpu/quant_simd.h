@@ -218,6 +218,7 @@ SIMD_FN static void finish_any(const struct results *r, int pixels)
         ARM(SAC_ACT_SOFTPLUS)
         ARM(SAC_ACT_GELU)
         ARM(SAC_ACT_GELU_TANH)
+        ARM(SAC_ACT_SQUARED_RELU)
 #undef ARM
     default: finish_as(r, pixels, SAC_ACT_NONE); break;
     }
@@ -377,6 +378,7 @@ SIMD_FN static void finish_packed(const struct tile *t, const int32_t *sums, int
         ARM(SAC_ACT_SOFTPLUS)
         ARM(SAC_ACT_GELU)
         ARM(SAC_ACT_GELU_TANH)
+        ARM(SAC_ACT_SQUARED_RELU)
 #undef ARM
     default: break; /* the others are straight */
     }

@@ -536,6 +536,9 @@ SIMD_INLINE vec v_activate(vec v, const struct sac_activation *a)
     case SAC_ACT_SOFTPLUS: return v_softplus(v);
     case SAC_ACT_GELU: return v_gelu(v);
     case SAC_ACT_GELU_TANH: return v_gelu_tanh(v);
+    case SAC_ACT_SQUARED_RELU:
+        v = v_max(zero, v);
+        return v_fma(v_mul(v, v), v_set(a->alpha), v_set(a->beta));
     default: return v;
     }
 }

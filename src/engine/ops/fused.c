@@ -97,6 +97,7 @@ float sac_activate(float x, const struct sac_activation *a)
     case SAC_ACT_SOFTPLUS: return (x > 0 ? x : 0) + log1pf(expf(-fabsf(x)));
     case SAC_ACT_GELU: return gelu(x, false);
     case SAC_ACT_GELU_TANH: return gelu(x, true);
+    case SAC_ACT_SQUARED_RELU: return x < 0 ? a->beta : a->alpha * (x * x) + a->beta;
     default: return x;
     }
 }

@@ -18,7 +18,8 @@ enum sac_activation_kind {
     SAC_ACT_TANH,
     SAC_ACT_SOFTPLUS, /* log(1 + e^x) */
     SAC_ACT_GELU,
-    SAC_ACT_GELU_TANH, /* approximated by tanh */
+    SAC_ACT_GELU_TANH,    /* approximated by tanh */
+    SAC_ACT_SQUARED_RELU, /* alpha max(x, 0)^2 + beta: StarReLU (Yu et al., 2022) */
     SAC_ACT_COUNT
 };
 

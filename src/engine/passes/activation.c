@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activations that exporters write as several nodes: x * Sigmoid(x) is SiLU, x * HardSigmoid(x) and
- * x * Clip(x + 3, 0, 6) / 6 are HardSwish, Relu(x) + s * Relu(-x) is a LeakyRelu. */
+ * x * Clip(x + 3, 0, 6) / 6 are HardSwish, Relu(x) + s * Relu(-x) is a LeakyRelu; s * Relu(x)^2 + b
+ * is a squared ReLU with its constants. */
 #include <math.h>
 
 #include "engine/passes/pass.h"
@@ -72,6 +73,30 @@ static struct sac_value *spelled_leaky_relu(const struct sac_node *n, struct sac
     return NULL;
 }
 
+/* n squares a Relu, or multiplies a squared one by a constant, or adds one. */
+static struct sac_value *spelled_squared_relu(const struct sac_node *n, struct sac_activation *out)
+{
+    float                   number;
+    const struct sac_value *squared = n->output_count == 1 ? sac_square_of(n->outputs[0]) : NULL;
+    const struct sac_node  *relu = squared ? sac_made_by(squared, "Relu") : NULL;
+    *out = (struct sac_activation){SAC_ACT_SQUARED_RELU, 1, 0};
+    if (relu)
+        return relu->inputs[0];
+    const bool mul = sac_is(n, "Mul"), add = sac_is(n, "Add");
+    for (int i = 0; (mul || add) && i < 2; i++) {
+        const struct sac_value *v = n->inputs[i];
+        const struct sac_node  *act = v->uses == 1 ? v->producer : NULL;
+        if (!sac_is_fused(act, "Activation") || !sac_constant_scalar(n->inputs[1 - i], &number) ||
+            !sac_same_shape(n->outputs[0], v))
+            continue;
+        *out = sac_activation_read(act);
+        out->alpha *= mul ? number : 1;
+        out->beta = mul ? out->beta * number : out->beta + number;
+        return out->kind == SAC_ACT_SQUARED_RELU ? act->inputs[0] : NULL;
+    }
+    return NULL;
+}
+
 static sac_result replace(struct sac_graph *g, struct sac_node *n, struct sac_value *x,
                           const struct sac_activation *act, bool *changed)
 {
@@ -91,6 +116,9 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     if (x && x->dtype == SAC_F32)
         return replace(g, n, x, &act, changed);
     x = spelled_leaky_relu(n, &act);
+    if (x && x->dtype == SAC_F32)
+        return replace(g, n, x, &act, changed);
+    x = spelled_squared_relu(n, &act);
     if (x && x->dtype == SAC_F32)
         return replace(g, n, x, &act, changed);
     if (!sac_is(n, "Mul") || !n->inputs[0] || !n->inputs[1] || n->inputs[0]->dtype != SAC_F32)

@@ -99,6 +99,7 @@ template <class T> OPS_BODY T real_function(int fn, T x, T y, T z, T a, T b)
     case OPS_FN_MIN: return x != x || x < y ? x : y;
     case OPS_FN_MEAN_LAST: return (x + y) / a;
     case OPS_FN_PRELU: return x < 0 ? x * y : x;
+    case OPS_FN_SQUARED_RELU: return x < 0 ? b : a * (x * x) + b;
     case OPS_FN_SWIGLU: return swiglu(x, y, a);
     case OPS_FN_EQUAL: return x == y;
     case OPS_FN_GREATER: return x > y;
@@ -129,6 +130,7 @@ template <class T> OPS_BODY T real_function(int fn, T x, T y, T z, T a, T b)
         KNOWN(OPS_FN_SOFTPLUS);
         KNOWN(OPS_FN_GELU);
         KNOWN(OPS_FN_GELU_TANH);
+        KNOWN(OPS_FN_SQUARED_RELU);
     default: return x;
     }
 #undef KNOWN

@@ -336,6 +336,7 @@ __device__ __forceinline__ void product_activate(const ops_head_matmul &p, float
         OF(OPS_FN_SOFTPLUS);
         OF(OPS_FN_GELU);
         OF(OPS_FN_GELU_TANH);
+        OF(OPS_FN_SQUARED_RELU);
     default: break;
     }
 #undef OF

@@ -241,7 +241,8 @@ int ops_activation_fn(const struct sac_activation *act, double *a, double *b)
                                           [SAC_ACT_TANH] = OPS_FN_TANH,
                                           [SAC_ACT_SOFTPLUS] = OPS_FN_SOFTPLUS,
                                           [SAC_ACT_GELU] = OPS_FN_GELU,
-                                          [SAC_ACT_GELU_TANH] = OPS_FN_GELU_TANH};
+                                          [SAC_ACT_GELU_TANH] = OPS_FN_GELU_TANH,
+                                          [SAC_ACT_SQUARED_RELU] = OPS_FN_SQUARED_RELU};
     *a = act->kind == SAC_ACT_SILU ? 1 : act->alpha;
     *b = act->beta;
     return of[act->kind];

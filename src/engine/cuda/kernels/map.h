@@ -43,6 +43,7 @@ enum ops_fn {
     OPS_FN_SELU,
     OPS_FN_SHRINK,
     OPS_FN_SIGMOID,
+    OPS_FN_SQUARED_RELU,
     OPS_FN_SIGN,
     OPS_FN_SIN,
     OPS_FN_SINH,

@@ -97,7 +97,8 @@ template <bool HALF> struct endings {
                                          {SAC_ACT_GELU, SAC_RESIDUAL_NONE, true},
                                          {SAC_ACT_CLIP, SAC_RESIDUAL_NONE, true},
                                          {SAC_ACT_LEAKY_RELU, SAC_RESIDUAL_NONE, true},
-                                         {SAC_ACT_HARD_SWISH, SAC_RESIDUAL_NONE, true}};
+                                         {SAC_ACT_HARD_SWISH, SAC_RESIDUAL_NONE, true},
+                                         {SAC_ACT_SQUARED_RELU, SAC_RESIDUAL_NONE, true}};
     static constexpr int         COUNT = sizeof OF / sizeof *OF;
 };
 template <> struct endings<false> {

@@ -190,6 +190,7 @@ __device__ __forceinline__ float activate(int kind, float alpha, float beta, flo
     case SAC_ACT_GELU: return gelu(x);
     case SAC_ACT_GELU_TANH: /* (1 + tanh u) / 2 is the sigmoid of 2 u */
         return x * sigmoid(1.59576912f * (x + 0.044715f * x * x * x));
+    case SAC_ACT_SQUARED_RELU: x = positive(x); return fmaf(alpha * x, x, beta);
     default: return x;
     }
 }
@@ -216,6 +217,7 @@ __device__ __forceinline__ void activate_all(int kind, float alpha, float beta, 
         CONV_ACTIVATE(SAC_ACT_SOFTPLUS)
         CONV_ACTIVATE(SAC_ACT_GELU)
         CONV_ACTIVATE(SAC_ACT_GELU_TANH)
+        CONV_ACTIVATE(SAC_ACT_SQUARED_RELU)
     default: break;
     }
 #undef CONV_ACTIVATE

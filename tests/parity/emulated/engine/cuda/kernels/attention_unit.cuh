@@ -67,7 +67,8 @@ static inline void unit_begin()
 }
 static inline void unit_commit()
 {
-    unit_asked[threadIdx.y + blockDim.y * threadIdx.z] += emulated::lane() == 0;
+    const int thread = (int)(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
+    unit_asked[thread / 32] += emulated::lane() == 0;
 }
 template <int N> void unit_wait()
 {

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Squared ReLUs as exporters write them are activations of the convolution or product before them,
+ * with the factor and the constant behind. */
+#include "base/base.h"
+#include "tests/engine/device.h"
+#include "tests/engine/spelling.h"
+
+/* clang-format off */
+#define MAPS "? 8 3 4", "? 8 3 4", {{NULL}}
+/* clang-format on */
+
+static const struct spelling convolutions[] = {
+    {"StarReLU behind a convolution",
+     MAPS,
+     {{"Conv", "x weights", "c"},
+      {"Relu", "c", "r"},
+      {"Pow", "r two", "s"},
+      {"Mul", "factor s", "m"},
+      {"Add", "m constant", "y"}},
+     1,
+     3}, /* with two changes of layout */
+    {"by itself, as a product",
+     MAPS,
+     {{"Conv", "x weights", "c"}, {"Relu", "c", "r"}, {"Mul", "r r", "y"}},
+     1,
+     3},
+    {"a constant before the factor",
+     MAPS,
+     {{"Conv", "x weights", "c"},
+      {"Relu", "c", "r"},
+      {"Mul", "r r", "s"},
+      {"Add", "constant s", "a"},
+      {"Mul", "a factor", "y"}},
+     1,
+     3},
+    {"the ReLU is read by another",
+     MAPS,
+     {{"Conv", "x weights", "c"}, {"Relu", "c", "r"}, {"Pow", "r two", "s"}, {"Add", "s r", "y"}},
+     0},
+    {"others read the square",
+     MAPS,
+     {{"Conv", "x weights", "c"},
+      {"Relu", "c", "r"},
+      {"Mul", "r r", "s"},
+      {"Mul", "s factor", "m"},
+      {"Conv", "s weights", "d"},
+      {"Add", "m d", "y"}},
+     2},
+    {"a factor of each channel stays behind",
+     MAPS,
+     {{"Conv", "x weights", "c"},
+      {"Relu", "c", "r"},
+      {"Mul", "r r", "s"},
+      {"Mul", "s of_each", "y"}},
+     1,
+     4},
+    {"a cube is none",
+     MAPS,
+     {{"Conv", "x weights", "c"}, {"Relu", "c", "r"}, {"Pow", "r three", "y"}},
+     1,
+     4},
+};
+static const struct spelling products[] = {
+    {"StarReLU behind a product",
+     "? 3 8",
+     "? 3 8",
+     {{NULL}},
+     {{"MatMul", "x square", "p"},
+      {"Relu", "p", "r"},
+      {"Pow", "r two", "s"},
+      {"Mul", "s factor", "m"},
+      {"Add", "m constant", "y"}},
+     1,
+     1},
+};
+
+static void number(struct proto *graph, const char *name, float value)
+{
+    proto_initializer(graph, name, 1, "", &value, sizeof value);
+}
+
+static void constants(struct proto *graph)
+{
+    float weights[64], of_each[8];
+    for (int i = 0; i < 64; i++)
+        weights[i] = 0.3f * spelling_number(i);
+    for (int i = 0; i < 8; i++)
+        of_each[i] = spelling_number(i + 3);
+    proto_initializer(graph, "weights", 1, "8 8 1 1", weights, sizeof weights);
+    proto_initializer(graph, "square", 1, "8 8", weights, sizeof weights);
+    proto_initializer(graph, "of_each", 1, "8 1 1", of_each, sizeof of_each);
+    number(graph, "two", 2);
+    number(graph, "three", 3);
+    number(graph, "factor", 0.9f);
+    number(graph, "constant", -0.45f);
+}
+
+static void squares_are_activations(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(convolutions); i++)
+        spelling_check(&convolutions[i], "FusedConv", constants);
+    for (size_t i = 0; i < SAC_COUNT(products); i++)
+        spelling_check(&products[i], "FusedMatMul", constants);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(squares_are_activations)};
+    return cmocka_run_group_tests(tests, NULL, close_device);
+}
