@@ -37,7 +37,7 @@ static int launch(const void *params, const struct ops_ports *ports, void *strea
         plain++;
         return emulated_product_plain(&p, ports);
     }
-    p.deep = tile / 4 == 1;
+    p.deep = tile / 4 == 1 && !p.r_type;
     p.tile_rows = tile / 2 % 2 ? OPS_HEAD_TILE : OPS_HEAD_SMALL_TILE;
     p.tile_columns = tile % 2 ? OPS_HEAD_TILE : OPS_HEAD_SMALL_TILE;
     p.unit_columns = tile % 2 ? 2 * OPS_HEAD_TILE : OPS_HEAD_TILE;

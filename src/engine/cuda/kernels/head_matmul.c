@@ -77,9 +77,10 @@ static void choose_tile(struct ops_head_matmul *p)
         return;
     p->tile_rows = rows;
     p->tile_columns = columns;
-    p->deep = p->depth >= DEEP && products * tiles <= PROCESSORS;
+    p->deep = p->depth >= DEEP && products * tiles <= PROCESSORS && !p->r_type;
     if (rows == OPS_HEAD_TILE && columns == OPS_HEAD_TILE && !p->deep)
-        p->unit_columns = p->columns > OPS_HEAD_TILE && products * tiles >= 4 * PROCESSORS
+        p->unit_columns = p->columns > OPS_HEAD_TILE && products * tiles >= 4 * PROCESSORS &&
+                                  !p->r_type /* which takes shared memory */
                               ? 2 * OPS_HEAD_TILE
                               : OPS_HEAD_TILE;
 }
@@ -150,7 +151,7 @@ static sac_result matmul_fill(struct sac_kernel_plan *plan, void *params)
     p->b_piece = piece_along(&b, p->b_turned ? 2 : 3);
     p->y_piece = piece_along(&y, 3) == 8 ? 8 : 1;
     fill_ending(plan, &m, swapped, p);
-    if (suits_tiles(p, &m))
+    if (m.depth && suits_tiles(p, &m))
         choose_tile(p);
     return SAC_OK;
 }

@@ -25,6 +25,7 @@ struct product_params {
     const uint16_t        *a, *b;
     uint16_t              *y;
     product_behind         behind;
+    int                    behind_at; /* bytes of shared memory before what is behind the product */
 };
 
 /* A warp makes 32 x 32 numbers. */
@@ -273,46 +274,83 @@ __device__ __forceinline__ void product_show(const product_sums<S> &sum, float *
  * columns from there on are there. */
 struct product_tile {
     uint16_t       *y;
-    const uint16_t *r;    /* NULL: there is none */
+    const uint16_t *r; /* NULL: there is none */
+    int             r_row_step, r_step;
     const float    *bias; /* likewise */
     int             rows, columns;
 };
 
-/* COUNT sums of a row, side by side. */
+/* What is behind the product comes through shared memory while it is multiplied: at its end each
+ * thread would wait for it again and again. */
+template <class S> struct product_room {
+    static constexpr int PITCH = S::NS + 8, NUMBERS = S::MS > S::NS ? S::MS : S::NS;
+    float                bias[NUMBERS];
+    uint16_t             r[S::MS * PITCH]; /* there where it is read by eights */
+};
+template <class S> int room_bytes(const ops_head_matmul &p)
+{
+    return (int)sizeof(float) * product_room<S>::NUMBERS +
+           (p.r_type && p.r_piece == 8 ? (int)sizeof product_room<S>::r : 0);
+}
+
+template <class S>
+__device__ __forceinline__ void product_load_bias(const ops_head_matmul &p, const float *from,
+                                                  const product_tile &t, product_room<S> *room)
+{
+    const int count = p.by_row ? min((int)S::MS, t.rows) : min((int)S::NS, t.columns);
+    for (int i = threadIdx.x; i < count; i += S::THREADS)
+        room->bias[i] = from[i];
+}
+
+template <class S>
+__device__ __forceinline__ void product_fetch_other(const product_tile &t, product_room<S> *room)
+{
+#pragma unroll 1
+    for (int i = threadIdx.x; i < S::MS * (S::NS / 8); i += S::THREADS) {
+        const int row = i / (S::NS / 8), column = i % (S::NS / 8) * 8;
+        if (row < t.rows && column < t.columns)
+            fetch_first<16>(room->r + row * product_room<S>::PITCH + column,
+                            t.r + row * t.r_row_step + column, 2 * min(8, t.columns - column));
+    }
+}
+
+/* COUNT sums of a row, side by side: 2, or 8 that fit 16 bytes. */
 template <class S, int COUNT>
 __device__ __forceinline__ void product_sums_of(const float *room, int row, int column,
                                                 float (&v)[COUNT])
 {
     const float *from = room + row * S::PITCH + column;
 #pragma unroll
-    for (int i = 0; i < COUNT; i += 2) {
-        float2 sum = {0, 0};
+    for (int i = 0; i < COUNT; i++)
+        v[i] = 0;
 #pragma unroll
-        for (int share = 0; share < S::WK; share++) {
-            const float2 pair = *reinterpret_cast<const float2 *>(from + share * S::PART + i);
-            sum.x += pair.x;
-            sum.y += pair.y;
+    for (int share = 0; share < S::WK; share++, from += S::PART)
+        if constexpr (COUNT == 8) {
+            float some[8];
+            get8(from, SAC_F32, 0, some);
+#pragma unroll
+            for (int i = 0; i < COUNT; i++)
+                v[i] += some[i];
+        } else {
+            const float2 pair = *reinterpret_cast<const float2 *>(from);
+            v[0] += pair.x, v[1] += pair.y;
         }
-        v[i] = sum.x;
-        v[i + 1] = sum.y;
-    }
 }
 
 /* Those of r beside them; of the last, some may not be there. */
 template <int COUNT>
-__device__ __forceinline__ void product_others(const ops_head_matmul &p, const product_tile &t,
-                                               int row, int column, float (&v)[COUNT])
+__device__ __forceinline__ void product_others(const product_tile &t, bool by_eights, int row,
+                                               int column, float (&v)[COUNT])
 {
-    const int       row_step = (int)p.r.step[2], step = (int)p.r.step[3];
-    const uint16_t *from = t.r + row * row_step + column * step;
+    const uint16_t *from = t.r + row * t.r_row_step + column * t.r_step;
     if constexpr (COUNT == 8)
-        if (p.r_piece == 8 && column + COUNT <= t.columns) {
+        if (by_eights) {
             get8(from, SAC_F16, 0, v);
             return;
         }
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
-        v[i] = column + i < t.columns ? half_to_float(from[i * step]) : 0;
+        v[i] = column + i < t.columns ? half_to_float(from[i * t.r_step]) : 0;
 }
 
 /* COUNT numbers, of which each is computed while others wait. */
@@ -349,12 +387,12 @@ __device__ __forceinline__ void product_end(const ops_head_matmul &p, const prod
 {
     float other[COUNT];
     if (t.r)
-        product_others(p, t, row, column, other);
+        product_others(t, p.r_piece == 8, row, column, other);
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
         v[i] *= p.scale;
         if (t.bias)
-            v[i] += p.by_row ? t.bias[row] : column + i < t.columns ? t.bias[column + i] : 0;
+            v[i] += t.bias[p.by_row ? row : column + i];
     }
     product_activate(p, v);
     if (t.r)
@@ -436,6 +474,21 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     uint16_t *const stages = tile_memory();
     const uint16_t *left = a.a + product_start(p.a, batch, head) + first_row * p.a.step[2],
                    *right = a.b + product_start(p.b, batch, head) + first_column * p.b.step[2];
+    product_room<S> *const room =
+        reinterpret_cast<product_room<S> *>(reinterpret_cast<char *>(stages) + a.behind_at);
+    product_tile t = {a.y + product_start(p.y, batch, head) + first_row * p.y.step[2] +
+                          first_column * p.y.step[3],
+                      p.r_type ? (const uint16_t *)a.behind.r + product_start(p.r, batch, head) +
+                                     first_row * p.r.step[2] + first_column * p.r.step[3]
+                               : nullptr,
+                      (int)p.r.step[2],
+                      (int)p.r.step[3],
+                      p.bias_type ? room->bias : nullptr,
+                      rows,
+                      columns};
+    const bool   fetches_other = t.r && p.r_piece == 8;
+    if (t.bias)
+        product_load_bias<S>(p, a.behind.bias + (p.by_row ? first_row : first_column), t, room);
     product_sums<S> sum = {};
 #pragma unroll 1
     for (int turn = 1 - S::STAGES, stage = 0, to = 0; turn < turns; turn++) {
@@ -454,6 +507,8 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
                                     p.b_piece, columns, depth - k);
             to = to + 1 < S::STAGES ? to + 1 : 0;
         }
+        if (turn == 0 && fetches_other)
+            product_fetch_other<S>(t, room);
         fetch_commit();
         if (turn < 0)
             continue;
@@ -462,25 +517,22 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
                             depth - turn * S::KS);
         stage = stage + 1 < S::STAGES ? stage + 1 : 0;
     }
+    fetch_wait<0>();
     __syncthreads(); /* all have multiplied the last turn */
-    float *room = reinterpret_cast<float *>(stages);
+    float *sums = reinterpret_cast<float *>(stages);
     if (busy)
-        product_show<S>(sum, room, row, column, share);
+        product_show<S>(sum, sums, row, column, share);
+    if (fetches_other) {
+        t.r = room->r;
+        t.r_row_step = product_room<S>::PITCH;
+    }
     __syncthreads();
-    const product_tile t = {
-        a.y + product_start(p.y, batch, head) + first_row * p.y.step[2] +
-            first_column * p.y.step[3],
-        p.r_type ? (const uint16_t *)a.behind.r + product_start(p.r, batch, head) +
-                       first_row * p.r.step[2] + first_column * p.r.step[3]
-                 : nullptr,
-        p.bias_type ? a.behind.bias + (p.by_row ? first_row : first_column) : nullptr, rows,
-        columns};
-    product_store<S>(p, room, t);
+    product_store<S>(p, sums, t);
 }
 
 /* ---- launching ---- */
 
-template <class S> int run_product(const product_params &a, void *stream)
+template <class S> int run_product(product_params a, void *stream)
 {
     const ops_head_matmul &p = a.p;
     const int64_t          turns = (p.depth + S::KS - 1) / S::KS, blocks = p.batch * p.heads *
@@ -490,8 +542,9 @@ template <class S> int run_product(const product_params &a, void *stream)
               sums = S::WK * S::PART * (int)sizeof(float);
     if (blocks == 0)
         return 0;
+    a.behind_at = stages > sums ? stages : sums;
     return tile_launch(product_kernel<S>, dim3((unsigned)blocks), dim3(S::THREADS),
-                       stages > sums ? stages : sums, stream, a);
+                       a.behind_at + room_bytes<S>(p), stream, a);
 }
 
 inline int run_unit(const product_params &a, void *stream)
@@ -515,9 +568,12 @@ template <bool DEEP> int run_tiles_of(const product_params &a, void *stream)
 inline int product_by_tiles(const struct ops_head_matmul &p, const struct ops_ports *ports,
                             bool unit, void *stream)
 {
-    product_params a = {p, (const uint16_t *)ports->in[p.a_port],
-                        (const uint16_t *)ports->in[p.b_port], (uint16_t *)ports->out[0],
-                        product_behind(ports)};
+    product_params a = {p,
+                        (const uint16_t *)ports->in[p.a_port],
+                        (const uint16_t *)ports->in[p.b_port],
+                        (uint16_t *)ports->out[0],
+                        product_behind(ports),
+                        0};
     if (!fits16(a.a))
         a.p.a_piece = 1;
     if (!fits16(a.b))
