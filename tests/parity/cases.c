@@ -1493,6 +1493,11 @@ const struct parity_case parity_cases[] = {
     {"GatedSum", "[2,32,2,3,4] [1,32,1,1,1]", "parts=2"},
     {"GatedSum", "[2,20,8] [2,20,1] [2,20,8] [2,20,1] [2,20,8] [2,20,1]", "parts=5"},
     {"GatedSum", "[0,16,3,3] [0,16,1,1]", "parts=2"},
+    /* an activation behind it */
+    {"GatedSum", "[2,17,5,5] [2,17,1,1]", "activation=3 alpha=0.0 beta=0.3"},
+    {"GatedSum", "[2,24,9,31] [2,24,1,1] [2,24,9,31] [1,24,1,1]", "activation=5"},
+    {"GatedSum", "[3,24,4,7] [3,24,1,1]", "activation=1 parts=3"},
+    {"GatedSum", "[2,2100,3,2] [1,2100,1,1]", "activation=7 alpha=0.2 beta=0.5"},
     /* groups and samples whose channels lie together by two or by one */
     {"GroupNormalization", "[2,20,16,17] [20]+! [20]!", "num_groups=2"},
     {"GroupNormalization", "[1,42,12,13] [42]+! [42]!", "num_groups=3"},

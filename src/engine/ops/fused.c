@@ -340,7 +340,8 @@ static sac_result gated_sum_ref(struct sac_op_call *c)
 {
     const struct sac_operand *y = &c->out[0];
     const int64_t all = sac_operand_elements(y), parts = sac_attr_int(c->node, "parts", 1);
-    float        *out = y->data;
+    const struct sac_activation act = sac_activation_read(c->node);
+    float                      *out = y->data;
     if (all == 0)
         return SAC_OK;
     const int64_t channels = y->dims[1], plane = all / y->dims[0] / channels;
@@ -356,6 +357,8 @@ static sac_result gated_sum_ref(struct sac_op_call *c)
             }
         }
     }
+    for (int64_t i = 0; i < all; i++)
+        out[i] = sac_activate(out[i], &act);
     return SAC_OK;
 }
 
