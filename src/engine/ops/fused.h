@@ -14,7 +14,8 @@
  *                             tokens of what keys and values have in common (below)
  *   FusedBatchNorm(X, scale, B, mean, variance)  BatchNormalization's inference: epsilon,
  *                             activation, alpha, beta
- *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
+ *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual, which may have
+ *                             fewer channels than the output, whose others then have none
  *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
  *                             shape: activation, alpha, beta; residual as FusedConv
  *   QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h

@@ -271,26 +271,10 @@ static sac_result absorb_residual(struct sac_graph *g, struct sac_node *n, struc
 
 /* ---- a Pad with zeros before it ---- */
 
+/* Of pixels alone. */
 static bool zero_pad(const struct sac_node *pad, int rank, int64_t *pads)
 {
-    const int64_t *attr;
-    size_t         count = sac_attr_ints(pad, "pads", &attr);
-    float          value = sac_attr_float(pad, "value", 0);
-    if (strcmp(sac_attr_string(pad, "mode", "constant"), "constant") != 0 || sac_node_input(pad, 3))
-        return false;
-    if (count && count <= 2 * SAC_RANK_MAX)
-        memcpy(pads, attr, count * sizeof *pads);
-    else if (!sac_constant_ints(sac_node_input(pad, 1), pads, 2 * SAC_RANK_MAX, &count))
-        return false;
-    if (sac_node_input(pad, 2) && !sac_constant_scalar(pad->inputs[2], &value))
-        return false;
-    if (count != (size_t)(2 * rank) || value != 0 || pads[0] || pads[1] || pads[rank] ||
-        pads[rank + 1])
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (pads[i] < 0)
-            return false;
-    return true;
+    return sac_zero_pads(pad, rank, pads) && !pads[0] && !pads[1] && !pads[rank] && !pads[rank + 1];
 }
 
 static sac_result absorb_pad(struct sac_graph *g, struct sac_node *n, bool *changed)

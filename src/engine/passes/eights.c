@@ -108,13 +108,36 @@ static bool add_inputs(struct maps *m, const struct sac_node *n)
     return true;
 }
 
+/* A residual of some of the channels that n makes. */
+static bool is_part(const struct sac_value *residual, const struct sac_node *n)
+{
+    return residual->dims[1] < n->outputs[0]->dims[1];
+}
+
+/* Will there be zeros in v's new channels, and not anything? A residual of some channels adds them
+ * to what is no new channel. */
+static bool is_filled_by_zeros(const struct sac_value *v)
+{
+    for (;;) {
+        const struct sac_node      *n = v->producer;
+        const struct sac_activation act = sac_activation_read(n);
+        const struct sac_value     *residual = sac_node_input(n, 3);
+        if (!is_conv(n) || sac_activate(0, &act) != 0)
+            return false;
+        if (!residual || is_part(residual, n))
+            return true;
+        v = residual;
+    }
+}
+
 /* What has as many channels as what n makes. */
 static bool add_made_of(struct maps *m, const struct sac_node *n)
 {
+    struct sac_value *residual = sac_node_input(n, 3);
     if (is_dense(n))
-        return !sac_node_input(n, 3) || add(m, n->inputs[3]);
+        return !residual || is_part(residual, n) || add(m, residual);
     if (is_depthwise(n))
-        return add(m, n->inputs[0]) && (!sac_node_input(n, 3) || add(m, n->inputs[3]));
+        return add(m, n->inputs[0]) && (!residual || add(m, residual));
     if (is_of_all(n))
         return add_inputs(m, n);
     return is_excitation(n) || (is_of_one(n) && add(m, n->inputs[0]));
@@ -124,8 +147,12 @@ static bool add_made_of(struct maps *m, const struct sac_node *n)
 static bool add_read_by(struct maps *m, const struct sac_node *n, const struct sac_value *v)
 {
     const bool first = sac_node_input(n, 0) == v;
+    if (is_dense(n) && sac_node_input(n, 3) != v)
+        return first;
+    if (is_dense(n) && is_part(v, n))
+        return m->filled <= n->outputs[0]->dims[1] && is_filled_by_zeros(v);
     if (is_dense(n))
-        return first && sac_node_input(n, 3) != v ? true : add(m, n->outputs[0]);
+        return add(m, n->outputs[0]);
     if (is_excitation(n))
         return first;
     return (is_depthwise(n) || is_of_all(n) || (is_of_one(n) && first)) && add(m, n->outputs[0]);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A shortcut of fewer channels than what it is added to (networks that grow a little with each
+ * block) is a residual of the convolution, whose other channels have none. Exporters write it as
+ * Slices of both parts, a sum of one and a Concat, or as a sum with what is padded by channels of
+ * zeros. */
+#include "engine/passes/pass.h"
+
+struct shortcut {
+    struct sac_value *added;
+    struct sac_node  *last; /* what makes the sum */
+};
+
+static bool is_conv(const struct sac_node *n)
+{
+    return (sac_is(n, "Conv") || sac_is_fused(n, "FusedConv")) && n->output_count == 1 &&
+           n->outputs[0]->dtype == SAC_F32 && n->outputs[0]->rank >= 3 &&
+           n->outputs[0]->dims[1] > 0 && sac_constant_floats(sac_node_input(n, 1)) &&
+           sac_attr_int(n, "group", 1) == 1 && !sac_node_input(n, 3);
+}
+
+/* ---- v + Pad(x) ---- */
+
+/* A Pad of zeros behind the channels alone. */
+static bool pads_channels(const struct sac_node *n, int rank)
+{
+    int64_t pads[2 * SAC_RANK_MAX];
+    bool    alone = n && sac_zero_pads(n, rank, pads) && pads[rank + 1] > 0;
+    for (int i = 0; alone && i < 2 * rank; i++)
+        alone = i == rank + 1 || pads[i] == 0;
+    return alone;
+}
+
+static bool find_padded(const struct sac_value *v, struct shortcut *s)
+{
+    struct sac_node        *sum = sac_value_only_reader(v);
+    const struct sac_value *other = sac_is(sum, "Add") ? sac_other_input(sum, v) : NULL;
+    if (!other || other == v || !sac_same_shape(other, v) ||
+        !pads_channels(sac_made_by(other, "Pad"), v->rank))
+        return false;
+    *s = (struct shortcut){other->producer->inputs[0], sum};
+    return !s->added->data && s->added->dtype == SAC_F32;
+}
+
+/* ---- Concat(first channels of v + x, the others) ---- */
+
+struct part {
+    struct sac_value *value;
+    int64_t           first;
+};
+
+/* Channels of v, by a Slice that leaves all other dims alone. */
+static bool is_slice(const struct sac_node *n, const struct sac_value *v, struct part *out)
+{
+    struct sac_slice_bounds b;
+    bool alone = sac_is(n, "Slice") && n->inputs[0] == v && n->outputs[0]->rank == v->rank &&
+                 sac_slice_constants(n, v->rank, &b);
+    for (int d = 0; alone && d < v->rank; d++)
+        alone = b.step[d] == 1 && (d == 1 || (b.start[d] == 0 && b.end[d] == INT64_MAX));
+    if (alone)
+        *out =
+            (struct part){n->outputs[0],
+                          SAC_CLAMP(b.start[1] + (b.start[1] < 0 ? v->dims[1] : 0), 0, v->dims[1])};
+    return alone;
+}
+
+static bool is_split(const struct sac_node *n, const struct sac_value *v, struct part out[2])
+{
+    const int64_t axis = sac_attr_int(n, "axis", 0);
+    if (!sac_is(n, "Split") || n->output_count != 2 || n->inputs[0] != v ||
+        (axis != 1 && axis != 1 - v->rank))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        if (!n->outputs[i] || n->outputs[i]->rank != v->rank)
+            return false;
+        out[i] = (struct part){n->outputs[i], i == 0 ? 0 : n->outputs[0]->dims[1]};
+    }
+    return true;
+}
+
+/* The two parts of v, if these are all that is read of it. */
+static bool take_apart(const struct sac_value *v, struct part out[2])
+{
+    if (v->reader_count != (size_t)v->uses || v->uses < 1 || v->uses > 2)
+        return false;
+    if (v->uses == 1 ? !is_split(v->readers[0], v, out)
+                     : !is_slice(v->readers[0], v, &out[0]) || !is_slice(v->readers[1], v, &out[1]))
+        return false;
+    if (out[0].first > out[1].first) {
+        const struct part first = out[1];
+        out[1] = out[0];
+        out[0] = first;
+    }
+    return out[0].first == 0 && out[0].value->dims[1] == out[1].first &&
+           out[1].first + out[1].value->dims[1] == v->dims[1] && out[1].first > 0;
+}
+
+static bool find_parts(const struct sac_value *v, struct shortcut *s)
+{
+    struct part part[2];
+    if (!take_apart(v, part))
+        return false;
+    struct sac_node        *sum = sac_value_only_reader(part[0].value);
+    struct sac_node        *rest = sac_value_only_reader(part[1].value);
+    struct sac_value       *x = sac_is(sum, "Add") ? sac_other_input(sum, part[0].value) : NULL;
+    const struct sac_value *both = x ? sum->outputs[0] : NULL;
+    if (!x || x->data || x == part[0].value || x == part[1].value ||
+        !sac_same_shape(x, part[0].value) || !sac_is(rest, "Concat") || rest->input_count != 2 ||
+        rest->inputs[0] != both || rest->inputs[1] != part[1].value || both->uses != 1)
+        return false;
+    const int64_t axis = sac_attr_int(rest, "axis", 1);
+    *s = (struct shortcut){x, rest};
+    return axis == 1 || axis == 1 - v->rank;
+}
+
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    struct shortcut s;
+    if (!is_conv(n) || (!find_padded(n->outputs[0], &s) && !find_parts(n->outputs[0], &s)))
+        return SAC_OK;
+    const bool       plain = sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE;
+    struct sac_node *made = sac_op_node(g, "saccade", "FusedConv", 4, 1, n);
+    sac_result       res = made ? sac_copy_attrs(g, made, n) : SAC_ERR_MEMORY;
+    for (int i = 0; res == SAC_OK && i < 3; i++)
+        made->inputs[i] = sac_node_input(n, i);
+    if (res == SAC_OK)
+        res =
+            sac_node_set_int(g, made, "residual", plain ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_AFTER);
+    if (res != SAC_OK)
+        return res;
+    made->inputs[3] = s.added;
+    *changed = true;
+    return sac_take_over(g, made, s.last);
+}
+
+const struct sac_pass sac_pass_shortcut = {"shortcut", visit};
