@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A shortcut of fewer channels than what it is added to (networks that grow a little with each
  * block) is a residual of the convolution, whose other channels have none. Exporters write it as
- * Slices of both parts, a sum of one and a Concat, or as a sum with what is padded by channels of
+ * Slices of both parts, a sum of one and a Concat, or as a residual that is padded by channels of
  * zeros. */
 #include "engine/passes/pass.h"
 
@@ -15,10 +15,10 @@ static bool is_conv(const struct sac_node *n)
     return (sac_is(n, "Conv") || sac_is_fused(n, "FusedConv")) && n->output_count == 1 &&
            n->outputs[0]->dtype == SAC_F32 && n->outputs[0]->rank >= 3 &&
            n->outputs[0]->dims[1] > 0 && sac_constant_floats(sac_node_input(n, 1)) &&
-           sac_attr_int(n, "group", 1) == 1 && !sac_node_input(n, 3);
+           sac_attr_int(n, "group", 1) == 1;
 }
 
-/* ---- v + Pad(x) ---- */
+/* ---- a residual that is Pad(x) ---- */
 
 /* A Pad of zeros behind the channels alone. */
 static bool pads_channels(const struct sac_node *n, int rank)
@@ -30,15 +30,14 @@ static bool pads_channels(const struct sac_node *n, int rank)
     return alone;
 }
 
-static bool find_padded(const struct sac_value *v, struct shortcut *s)
+static sac_result drop_pad(struct sac_node *n, bool *changed)
 {
-    struct sac_node        *sum = sac_value_only_reader(v);
-    const struct sac_value *other = sac_is(sum, "Add") ? sac_other_input(sum, v) : NULL;
-    if (!other || other == v || !sac_same_shape(other, v) ||
-        !pads_channels(sac_made_by(other, "Pad"), v->rank))
-        return false;
-    *s = (struct shortcut){other->producer->inputs[0], sum};
-    return !s->added->data && s->added->dtype == SAC_F32;
+    const struct sac_node *pad = sac_made_by(n->inputs[3], "Pad");
+    if (pads_channels(pad, n->outputs[0]->rank) && !pad->inputs[0]->data) {
+        n->inputs[3] = pad->inputs[0];
+        *changed = true;
+    }
+    return SAC_OK;
 }
 
 /* ---- Concat(first channels of v + x, the others) ---- */
@@ -115,7 +114,11 @@ static bool find_parts(const struct sac_value *v, struct shortcut *s)
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct shortcut s;
-    if (!is_conv(n) || (!find_padded(n->outputs[0], &s) && !find_parts(n->outputs[0], &s)))
+    if (!is_conv(n))
+        return SAC_OK;
+    if (sac_node_input(n, 3))
+        return drop_pad(n, changed);
+    if (!find_parts(n->outputs[0], &s))
         return SAC_OK;
     const bool       plain = sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE;
     struct sac_node *made = sac_op_node(g, "saccade", "FusedConv", 4, 1, n);
