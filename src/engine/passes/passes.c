@@ -30,10 +30,10 @@ static const struct sac_pass *const passes[] = {
     &sac_pass_channels,  &sac_pass_gains,       &sac_pass_stack,       &sac_pass_gate,
     &sac_pass_pool,      &sac_pass_conv,        &sac_pass_spread,      &sac_pass_twin,
     &sac_pass_shortcut,  &sac_pass_conv,        &sac_pass_excitation,  &sac_pass_eights,
-    &sac_pass_even,      &sac_pass_parts,       &sac_pass_identity,    &sac_pass_product,
-    &sac_pass_identity,  &sac_pass_product,     &sac_pass_quantised,   &sac_pass_norm_sum,
-    &sac_pass_rounded,   &sac_pass_wide,        &sac_pass_norm_pair,   &sac_pass_rearrange,
-    &sac_pass_identity,  &sac_pass_batch_norm,  &sac_pass_chain,
+    &sac_pass_aligned,   &sac_pass_even,        &sac_pass_parts,       &sac_pass_identity,
+    &sac_pass_product,   &sac_pass_identity,    &sac_pass_product,     &sac_pass_quantised,
+    &sac_pass_norm_sum,  &sac_pass_rounded,     &sac_pass_wide,        &sac_pass_norm_pair,
+    &sac_pass_rearrange, &sac_pass_identity,    &sac_pass_batch_norm,  &sac_pass_chain,
 };
 enum { BEFORE_FOLDING = 3 };
 

@@ -3,7 +3,7 @@
  * block) is a residual of the convolution, whose other channels have none. Exporters write it as
  * Slices of both parts, a sum of one and a Concat, or as a residual that is padded by channels of
  * zeros. */
-#include "engine/passes/pass.h"
+#include "engine/passes/taken.h"
 
 struct shortcut {
     struct sac_value *added;
@@ -42,60 +42,22 @@ static sac_result drop_pad(struct sac_node *n, bool *changed)
 
 /* ---- Concat(first channels of v + x, the others) ---- */
 
-struct part {
-    struct sac_value *value;
-    int64_t           first;
-};
-
-/* Channels of v, by a Slice that leaves all other dims alone. */
-static bool is_slice(const struct sac_node *n, const struct sac_value *v, struct part *out)
-{
-    struct sac_slice_bounds b;
-    bool alone = sac_is(n, "Slice") && n->inputs[0] == v && n->outputs[0]->rank == v->rank &&
-                 sac_slice_constants(n, v->rank, &b);
-    for (int d = 0; alone && d < v->rank; d++)
-        alone = b.step[d] == 1 && (d == 1 || (b.start[d] == 0 && b.end[d] == INT64_MAX));
-    if (alone)
-        *out =
-            (struct part){n->outputs[0],
-                          SAC_CLAMP(b.start[1] + (b.start[1] < 0 ? v->dims[1] : 0), 0, v->dims[1])};
-    return alone;
-}
-
-static bool is_split(const struct sac_node *n, const struct sac_value *v, struct part out[2])
-{
-    const int64_t axis = sac_attr_int(n, "axis", 0);
-    if (!sac_is(n, "Split") || n->output_count != 2 || n->inputs[0] != v ||
-        (axis != 1 && axis != 1 - v->rank))
-        return false;
-    for (int i = 0; i < 2; i++) {
-        if (!n->outputs[i] || n->outputs[i]->rank != v->rank)
-            return false;
-        out[i] = (struct part){n->outputs[i], i == 0 ? 0 : n->outputs[0]->dims[1]};
-    }
-    return true;
-}
-
 /* The two parts of v, if these are all that is read of it. */
-static bool take_apart(const struct sac_value *v, struct part out[2])
+static bool take_apart(const struct sac_value *v, struct sac_taken out[2])
 {
-    if (v->reader_count != (size_t)v->uses || v->uses < 1 || v->uses > 2)
-        return false;
-    if (v->uses == 1 ? !is_split(v->readers[0], v, out)
-                     : !is_slice(v->readers[0], v, &out[0]) || !is_slice(v->readers[1], v, &out[1]))
+    if (sac_taken_channels(v, out, 2) != 2 || !out[0].whole || !out[1].whole)
         return false;
     if (out[0].first > out[1].first) {
-        const struct part first = out[1];
+        const struct sac_taken first = out[1];
         out[1] = out[0];
         out[0] = first;
     }
-    return out[0].first == 0 && out[0].value->dims[1] == out[1].first &&
-           out[1].first + out[1].value->dims[1] == v->dims[1] && out[1].first > 0;
+    return out[0].first == 0 && out[0].end == out[1].first && out[1].end == v->dims[1];
 }
 
 static bool find_parts(const struct sac_value *v, struct shortcut *s)
 {
-    struct part part[2];
+    struct sac_taken part[2];
     if (!take_apart(v, part))
         return false;
     struct sac_node        *sum = sac_value_only_reader(part[0].value);
