@@ -35,6 +35,7 @@ struct sac_conv {
     bool                    merged;
     struct sac_conv_strides in, out, residual;
     enum sac_residual       residual_kind;
+    int64_t                 residual_fewer; /* the last channels that it does not have */
     struct sac_activation   act;
     float clamp_min, clamp_max; /* applied when sums are stored; enough for none, relu and clip */
     bool  two_passes;           /* any other activation, or a residual after it */

@@ -24,6 +24,7 @@ struct tile {
     const conv_out    *residual;
     conv_out          *out;
     int64_t            channels; /* from here to the group's last */
+    int64_t            added;    /* those of them that have a residual, if there is one */
     int                block;    /* vectors of channels in a tile */
     /* From one pixel to the next: along a line, or down a column. */
     int64_t in_step, out_step, residual_step;
@@ -102,6 +103,7 @@ static struct tile block_of(const struct band *b, int64_t y, int64_t g, int64_t 
     part.out += channel * c->out.channel;
     part.residual += channel * c->residual.channel;
     part.channels = left;
+    part.added = left - c->residual_fewer;
     return part;
 }
 

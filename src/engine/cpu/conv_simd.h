@@ -13,7 +13,7 @@ static const conv_weight *conv_weights(const struct sac_conv *c)
 struct ending {
     const float *residual; /* NULL: none is added here */
     float       *out;
-    int64_t      out_pixel, residual_pixel, channels;
+    int64_t      out_pixel, residual_pixel, channels, added;
     vec          min, max;
 };
 
@@ -26,9 +26,16 @@ SIMD_INLINE struct ending ending_of(const struct tile *t)
         .out_pixel = t->out_step,
         .residual_pixel = t->residual_step,
         .channels = t->channels,
+        .added = t->added,
         .min = v_set(c->clamp_min),
         .max = v_set(c->clamp_max),
     };
+}
+
+/* The next channels of a residual that has `left` of them. */
+SIMD_INLINE vec residual_of(const float *r, int64_t left)
+{
+    return left >= LANES ? v_load(r) : v_load_first(r, v_first(left > 0 ? left : 0));
 }
 
 /* Stores [pixels, block] vectors, without the padding of the last channels. */
@@ -40,10 +47,8 @@ SIMD_INLINE void finish(const struct ending *e, vec *acc, const int pixels, cons
 #pragma GCC unroll 4
             for (int j = 0; j < block; j++) {
                 const float *r = e->residual + i * e->residual_pixel + j * LANES;
-                acc[i * block + j] = v_add(acc[i * block + j],
-                                           e->channels >= (j + 1) * LANES
-                                               ? v_load(r)
-                                               : v_load_first(r, v_first(e->channels - j * LANES)));
+                acc[i * block + j] =
+                    v_add(acc[i * block + j], residual_of(r, e->added - j * LANES));
             }
 #pragma GCC unroll 28
     for (int i = 0; i < pixels * block; i++)
@@ -78,7 +83,8 @@ SIMD_INLINE void second_pass(const struct tile *t, int64_t x0, int64_t x1, int64
     const struct sac_conv      *c = t->c;
     const struct sac_activation act = {kind, c->act.alpha, c->act.beta};
     const bool                  add = c->residual_kind == SAC_RESIDUAL_AFTER;
-    if (channels == LANES) { /* a depthwise tile: the general loop's counting would be half of it */
+    if (channels == LANES && t->added >= LANES) { /* a depthwise tile: the general loop's counting
+                                                     would be half of it */
         for (int64_t x = x0; x < x1; x++) {
             const vec v = v_activate(v_load(t->out + x * c->out.pixel), &act);
             v_store(t->out + x * c->out.pixel,
@@ -90,14 +96,15 @@ SIMD_INLINE void second_pass(const struct tile *t, int64_t x0, int64_t x1, int64
         float       *p = t->out + x * c->out.pixel;
         const float *r = t->residual + x * c->residual.pixel;
         for (int64_t k = 0; k < channels; k += LANES) {
-            vmask m = v_first(channels - k);
-            if (channels - k >= LANES) {
-                vec v = v_activate(v_load(p + k), &act);
-                v_store(p + k, add ? v_add(v, v_load(r + k)) : v);
-            } else {
-                vec v = v_activate(v_load_first(p + k, m), &act);
-                v_store_count(p + k, add ? v_add(v, v_load_first(r + k, m)) : v, channels - k);
-            }
+            const bool whole = channels - k >= LANES;
+            vec        v = whole ? v_load(p + k) : v_load_first(p + k, v_first(channels - k));
+            v = v_activate(v, &act);
+            if (add)
+                v = v_add(v, residual_of(r + k, t->added - k));
+            if (whole)
+                v_store(p + k, v);
+            else
+                v_store_count(p + k, v, channels - k);
         }
     }
 }
@@ -332,6 +339,7 @@ SIMD_INLINE void depthwise_tile(const struct columns *d, const int pixels, const
                                 .out = d->out,
                                 .residual = d->residual,
                                 .channels = d->channels,
+                                .added = d->channels,
                                 .out_step = c->out.pixel,
                                 .residual_step = c->residual.pixel};
     const float *in = d->in, *const weights = d->weights;

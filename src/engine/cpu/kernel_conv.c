@@ -6,6 +6,12 @@
 /* Up to this many, a plain input is read in place: a network's first image. */
 enum { PLAIN_CHANNELS = 4 };
 
+/* Channels of the output that the residual does not have. */
+static int64_t fewer_channels(const struct sac_op_call *c)
+{
+    return sac_op_has(c, 3) ? c->out[0].dims[1] - c->in[3].dims[1] : 0;
+}
+
 static struct sac_kernel_offer conv_supports(struct sac_device                *dev,
                                              const struct sac_kernel_question *q)
 {
@@ -25,7 +31,10 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
     offer.in_layout[1] = offer.in_layout[2] = SAC_LAYOUT_PLAIN;
     offer.in_layout[3] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
     offer.strided = true;
-    if (sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_BEFORE)
+    if (fewer_channels(c) && sac_attr_int(c->node, "group", 1) != 1)
+        return sac_kernel_refuse("a residual of fewer channels, and groups");
+    if (sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_BEFORE &&
+        fewer_channels(c) == 0)
         offer.in_place = 3; /* each number is read just before its place is written */
     return offer;
 }
@@ -94,6 +103,7 @@ static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
     if (sac_op_has(plan->call, 3)) {
         const struct sac_map r = sac_map_in(plan, 3);
         v->residual = strides_of(&r);
+        v->residual_fewer = fewer_channels(plan->call);
     }
     if (along_depth(v))
         lay_flat(v);

@@ -363,10 +363,11 @@ const struct sac_kernel sac_cpu_GroupNormalization = {
 /* ---- GatedSum ---- */
 
 struct gate_state {
-    int     gates, parts;          /* parts of each, which are added up */
-    int64_t n, c, count, length;   /* c, count: of the output */
-    bool    shared[SAC_GATES_MAX]; /* one gate for all samples */
-    int     pieces;
+    int                   gates, parts;          /* parts of each, which are added up */
+    int64_t               n, c, count, length;   /* c, count: of the output */
+    bool                  shared[SAC_GATES_MAX]; /* one gate for all samples */
+    int                   pieces;
+    struct sac_activation act;
 };
 
 /* Parts are maps of their own, whose pixels lie further apart. */
@@ -399,6 +400,14 @@ static int64_t gate_unit(const struct gate_state *s)
     return s->parts == 1 ? s->length : s->c;
 }
 
+/* The same where an activation follows, while they are in the L1 cache. */
+static int64_t gate_turn(const struct gate_state *s, int64_t all)
+{
+    enum { NUMBERS = 2048 };
+    const int64_t unit = gate_unit(s), some = SAC_MAX(NUMBERS / unit, 1) * unit;
+    return s->act.kind == SAC_ACT_NONE ? all : SAC_MIN(all, some);
+}
+
 static sac_result gate_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
@@ -407,6 +416,7 @@ static sac_result gate_prepare(struct sac_device *dev, struct sac_kernel_plan *p
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     s->gates = c->in_count / 2;
     s->parts = (int)sac_attr_int(c->node, "parts", 1);
+    s->act = sac_activation_read(c->node);
     s->n = c->out[0].dims[0];
     s->c = c->out[0].dims[1];
     s->count = sac_operand_elements(&c->out[0]) / s->n;
@@ -430,6 +440,8 @@ static void gate_stretch(const struct gate_job *j, int64_t pixel, int64_t first,
         x[k] = j->x[k] + first + pixel * s->c * (s->parts - 1);
     SAC_SIMD_PICK(sac_map_gated_sum)
     (all, x, j->pattern, s->length, 0, j->y + first, end - first);
+    if (s->act.kind != SAC_ACT_NONE)
+        SAC_SIMD_PICK(sac_map_activate)(&s->act, j->y + first, j->y + first, end - first);
 }
 
 static void gate_piece(void *arg, int piece, int worker)
@@ -438,9 +450,10 @@ static void gate_piece(void *arg, int piece, int worker)
     const struct gate_state *s = j->s;
     const int64_t            unit = gate_unit(s), units = (s->count + unit - 1) / unit;
     const int64_t first = units * piece / s->pieces, end = units * (piece + 1) / s->pieces;
+    const int64_t last = SAC_MIN(end * unit, s->count), turn = gate_turn(s, s->count);
     (void)worker;
-    if (s->parts == 1)
-        gate_stretch(j, 0, first * unit, SAC_MIN(end * unit, s->count));
+    for (int64_t at = first * unit; s->parts == 1 && at < last; at += turn)
+        gate_stretch(j, 0, at, SAC_MIN(at + turn, last));
     for (int64_t i = first; s->parts > 1 && i < end; i++)
         gate_stretch(j, i, i * unit, (i + 1) * unit);
 }

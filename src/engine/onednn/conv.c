@@ -194,6 +194,8 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
     if (!sac_call_is_float(q->call) || !sac_map_fits(&c->in[0]) || !c->in[1].data ||
         (sac_op_has(c, 2) && !c->in[2].data) || sac_operand_elements(&c->out[0]) == 0)
         return sac_kernel_refuse("not float32 with constant weights");
+    if (sac_op_has(c, 3) && c->in[3].dims[1] != c->out[0].dims[1])
+        return sac_kernel_refuse("a residual of fewer channels");
     if (!worth_it(c, deconv))
         return sac_kernel_refuse("the CPU's own kernel is as fast");
     if (!read_request(&r, &plan))

@@ -162,8 +162,17 @@ const struct sac_op sac_row_Activation = {SAC_FUSED_ROW(Activation, 1, 1),
 
 /* ---- FusedConv ---- */
 
+/* Has R the output's dims, or fewer channels (of [N,C,...]) where it may? */
+static bool residual_fits(const struct sac_operand *r, const struct sac_operand *y, bool fewer)
+{
+    bool fits = r->rank == y->rank;
+    for (int d = 0; fits && d < y->rank; d++)
+        fits = r->dims[d] == y->dims[d] || (fewer && d == 1 && r->dims[d] < y->dims[d]);
+    return fits;
+}
+
 /* R, input 3, goes with the attribute. */
-static sac_result check_residual(const struct sac_op_call *c)
+static sac_result check_residual(const struct sac_op_call *c, bool fewer)
 {
     int64_t residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
     SAC_CHECK(c, residual >= 0 && residual < SAC_RESIDUAL_COUNT, "residual %lld",
@@ -171,21 +180,25 @@ static sac_result check_residual(const struct sac_op_call *c)
     SAC_CHECK(c, (residual != SAC_RESIDUAL_NONE) == sac_op_has(c, 3),
               "residual %lld, but input 3 is %s", (long long)residual,
               sac_op_has(c, 3) ? "there" : "missing");
-    SAC_CHECK(c, !sac_op_has(c, 3) || sac_operand_same_dims(&c->in[3], &c->out[0]),
+    SAC_CHECK(c, !sac_op_has(c, 3) || residual_fits(&c->in[3], &c->out[0], fewer),
               "the residual's shape is not the output's");
     return SAC_OK;
 }
 
-static void apply_residual_and_activation(const struct sac_op_call *c, float *y)
+/* The first r_run numbers of each y_run have a residual. */
+static void apply_residual_and_activation(const struct sac_op_call *c, float *y, int64_t y_run,
+                                          int64_t r_run)
 {
     const struct sac_activation act = sac_activation_read(c->node);
     const int64_t               residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
     const float                *r = sac_op_has(c, 3) ? c->in[3].data : NULL;
     const int64_t               count = sac_operand_elements(&c->out[0]);
     for (int64_t i = 0; i < count; i++) {
-        float v = residual == SAC_RESIDUAL_BEFORE ? y[i] + r[i] : y[i];
+        const bool  has = r && i % y_run < r_run;
+        const float other = has ? r[i / y_run * r_run + i % y_run] : 0;
+        float       v = residual == SAC_RESIDUAL_BEFORE ? y[i] + other : y[i];
         v = sac_activate(v, &act);
-        y[i] = residual == SAC_RESIDUAL_AFTER ? v + r[i] : v;
+        y[i] = residual == SAC_RESIDUAL_AFTER ? v + other : v;
     }
 }
 
@@ -193,14 +206,17 @@ static sac_result fused_conv_shape(struct sac_op_call *c)
 {
     SAC_TRY(check_common(c));
     SAC_TRY(sac_conv_shape(c, 0, 1, 2, SAC_F32));
-    return check_residual(c);
+    return check_residual(c, true);
 }
 
 static sac_result fused_conv_ref(struct sac_op_call *c)
 {
     sac_conv_run(c, 0, 1, SAC_F32, c->in[0].data, c->in[1].data,
                  sac_op_has(c, 2) ? c->in[2].data : NULL, c->out[0].data);
-    apply_residual_and_activation(c, c->out[0].data);
+    const int64_t y_run = sac_operand_elements(&c->out[0]) / SAC_MAX(c->out[0].dims[0], 1);
+    const int64_t r_run =
+        sac_op_has(c, 3) ? y_run / SAC_MAX(c->out[0].dims[1], 1) * c->in[3].dims[1] : 0;
+    apply_residual_and_activation(c, c->out[0].data, y_run, r_run);
     return SAC_OK;
 }
 
@@ -224,7 +240,7 @@ static sac_result fused_matmul_shape(struct sac_op_call *c)
     SAC_TRY(sac_matmul_shape(c, 0, 1, SAC_F32));
     SAC_CHECK(c, !sac_op_has(c, 2) || (c->in[2].rank == 1 && c->in[2].dims[0] == c->in[1].dims[1]),
               "input 2 is not one number for each of %lld columns", (long long)c->in[1].dims[1]);
-    return check_residual(c);
+    return check_residual(c, false);
 }
 
 static sac_result fused_matmul_ref(struct sac_op_call *c)
@@ -235,7 +251,7 @@ static sac_result fused_matmul_ref(struct sac_op_call *c)
     sac_matmul_run(&c->in[0], &c->in[1], SAC_CLASS_F32, c->in[0].data, c->in[1].data, y);
     for (int64_t i = 0; bias && i < count; i++)
         y[i] += bias[i % columns];
-    apply_residual_and_activation(c, y);
+    apply_residual_and_activation(c, y, columns, columns);
     return SAC_OK;
 }
 
@@ -341,7 +357,8 @@ static sac_result gated_sum_ref(struct sac_op_call *c)
 {
     const struct sac_operand *y = &c->out[0];
     const int64_t all = sac_operand_elements(y), parts = sac_attr_int(c->node, "parts", 1);
-    float        *out = y->data;
+    const struct sac_activation act = sac_activation_read(c->node);
+    float                      *out = y->data;
     if (all == 0)
         return SAC_OK;
     const int64_t channels = y->dims[1], plane = all / y->dims[0] / channels;
@@ -357,6 +374,8 @@ static sac_result gated_sum_ref(struct sac_op_call *c)
             }
         }
     }
+    for (int64_t i = 0; i < all; i++)
+        out[i] = sac_activate(out[i], &act);
     return SAC_OK;
 }
 

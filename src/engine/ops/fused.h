@@ -17,7 +17,8 @@
  *                             tokens of what keys and values have in common (below)
  *   FusedBatchNorm(X, scale, B, mean, variance)  BatchNormalization's inference: epsilon,
  *                             activation, alpha, beta
- *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
+ *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual, which may have
+ *                             fewer channels than the output, whose others then have none
  *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
  *                             shape: activation, alpha, beta; residual as FusedConv
  *   QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h
@@ -31,7 +32,8 @@
  *   SampleNorm(X, scale?, B?) every sample to mean 0 and variance 1 over all its numbers, then
  *                             scale and shift per channel: epsilon, activation, alpha, beta
  *   GatedSum(X0, G0, X1, G1, ...)  sum of Xi * Gi, Xi [N,C,spatial...], Gi [N or 1,C,1...];
- *                             with parts (1), so many parts of the channels are added up too
+ *                             with parts (1), so many parts of the channels are added up too;
+ *                             activation, alpha, beta
  *   Excitation(X, W1, B1, W2, B2)  means of channels and two layers from them to their gates:
  *                             engine/ops/excitation.h
  *   Expectation(X, W, M?, R?) means of constants by the shares of a softmax, and the boxes that are

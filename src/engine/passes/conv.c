@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/ops/quant.h"
-#include "engine/passes/pass.h"
+#include "engine/passes/taken.h"
 
 /* Its result is float32 still, its weights are 8-bit numbers and have a scale for each channel. */
 static bool is_quantised(const struct sac_node *n)
@@ -117,55 +117,7 @@ static sac_result absorb_affine(struct sac_graph *g, struct sac_node *n, struct 
 
 /* ---- the same for some of the channels, which a Slice or a Split takes out ---- */
 
-struct channels {
-    struct sac_value *value; /* what is taken out */
-    int64_t           first, end;
-};
-
-/* The channels of v that its reader n puts into output k; false: they are not known. */
-static bool taken_channels(const struct sac_node *n, const struct sac_value *v, int k,
-                           struct channels *out)
-{
-    const struct sac_value *part = n->outputs[k];
-    const int64_t           all = v->dims[1];
-    struct sac_slice_bounds b;
-    if (!part || part->rank != v->rank || sac_node_input(n, 0) != v)
-        return false;
-    *out = (struct channels){n->outputs[k], 0, part->dims[1]};
-    if (sac_is(n, "Slice")) {
-        if (!sac_slice_constants(n, v->rank, &b) || b.step[1] != 1)
-            return false;
-        out->first = SAC_CLAMP(b.start[1] < 0 ? b.start[1] + all : b.start[1], 0, all);
-    } else {
-        const int64_t axis = sac_attr_int(n, "axis", 0);
-        if (!sac_is(n, "Split") || (axis != 1 && axis != 1 - v->rank))
-            return false;
-        for (int i = 0; i < k; i++) {
-            if (!n->outputs[i] || n->outputs[i]->rank != v->rank)
-                return false;
-            out->first += n->outputs[i]->dims[1];
-        }
-    }
-    out->end += out->first;
-    return out->first < out->end && out->end <= all;
-}
-
-/* What all readers of v take of its channels; their number, 0: some reader may see any of them. */
-static int all_taken(const struct sac_value *v, struct channels *out, int max)
-{
-    int count = 0;
-    for (size_t i = 0; i < v->reader_count; i++) {
-        const struct sac_node *n = v->readers[i];
-        if (sac_node_input(n, 0) != v || sac_node_has_subgraph(n))
-            return 0;
-        for (int k = 0; k < n->output_count; k++)
-            if (count == max || !taken_channels(n, v, k, &out[count++]))
-                return 0;
-    }
-    return v->reader_count == (size_t)v->uses ? count : 0; /* no output */
-}
-
-static bool taken_once(const struct channels *taken, int count, int i)
+static bool taken_once(const struct sac_taken *taken, int count, int i)
 {
     for (int k = 0; k < count; k++)
         if (k != i && taken[k].first < taken[i].end && taken[i].first < taken[k].end)
@@ -176,17 +128,18 @@ static bool taken_once(const struct channels *taken, int count, int i)
 static sac_result absorb_affine_of_part(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     enum { TAKEN_MAX = 8 };
-    struct channels   taken[TAKEN_MAX];
+    struct sac_taken  taken[TAKEN_MAX];
     struct sac_value *v = n->outputs[0];
     const int64_t     channels = n->inputs[1]->dims[0];
-    const int count = v->rank >= 2 && v->dims[1] == channels ? all_taken(v, taken, TAKEN_MAX) : 0;
-    float    *numbers = count ? sac_alloc((size_t)channels * 2 * sizeof *numbers) : NULL;
+    const int         count =
+        v->rank >= 2 && v->dims[1] == channels ? sac_taken_channels(v, taken, TAKEN_MAX) : 0;
+    float *numbers = count ? sac_alloc((size_t)channels * 2 * sizeof *numbers) : NULL;
     if (count && !numbers)
         return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a normalisation");
     sac_result res = SAC_OK;
     for (int i = 0; i < count && !*changed; i++) {
-        const struct channels *t = &taken[i];
-        struct sac_node       *reader = sac_value_only_reader(t->value);
+        const struct sac_taken *t = &taken[i];
+        struct sac_node        *reader = sac_value_only_reader(t->value);
         if (!reader || reader->output_count < 1 || !reader->outputs[0] ||
             !taken_once(taken, count, i))
             continue;
@@ -323,26 +276,10 @@ static sac_result absorb_residual(struct sac_graph *g, struct sac_node *n, struc
 
 /* ---- a Pad with zeros before it ---- */
 
+/* Of pixels alone. */
 static bool zero_pad(const struct sac_node *pad, int rank, int64_t *pads)
 {
-    const int64_t *attr;
-    size_t         count = sac_attr_ints(pad, "pads", &attr);
-    float          value = sac_attr_float(pad, "value", 0);
-    if (strcmp(sac_attr_string(pad, "mode", "constant"), "constant") != 0 || sac_node_input(pad, 3))
-        return false;
-    if (count && count <= 2 * SAC_RANK_MAX)
-        memcpy(pads, attr, count * sizeof *pads);
-    else if (!sac_constant_ints(sac_node_input(pad, 1), pads, 2 * SAC_RANK_MAX, &count))
-        return false;
-    if (sac_node_input(pad, 2) && !sac_constant_scalar(pad->inputs[2], &value))
-        return false;
-    if (count != (size_t)(2 * rank) || value != 0 || pads[0] || pads[1] || pads[rank] ||
-        pads[rank + 1])
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (pads[i] < 0)
-            return false;
-    return true;
+    return sac_zero_pads(pad, rank, pads) && !pads[0] && !pads[1] && !pads[rank] && !pads[rank + 1];
 }
 
 static sac_result absorb_pad(struct sac_graph *g, struct sac_node *n, bool *changed)

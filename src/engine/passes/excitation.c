@@ -2,8 +2,12 @@
 /* Two convolutions of maps that are one pixel (the gates of mobile networks) are one Excitation:
  * two layers of a few thousand products, which as convolutions cost what two large ones cost to
  * begin. The means before them, which nothing else reads, are its own. */
+#include <string.h>
+
 #include "engine/ops/excitation.h"
 #include "engine/passes/pass.h"
+
+enum { EIGHT = 8 }; /* numbers of a weight's row that kernels read at once */
 
 /* v is [N,C,1,...], C known. */
 static bool is_pixel(const struct sac_value *v)
@@ -30,20 +34,39 @@ static bool is_layer(const struct sac_node *n)
     return sac_value_elements(w) == w->dims[0] * w->dims[1] && w->dims[1] == n->inputs[0]->dims[1];
 }
 
-/* The same numbers with the dims of a layer. */
-static struct sac_value *matrix_of(struct sac_graph *g, const struct sac_value *w)
+/* Numbers between the layers, with as many more that nobody gives a weight as make them eights. */
+static int64_t between(int64_t hidden)
 {
-    const struct sac_tensor_desc desc = {
-        .dtype = SAC_F32, .rank = 2, .shape = {w->dims[0], w->dims[1]}};
-    return sac_graph_constant(g, w->name, &desc, w->data);
+    return hidden > EIGHT / 2 ? (hidden + EIGHT - 1) / EIGHT * EIGHT : hidden;
 }
 
-static struct sac_value *bias_of(struct sac_graph *g, const struct sac_node *n)
+/* The same numbers with the dims of a layer, or more, with zeros behind them. */
+static struct sac_value *matrix_of(struct sac_graph *g, const struct sac_value *w, int64_t rows,
+                                   int64_t columns)
 {
-    const struct sac_tensor_desc desc = {
-        .dtype = SAC_F32, .rank = 1, .shape = {n->inputs[1]->dims[0]}};
-    struct sac_value *bias = sac_node_input(n, 2);
-    return bias ? bias : sac_graph_constant(g, "bias", &desc, NULL);
+    const int64_t     dims[] = {rows, columns};
+    const float      *from = w->data;
+    float            *to;
+    struct sac_value *made = sac_new_floats(g, w->name, 2, dims, &to);
+    if (!made)
+        return NULL;
+    memset(to, 0, (size_t)(rows * columns) * sizeof *to);
+    for (int64_t i = 0; i < w->dims[0]; i++)
+        memcpy(to + i * columns, from + i * w->dims[1], (size_t)w->dims[1] * sizeof *to);
+    return made;
+}
+
+static struct sac_value *bias_of(struct sac_graph *g, const struct sac_node *n, int64_t rows)
+{
+    const struct sac_value *bias = sac_node_input(n, 2);
+    float                  *to;
+    struct sac_value       *made = sac_new_floats(g, "bias", 1, &rows, &to);
+    if (!made)
+        return NULL;
+    memset(to, 0, (size_t)rows * sizeof *to);
+    if (bias)
+        memcpy(to, bias->data, (size_t)bias->dims[0] * sizeof *to);
+    return made;
 }
 
 static sac_result set_inner(struct sac_graph *g, struct sac_node *n, const struct sac_node *from)
@@ -84,10 +107,11 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     if (!made)
         return SAC_ERR_MEMORY;
     made->inputs[0] = first->inputs[0];
-    made->inputs[1] = matrix_of(g, first->inputs[1]);
-    made->inputs[2] = bias_of(g, first);
-    made->inputs[3] = matrix_of(g, n->inputs[1]);
-    made->inputs[4] = bias_of(g, n);
+    const int64_t hidden = between(n->inputs[0]->dims[1]), gates = n->outputs[0]->dims[1];
+    made->inputs[1] = matrix_of(g, first->inputs[1], hidden, first->inputs[0]->dims[1]);
+    made->inputs[2] = bias_of(g, first, hidden);
+    made->inputs[3] = matrix_of(g, n->inputs[1], gates, hidden);
+    made->inputs[4] = bias_of(g, n, gates);
     for (int i = 1; i < 5; i++)
         if (!made->inputs[i])
             return SAC_ERR_MEMORY;

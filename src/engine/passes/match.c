@@ -169,6 +169,26 @@ bool sac_slice_constants(const struct sac_node *n, int rank, struct sac_slice_bo
     return true;
 }
 
+bool sac_zero_pads(const struct sac_node *n, int rank, int64_t *pads)
+{
+    const int64_t *attr;
+    size_t         count = sac_attr_ints(n, "pads", &attr);
+    float          value = sac_attr_float(n, "value", 0);
+    if (!sac_is(n, "Pad") || strcmp(sac_attr_string(n, "mode", "constant"), "constant") != 0 ||
+        sac_node_input(n, 3))
+        return false;
+    if (count && count <= 2 * SAC_RANK_MAX)
+        memcpy(pads, attr, count * sizeof *pads);
+    else if (!sac_constant_ints(sac_node_input(n, 1), pads, 2 * SAC_RANK_MAX, &count))
+        return false;
+    if (sac_node_input(n, 2) && !sac_constant_scalar(n->inputs[2], &value))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (pads[i] < 0)
+            return false;
+    return count == (size_t)(2 * rank) && value == 0;
+}
+
 /* The permutation of a Transpose of at least three dims that leaves the first where it is. */
 static int batch_perm(const struct sac_node *n, const int64_t **perm)
 {

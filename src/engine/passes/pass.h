@@ -34,7 +34,8 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
     sac_pass_einsum, sac_pass_attention_node, sac_pass_scores, sac_pass_group_norm, sac_pass_expand,
     sac_pass_l2_norm, sac_pass_gains, sac_pass_head_matmul, sac_pass_spread, sac_pass_norm_gain,
     sac_pass_norm_sum, sac_pass_batch_norm, sac_pass_norm_heads, sac_pass_norm_pair, sac_pass_stack,
-    sac_pass_linear, sac_pass_scatter, sac_pass_left;
+    sac_pass_linear, sac_pass_scatter, sac_pass_left, sac_pass_eights, sac_pass_shortcut,
+    sac_pass_aligned;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are.
@@ -97,6 +98,10 @@ struct sac_slice_bounds {
     int64_t start[SAC_RANK_MAX], end[SAC_RANK_MAX], step[SAC_RANK_MAX];
 };
 bool sac_slice_constants(const struct sac_node *n, int rank, struct sac_slice_bounds *out);
+
+/* How many zeros a Pad puts before and behind each dim of its input, constant numbers of one dim
+ * after the other as ONNX lists them, none negative. */
+bool sac_zero_pads(const struct sac_node *n, int rank, int64_t *pads);
 
 /* What a QuantizeLinear or DequantizeLinear with one scale and one zero point for all says about
  * its 8-bit side. */

@@ -418,13 +418,14 @@ static bool gated_layouts(const struct sac_kernel_question *q, struct sac_kernel
 
 static sac_result gated_fill(struct sac_kernel_plan *plan, void *params)
 {
-    const struct sac_op_call *c = plan->call;
-    const int64_t             channels = c->out[0].dims[1];
-    const int64_t             own[SAC_RANK_MAX] = {c->in[0].dims[1], 1};
-    const int64_t             shared[SAC_RANK_MAX] = {0, 1};
-    struct ops_gated         *g = params;
-    struct ops_shape          s;
-    int64_t                   steps[SAC_RANK_MAX];
+    const struct sac_op_call   *c = plan->call;
+    const int64_t               channels = c->out[0].dims[1];
+    const int64_t               own[SAC_RANK_MAX] = {c->in[0].dims[1], 1};
+    const int64_t               shared[SAC_RANK_MAX] = {0, 1};
+    const struct sac_activation act = sac_activation_read(c->node);
+    struct ops_gated           *g = params;
+    struct ops_shape            s;
+    int64_t                     steps[SAC_RANK_MAX];
     ops_steps_in(plan, 0, steps);
     ops_shape_over_out(&s, plan);
     ops_shape_add(&s, 0, steps);
@@ -435,6 +436,7 @@ static sac_result gated_fill(struct sac_kernel_plan *plan, void *params)
     g->x_part = channels * steps[1];
     g->gate_part = channels;
     g->out_type = ops_out_type(plan, 0);
+    g->activation = ops_activation_fn(&act, &g->a, &g->b);
     for (int k = 0; k < g->count; k++) {
         g->x_type[k] = ops_in_type(plan, 2 * k);
         g->gate_type[k] = ops_in_type(plan, 2 * k + 1);

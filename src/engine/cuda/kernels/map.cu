@@ -353,7 +353,7 @@ struct gated_body {
                 sum += get_float(x[k], p.x_type[k], at[1] + j * p.x_part) *
                        get_float(gate[k], p.gate_type[k],
                                  (p.shared[k] ? at[3] : at[2]) + j * p.gate_part);
-        put_float(out, p.out_type, at[0], sum);
+        put_float(out, p.out_type, at[0], activated(p.activation, sum, (float)p.a, (float)p.b));
     }
 };
 
@@ -400,6 +400,9 @@ template <int N> struct gated_some_body {
                     sum[j] += v[j] * g[j];
             }
         }
+        OPS_UNROLL
+        for (int j = 0; p.activation != OPS_FN_IDENTITY && j < N; j++)
+            sum[j] = activated(p.activation, sum[j], (float)p.a, (float)p.b);
         store(out, p.out_type, at[0] * N, sum);
     }
 };

@@ -118,8 +118,10 @@ enum { OPS_GATES_MAX = 8 };
 struct ops_gated {
     struct ops_view view, units;
     int32_t         count, parts, out_type;
-    int32_t         vector; /* channels that are read at once: 8, 4 or 2; 0: one by one */
+    int32_t         vector;     /* channels that are read at once: 8, 4 or 2; 0: one by one */
+    int32_t         activation; /* enum ops_fn */
     uint32_t        stills;
+    double          a, b;
     int64_t         x_part, gate_part;
     int32_t         x_type[OPS_GATES_MAX], gate_type[OPS_GATES_MAX], shared[OPS_GATES_MAX];
 };

@@ -80,8 +80,9 @@ template <class T> struct conv_body {
         T         v = p.transposed ? backward(at) : forward(at);
         if (p.type[2])
             v += floats<T>::get(in[2], p.type[2], at.c);
-        const T residual =
-            p.type[3] ? floats<T>::get(in[3], p.type[3], offset5(p.residual_step, at)) : 0;
+        const T residual = p.type[3] && at.c < p.residual_c
+                               ? floats<T>::get(in[3], p.type[3], offset5(p.residual_step, at))
+                               : 0;
         v += p.residual_after ? 0 : residual;
         if (p.activation != OPS_FN_IDENTITY)
             v = (T)real_function(p.activation, (float)v, 0.0f, 0.0f, (float)p.a, (float)p.b);

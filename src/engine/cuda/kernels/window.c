@@ -224,6 +224,7 @@ static sac_result conv_fill(struct sac_kernel_plan *plan, void *params)
     p->activation = ops_activation_fn(&act, &p->a, &p->b);
     p->residual_after = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_AFTER;
     if (p->type[3]) {
+        p->residual_c = (int32_t)c->in[3].dims[1];
         ops_steps_in(plan, 3, own);
         five_steps(&c->in[3], own, p->residual_step);
     }

@@ -42,6 +42,7 @@ struct ops_conv {
     int32_t           transposed, exact;          /* exact: in double */
     int32_t           type[4], out_type;          /* type 0: there is none */
     int32_t           residual_after, activation; /* enum ops_fn */
+    int32_t           residual_c;                 /* channels that have one */
     double            a, b;
 };
 OPS_LAUNCHER(ops_launch_conv);

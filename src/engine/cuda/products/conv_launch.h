@@ -23,8 +23,9 @@ struct conv_finish {
     int         act;
     float       alpha, beta;
     int         residual_kind;
-    const void *bias;     /* [channels]; NULL: none */
-    const void *residual; /* NULL: none */
+    const void *bias;       /* [channels]; NULL: none */
+    const void *residual;   /* NULL: none */
+    int64_t     residual_c; /* channels that have one, from the first on */
     int64_t     residual_pixel, residual_sample;
 };
 

@@ -223,6 +223,20 @@ __device__ __forceinline__ void activate_all(int kind, float alpha, float beta, 
 #undef CONV_ACTIVATE
 }
 
+/* What is added to WIDTH channels from c on; 0 to those that have no residual. */
+template <class T, int WIDTH>
+__device__ __forceinline__ void residual_of(const struct conv_finish &f, int64_t c, const T *from,
+                                            float (&v)[WIDTH])
+{
+    if (c + WIDTH <= f.residual_c) {
+        load<T, WIDTH>(from, v);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < WIDTH; i++)
+        v[i] = c + i < f.residual_c ? (float)from[i] : 0.0f;
+}
+
 /* Sums of WIDTH channels from c on, at this pixel of this sample, to what is stored. */
 template <class T, int WIDTH>
 __device__ __forceinline__ void finish(const struct conv_finish &f, int64_t c, int64_t residual_at,
@@ -236,7 +250,7 @@ __device__ __forceinline__ void finish(const struct conv_finish &f, int64_t c, i
             v[i] += bias[i];
     }
     if (f.residual)
-        load<T, WIDTH>((const T *)f.residual + residual_at + c, other);
+        residual_of<T, WIDTH>(f, c, (const T *)f.residual + residual_at + c, other);
     if (f.residual_kind == SAC_RESIDUAL_BEFORE)
 #pragma unroll
         for (int i = 0; i < WIDTH; i++)

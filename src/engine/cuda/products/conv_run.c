@@ -30,6 +30,7 @@ static struct conv_finish finish_of(const struct conv_state *s, const struct con
                                 .bias = s->bias,
                                 .residual =
                                     v->residual_kind == SAC_RESIDUAL_NONE ? NULL : p->residual,
+                                .residual_c = v->residual.c,
                                 .residual_pixel = v->residual.pixel,
                                 .residual_sample = v->residual.sample};
 }

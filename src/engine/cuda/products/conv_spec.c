@@ -160,7 +160,8 @@ int64_t conv_spec_bytes(const struct conv_spec *s)
 {
     const int64_t in = s->n * s->in.c * product(s->in.size),
                   out = s->n * s->out.c * product(s->out.size);
-    const int64_t numbers = in + out + (s->residual.c ? out : 0) + weights_count(s);
+    const int64_t residual = s->residual.c ? out / s->out.c * s->residual.c : 0;
+    const int64_t numbers = in + out + residual + weights_count(s);
     return numbers * (int64_t)conv_element(s);
 }
 
@@ -291,12 +292,17 @@ bool conv_is_flat(const struct conv_spec *s)
     return flat;
 }
 
+bool conv_residual_is_part(const struct conv_spec *s)
+{
+    return s->residual_kind != SAC_RESIDUAL_NONE && s->residual.c < s->out.c;
+}
+
 bool conv_is_depthwise(const struct conv_spec *s)
 {
     const int64_t sample_max = INT32_MAX / 2; /* elements: the kernel counts its bytes */
     return !s->transposed && s->groups > 1 && s->groups == s->in.c && s->groups == s->out.c &&
            s->in.size[0] == 1 && s->out.size[0] == 1 && s->kernel[0] == 1 &&
-           s->in.sample <= sample_max;
+           s->in.sample <= sample_max && !conv_residual_is_part(s);
 }
 
 const int conv_depthwise_rows[CONV_DEPTHWISE_VARIANTS] = {1, 2, 4, 7, 14, 28, 56};

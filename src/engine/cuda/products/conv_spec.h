@@ -68,7 +68,10 @@ void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const flo
 
 /* A window of one that goes over all pixels? */
 bool conv_is_flat(const struct conv_spec *s);
-/* Is every channel computed by itself, over two dimensions at most? Of any variant. */
+/* Has the residual fewer channels than the output? */
+bool conv_residual_is_part(const struct conv_spec *s);
+/* Is every channel computed by itself, over two dimensions at most, with a residual of all or none?
+ * Of any variant. */
 bool conv_is_depthwise(const struct conv_spec *s);
 /* Rows of the output that a thread of conv_depthwise.cu goes down, by variant: the more, the less
  * often a row of the input is loaded; the fewer, the more threads. */

@@ -237,7 +237,8 @@ __device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m,
     if (f.residual) {
         const __half *from =
             (const __half *)f.residual + n * f.residual_sample + pixel * f.residual_pixel + first;
-        tile_read(from, p.wide && tile_by_words(from), k + 2 * t, p.out_c, other);
+        const int count = min(p.out_c, (int)f.residual_c - first);
+        tile_read(from, p.wide && count % 2 == 0 && tile_by_words(from), k + 2 * t, count, other);
     }
 #pragma unroll
     for (int i = 0; i < 2 * S::NT; i++)

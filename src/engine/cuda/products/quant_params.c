@@ -12,6 +12,7 @@ static struct conv_finish finish_of(const struct conv_spec *v, const struct quan
         .residual_kind = (int)v->residual_kind,
         .bias = o->bias,
         .residual = v->residual_kind == SAC_RESIDUAL_NONE ? NULL : o->residual,
+        .residual_c = v->residual.c,
         .residual_pixel = v->residual.pixel,
         .residual_sample = v->residual.sample,
     };

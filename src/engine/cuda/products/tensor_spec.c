@@ -367,6 +367,8 @@ bool tensor_takes_half(const struct conv_spec *s, int64_t variant, int capabilit
            s->in.c % 8 == 0 && conv_tile_fits(s, 0) && tensor_copies(s) && steps_fit(&s->in) &&
            steps_fit(&s->out) &&
            (s->residual_kind == SAC_RESIDUAL_NONE || steps_fit(&s->residual)) &&
+           (variant < CONV_TENSOR_WINDOWS || !conv_residual_is_part(s)) && /* what is not there, the
+                                                                              engine fills in */
            (variant < CONV_TENSOR_WINDOWS || tensor_window(s, (int)variant, s->in.c * 2, &w));
 }
 
