@@ -73,67 +73,82 @@ __device__ __forceinline__ int product_place(int width, int rows, int row, int d
 }
 
 /* What a block reads of an operand in a turn: rows in shared memory are its rows (or columns) with
- * the numbers of the depth side by side or, turned, the other way around. Of `all` rows and of the
- * width, so many are there, and so many are filled, with zeros behind those. Loops are not
- * unrolled: copies need no registers. */
+ * the numbers of the depth side by side or, turned, the other way around. Of all rows and of their
+ * width, so many are there, and so many are filled, with zeros behind those. */
 struct product_piece {
     const uint16_t *at;
     int             row_step, step; /* from row to row; along it */
-    int             all_rows, rows, rows_filled;
-    int             all_width, width, width_filled; /* 32, 64 or 128 */
+    int             rows, rows_filled;
+    int             width, width_filled;
 };
 
-template <int THREADS, int PIECE>
+/* Eight numbers of a row, of which so many are there. */
+template <int PIECE>
+__device__ __forceinline__ void product_fetch_eight(uint16_t *to, const uint16_t *from, int there)
+{
+#pragma unroll
+    for (int k = 0; k < 8; k += PIECE)
+        fetch_first<2 * PIECE>(to + k, from + k, 2 * max(0, min(PIECE, there - k)));
+}
+
+/* A thread fetches of each so many rows the same eight, so that little is computed for each of
+ * them. */
+template <int THREADS, int PIECE, int ROWS, int WIDTH>
 __device__ __forceinline__ void product_fetch_pieces(uint16_t *to, const product_piece &p)
 {
-    const int abreast = THREADS * 8 / p.all_width, first = (int)threadIdx.x * 8 / p.all_width,
-              d = (int)threadIdx.x * 8 % p.all_width;
+    constexpr int ABREAST = THREADS * 8 / WIDTH, PITCH = WIDTH < 64 ? WIDTH : 64;
+    const int     first = (int)threadIdx.x * 8 / WIDTH, d = (int)threadIdx.x * 8 % WIDTH,
+              there = p.width - d, step = ABREAST * p.row_step;
     if (d >= p.width_filled)
         return;
-    const uint16_t *from = p.at + first * p.row_step + d;
-    const int       pitch = min(p.all_width, 64);
-    to += product_place(p.all_width, p.all_rows, first, d);
-#pragma unroll 1
-    for (int row = first; row < p.rows_filled; row += abreast) {
-        const int left = row < p.rows ? p.width - d : 0;
-#pragma unroll
-        for (int k = 0; k < 8; k += PIECE) {
-            const int real = max(0, min(PIECE, left - k));
-            fetch_first<2 * PIECE>(to + k, real ? from + k : p.at, 2 * real);
-        }
-        from += abreast * p.row_step;
-        to += abreast * pitch;
-    }
+    const uint16_t *from = p.at + (first * p.row_step + d);
+    to += product_place(WIDTH, ROWS, first, d);
+    int row = first;
+#pragma unroll 4
+    for (; row < p.rows; row += ABREAST, from += step, to += ABREAST * PITCH)
+        product_fetch_eight<PIECE>(to, from, there);
+    for (; row < p.rows_filled; row += ABREAST, to += ABREAST * PITCH)
+        product_fetch_eight<PIECE>(to, p.at, 0);
 }
 
 /* By pairs through registers, wherever they lie. All loads of some pairs are under way at once: no
  * branch between them asks for what one has brought. */
-template <int THREADS>
+template <int THREADS, int ROWS, int WIDTH>
 __device__ __forceinline__ void product_fetch_numbers(uint16_t *to, const product_piece &p)
 {
-    constexpr int AT_ONCE = 8;
-    const int     abreast = THREADS * 2 / p.all_width, first = (int)threadIdx.x * 2 / p.all_width,
-              d = (int)threadIdx.x * 2 % p.all_width;
+    constexpr int AT_ONCE = 8, ABREAST = THREADS * 2 / WIDTH;
+    const int     first = (int)threadIdx.x * 2 / WIDTH, d = (int)threadIdx.x * 2 % WIDTH;
     if (d >= p.width_filled)
         return;
     const uint16_t *from = p.at + d * p.step;
 #pragma unroll 1
-    for (int row = first; row < p.rows_filled; row += AT_ONCE * abreast) {
+    for (int row = first; row < p.rows_filled; row += AT_ONCE * ABREAST) {
         uint16_t low[AT_ONCE], high[AT_ONCE];
 #pragma unroll
         for (int i = 0; i < AT_ONCE; i++) {
-            const int r = row + i * abreast, at = r * p.row_step;
+            const int r = row + i * ABREAST, at = r * p.row_step;
             low[i] = r < p.rows && d < p.width ? from[at] : (uint16_t)0;
             high[i] = r < p.rows && d + 1 < p.width ? from[at + p.step] : (uint16_t)0;
         }
 #pragma unroll
         for (int i = 0; i < AT_ONCE; i++) {
-            const int r = row + i * abreast;
-            if (r < p.all_rows)
-                *reinterpret_cast<uint32_t *>(to + product_place(p.all_width, p.all_rows, r, d)) =
+            const int r = row + i * ABREAST;
+            if (r < ROWS)
+                *reinterpret_cast<uint32_t *>(to + product_place(WIDTH, ROWS, r, d)) =
                     low[i] | (uint32_t)high[i] << 16;
         }
     }
+}
+
+template <int THREADS, int ROWS, int WIDTH>
+__device__ __forceinline__ void product_fetch_by(uint16_t *to, const product_piece &p, int piece)
+{
+    if (piece == 8)
+        product_fetch_pieces<THREADS, 8, ROWS, WIDTH>(to, p);
+    else if (piece == 4)
+        product_fetch_pieces<THREADS, 4, ROWS, WIDTH>(to, p);
+    else
+        product_fetch_numbers<THREADS, ROWS, WIDTH>(to, p);
 }
 
 /* An operand's numbers for a turn. left: rows (or columns), and numbers of the depth, from `at` on.
@@ -146,16 +161,12 @@ __device__ __forceinline__ void product_fetch(uint16_t *to, const uint16_t *at,
     const int outer_step = (int)view.step[2], depth_step = (int)view.step[3],
               outer = min(OUTER, outer_left), depth = min((int)S::KS, depth_left),
               filled = (depth + 15) & ~15;
-    const product_piece p =
-        turned
-            ? product_piece{at, depth_step, outer_step, S::KS, depth, filled, OUTER, outer, outer}
-            : product_piece{at, outer_step, depth_step, OUTER, outer, outer, S::KS, depth, filled};
-    if (piece == 8)
-        product_fetch_pieces<S::THREADS, 8>(to, p);
-    else if (piece == 4)
-        product_fetch_pieces<S::THREADS, 4>(to, p);
+    if (turned)
+        product_fetch_by<S::THREADS, S::KS, OUTER>(
+            to, {at, depth_step, outer_step, depth, filled, outer, outer}, piece);
     else
-        product_fetch_numbers<S::THREADS>(to, p);
+        product_fetch_by<S::THREADS, OUTER, S::KS>(
+            to, {at, outer_step, depth_step, outer, outer, depth, filled}, piece);
 }
 
 /* ---- multiplying ---- */
@@ -305,12 +316,15 @@ __device__ __forceinline__ void product_load_bias(const ops_head_matmul &p, cons
 template <class S>
 __device__ __forceinline__ void product_fetch_other(const product_tile &t, product_room<S> *room)
 {
-#pragma unroll 1
-    for (int i = threadIdx.x; i < S::MS * (S::NS / 8); i += S::THREADS) {
-        const int row = i / (S::NS / 8), column = i % (S::NS / 8) * 8;
-        if (row < t.rows && column < t.columns)
-            fetch_first<16>(room->r + row * product_room<S>::PITCH + column,
-                            t.r + row * t.r_row_step + column, 2 * min(8, t.columns - column));
+    constexpr int ABREAST = S::THREADS / (S::NS / 8), PITCH = product_room<S>::PITCH;
+    const int column = (int)threadIdx.x % (S::NS / 8) * 8, first = (int)threadIdx.x / (S::NS / 8),
+              rows = min((int)S::MS, t.rows), there = t.columns - column;
+    const uint16_t *from = t.r + (first * t.r_row_step + column);
+    uint16_t       *to = room->r + first * PITCH + column;
+    for (int row = first; row < rows && there > 0; row += ABREAST) {
+        product_fetch_eight<8>(to, from, there);
+        from += ABREAST * t.r_row_step;
+        to += ABREAST * PITCH;
     }
 }
 
@@ -385,54 +399,63 @@ template <int COUNT>
 __device__ __forceinline__ void product_end(const ops_head_matmul &p, const product_tile &t,
                                             int row, int column, float (&v)[COUNT])
 {
-    float other[COUNT];
-    if (t.r)
-        product_others(t, p.r_piece == 8, row, column, other);
+    const float shift = t.bias && p.by_row ? t.bias[row] : 0;
 #pragma unroll
-    for (int i = 0; i < COUNT; i++) {
-        v[i] *= p.scale;
-        if (t.bias)
-            v[i] += t.bias[p.by_row ? row : column + i];
-    }
+    for (int i = 0; i < COUNT; i++)
+        v[i] = fmaf(v[i], p.scale, t.bias && !p.by_row ? t.bias[column + i] : shift);
     product_activate(p, v);
-    if (t.r)
+    if (!t.r)
+        return;
+    float other[COUNT];
+    product_others(t, p.r_piece == 8, row, column, other);
+    if (p.gates)
 #pragma unroll
         for (int i = 0; i < COUNT; i++)
-            v[i] = p.gates ? v[i] * other[i] : v[i] + other[i];
+            v[i] *= other[i];
+    else
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            v[i] += other[i];
+}
+
+/* Each thread stores so many columns of every so many rows. */
+template <class S>
+__device__ __forceinline__ void product_store_eights(const ops_head_matmul &p, const float *sums,
+                                                     const product_tile &t)
+{
+    constexpr int ABREAST = S::THREADS / (S::NS / 8);
+    const int column = (int)threadIdx.x % (S::NS / 8) * 8, first = (int)threadIdx.x / (S::NS / 8),
+              row_step = (int)p.y.step[2], rows = min((int)S::MS, t.rows);
+    uint16_t *to = t.y + (first * row_step + column);
+    if (column >= t.columns)
+        return;
+#pragma unroll 1
+    for (int row = first; row < rows; row += ABREAST, to += ABREAST * row_step) {
+        float v[8];
+        product_sums_of<S>(sums, row, column, v);
+        product_end(p, t, row, column, v);
+        if (column + 8 <= t.columns)
+            put8(to, SAC_F16, 0, v);
+        else
+#pragma unroll
+            for (int k = 0; k < 7; k++)
+                if (column + k < t.columns)
+                    to[k] = float_to_half(v[k]);
+    }
 }
 
 template <class S>
-__device__ __forceinline__ void product_store(const ops_head_matmul &p, const float *room,
-                                              const product_tile &t)
+__device__ __forceinline__ void product_store_pairs(const ops_head_matmul &p, const float *sums,
+                                                    const product_tile &t)
 {
     const int row_step = (int)p.y.step[2], step = (int)p.y.step[3];
-    if (p.y_piece == 8) {
-#pragma unroll 1
-        for (int i = threadIdx.x; i < S::MS * (S::NS / 8); i += S::THREADS) {
-            const int row = i / (S::NS / 8), column = i % (S::NS / 8) * 8;
-            float     v[8];
-            if (row >= t.rows || column >= t.columns)
-                continue;
-            product_sums_of<S>(room, row, column, v);
-            product_end(p, t, row, column, v);
-            uint16_t *to = t.y + row * row_step + column;
-            if (column + 8 <= t.columns)
-                put8(to, SAC_F16, 0, v);
-            else
-#pragma unroll
-                for (int k = 0; k < 7; k++)
-                    if (column + k < t.columns)
-                        to[k] = float_to_half(v[k]);
-        }
-        return;
-    }
 #pragma unroll 1
     for (int i = threadIdx.x; i < S::MS * (S::NS / 2); i += S::THREADS) {
         const int row = i / (S::NS / 2), column = i % (S::NS / 2) * 2;
         float     v[2];
         if (row >= t.rows || column >= t.columns)
             continue;
-        product_sums_of<S>(room, row, column, v);
+        product_sums_of<S>(sums, row, column, v);
         product_end(p, t, row, column, v);
         const uint32_t pair = pair_of(v[0], v[1]);
         uint16_t      *to = t.y + row * row_step + column * step;
@@ -527,7 +550,10 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
         t.r_row_step = product_room<S>::PITCH;
     }
     __syncthreads();
-    product_store<S>(p, sums, t);
+    if (p.y_piece == 8)
+        product_store_eights<S>(p, sums, t);
+    else
+        product_store_pairs<S>(p, sums, t);
 }
 
 /* ---- launching ---- */
