@@ -67,20 +67,33 @@ static bool in_bits(const struct sac_head_view *v)
            v->step[3] <= STEP_MAX;
 }
 
+static int64_t tiles_of(const struct ops_head_matmul *p, int rows, int columns)
+{
+    return parts_of(p->rows, rows) * parts_of(p->columns, columns);
+}
+
+/* Where a few tiles leave most of the card without one, smaller ones take less time each. */
 static void choose_tile(struct ops_head_matmul *p)
 {
-    const int rows = p->rows <= OPS_HEAD_SMALL_TILE ? OPS_HEAD_SMALL_TILE : OPS_HEAD_TILE,
-              columns = p->columns <= OPS_HEAD_SMALL_TILE ? OPS_HEAD_SMALL_TILE : OPS_HEAD_TILE;
-    const int64_t tiles = parts_of(p->rows, rows) * parts_of(p->columns, columns),
-                  products = p->batch * p->heads;
-    if (tiles && products > INT32_MAX / tiles)
+    int rows = p->rows <= OPS_HEAD_SMALL_TILE ? OPS_HEAD_SMALL_TILE : OPS_HEAD_TILE,
+        columns = p->columns <= OPS_HEAD_SMALL_TILE ? OPS_HEAD_SMALL_TILE : OPS_HEAD_TILE;
+    const int64_t products = p->batch * p->heads, few = PROCESSORS * 3 / 4;
+    if (products && tiles_of(p, rows, columns) > INT32_MAX / 4 / products)
         return;
+    if (products * tiles_of(p, rows, columns) <= few)
+        columns = OPS_HEAD_SMALL_TILE;
+    if (products * tiles_of(p, rows, columns) <= few)
+        rows = OPS_HEAD_SMALL_TILE;
+    const int64_t tiles = products * tiles_of(p, rows, columns);
     p->tile_rows = rows;
     p->tile_columns = columns;
-    p->deep = p->depth >= DEEP && products * tiles <= PROCESSORS && !p->r_type;
+    p->deep = p->depth >= DEEP && tiles <= PROCESSORS && !p->r_type;
     if (rows == OPS_HEAD_TILE && columns == OPS_HEAD_TILE && !p->deep)
-        p->unit_columns = p->columns > OPS_HEAD_TILE && products * tiles >= 4 * PROCESSORS &&
-                                  !p->r_type /* which takes shared memory */
+        p->unit_columns = p->columns > OPS_HEAD_TILE && tiles >= 4 * PROCESSORS && !p->r_type /* which
+                                                                                                 takes
+                                                                                                 shared
+                                                                                                 memory
+                                                                                               */
                               ? 2 * OPS_HEAD_TILE
                               : OPS_HEAD_TILE;
 }
