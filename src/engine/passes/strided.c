@@ -158,6 +158,13 @@ int64_t sac_strided_join_copies(struct sac_strided *s, int d)
     return copies;
 }
 
+int64_t sac_strided_inner(const struct sac_strided *s, int d)
+{
+    struct sac_strided_part room[SAC_STRIDED_PARTS], *const end = room + SAC_STRIDED_PARTS;
+    const struct sac_strided_part *first = gather_parts(s, d, d + 1, room);
+    return end - first > 1 ? end[-1].dim : 1;
+}
+
 bool sac_strided_settle(struct sac_strided *s)
 {
     for (int d = 0; d < s->rank; d++) {
