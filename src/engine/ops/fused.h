@@ -9,7 +9,7 @@
  *                             read or written where it lies, through a view (below); y_type,
  *                             y_scale, y_zero as in engine/ops/quant.h
  *   HeadMatMul(A, B)          scale A B of the matrices of heads, each read or written where it
- *                             lies, through a view (below)
+ *                             lies, through a view (below); one batch or head of B is for all of A
  *   LinearAttention(A, B, C, G?)
  *                             attention by way of a small matrix for each head, the sum over all
  *                             tokens of what keys and values have in common (below)

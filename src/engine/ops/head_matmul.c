@@ -14,9 +14,12 @@ static sac_result read_inputs(const struct sac_op_call *c, struct sac_head_matmu
     }
     SAC_TRY(sac_head_view_read(c, "a", &c->in[0], &m->a));
     SAC_TRY(sac_head_view_read(c, "b", &c->in[1], &m->b));
-    SAC_CHECK(
-        c, m->a.dim[0] == m->b.dim[0] && m->a.dim[1] == m->b.dim[1] && m->a.dim[3] == m->b.dim[2],
-        "a and b do not fit together");
+    for (int d = 0; d < 2; d++) {
+        SAC_CHECK(c, m->b.dim[d] == m->a.dim[d] || m->b.dim[d] == 1,
+                  "b has other batches or heads than a");
+        m->b.step[d] = m->b.dim[d] == 1 ? 0 : m->b.step[d];
+    }
+    SAC_CHECK(c, m->a.dim[3] == m->b.dim[2], "a and b do not fit together");
     m->batch = m->a.dim[0];
     m->heads = m->a.dim[1];
     m->rows = m->a.dim[2];

@@ -194,12 +194,17 @@ static void permute(struct sac_strided *s, const int *at)
     }
 }
 
-void sac_strided_turn(struct sac_strided *s)
+void sac_strided_swap(struct sac_strided *s, int a, int b)
 {
     int at[SAC_RANK_MAX];
     for (int d = 0; d < s->rank; d++)
-        at[d] = d < s->rank - 2 ? d : 2 * s->rank - 3 - d;
+        at[d] = d == a ? b : d == b ? a : d;
     permute(s, at);
+}
+
+void sac_strided_turn(struct sac_strided *s)
+{
+    sac_strided_swap(s, s->rank - 2, s->rank - 1);
 }
 
 bool sac_strided_entry(int64_t number, int64_t *each, bool *open)

@@ -44,7 +44,8 @@ bool sac_strided_settle(struct sac_strided *s);
 bool sac_strided_expand(struct sac_strided *s, int rank, const int64_t *dims);
 /* Neighbours along dim d that show the same numbers become one; returns how many they were. */
 int64_t sac_strided_join_copies(struct sac_strided *s, int d);
-/* The last two dims change places. */
+/* Two dims change places; the last two. */
+void sac_strided_swap(struct sac_strided *s, int a, int b);
 void sac_strided_turn(struct sac_strided *s);
 /* A node that sac_strided_from can look through, seen from its output v: the input that it moves;
  * NULL: it is none. */
