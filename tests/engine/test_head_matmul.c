@@ -24,6 +24,19 @@ static const struct spelling taken[] = {
       {"Reshape", "back flat", "y"}},
      2,
      3},
+    {"rows of a map that have matrices of their own",
+     "? 6 8",
+     "? 6 4",
+     {{"map", "-1 2 3 8"}, {"rows", "2 -1 8"}, {"made", "2 -1 3 4"}, {"flat", "-1 6 4"}},
+     {{"Reshape", "x map", "m"},
+      {"Transpose", "m", "t", "perm", "1 0 2 3 "},
+      {"Reshape", "t rows", "r"},
+      {"MatMul", "r tables", "p"},
+      {"Reshape", "p made", "q"},
+      {"Transpose", "q", "u", "perm", "1 0 2 3 "},
+      {"Reshape", "u flat", "y"}},
+     1,
+     1},
     {"tokens that meet tokens, with a scale before",
      "? 5 24",
      "? 2 5 5",
@@ -99,6 +112,10 @@ static void constants(struct proto *graph)
 {
     const float   half = 0.5f;
     const int64_t zero = 0, one = 1;
+    float         tables[64];
+    for (int i = 0; i < 64; i++)
+        tables[i] = spelling_number(i);
+    proto_initializer(graph, "tables", 1, "2 8 4", tables, sizeof tables);
     proto_initializer(graph, "half", 1, "", &half, sizeof half);
     proto_initializer(graph, "zero", 7, "", &zero, sizeof zero);
     proto_initializer(graph, "one", 7, "", &one, sizeof one);

@@ -20,8 +20,9 @@ enum {
 };
 static bool others;
 static int  launches, next_shape, met[OPS_ATTENTION_KINDS][SHARERS];
-/* Kernels of OPS_ATTENTION_WHOLE: by keys of the turn, size, and whether there is a mask. */
-static const int turns[] = {
+/* Kernels of OPS_ATTENTION_WHOLE: by keys of the turn, size, and what is added to scores. */
+static const char *const adds[] = {"nothing", "a mask", "relative positions"};
+static const int         turns[] = {
 #define TURN(above, all) all,
     OPS_ATTENTION_ONE_TURN(TURN)
 #undef TURN
@@ -29,7 +30,7 @@ static const int turns[] = {
         OPS_ATTENTION_TURNS(TURN)
 #undef TURN
 };
-static int met_whole[SAC_COUNT(turns)][2][2];
+static int met_whole[SAC_COUNT(turns)][2][SAC_COUNT(adds)];
 
 /* Shape number i of all: a kind, warps with queries, and warps that share keys or tiles that share
  * a block. */
@@ -49,7 +50,7 @@ static int *met_whole_of(const struct ops_fused_attention *p)
     size_t i = 0;
     while (turns[i] != p->shape.keys)
         i++;
-    return &met_whole[i][p->shape.key_size == 64][p->period > 0];
+    return &met_whole[i][p->shape.key_size == 64][p->period ? 1 : p->rows ? 2 : 0];
 }
 
 /* The next shape that this case can have: of a kernel, or of a kind and sharers, that none had yet,
@@ -106,10 +107,10 @@ static int missed(void)
                 count++;
             }
     for (size_t i = 0; i < SAC_COUNT(turns); i++)
-        for (int k = 0; k < 4; k++)
-            if (!met_whole[i][k / 2][k % 2]) {
-                printf("FAIL no case met turns of %d keys, size %d, %s mask\n", turns[i],
-                       k / 2 ? 64 : 32, k % 2 ? "with a" : "without");
+        for (size_t k = 0; k < 2 * SAC_COUNT(adds); k++)
+            if (!met_whole[i][k % 2][k / 2]) {
+                printf("FAIL no case met turns of %d keys, size %d, %s added\n", turns[i],
+                       k % 2 ? 64 : 32, adds[k / 2]);
                 count++;
             }
     return count;

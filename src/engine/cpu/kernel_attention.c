@@ -32,12 +32,12 @@ struct attention_state {
 
 /* Memory of one piece. */
 struct attention_room {
-    float *keys, *values, *query, *score, *result;
+    float *keys, *values, *query, *score, *result, *column;
 };
 
 struct attention_job {
     const struct attention_state *s;
-    const float                  *q, *k, *v, *mask;
+    const float                  *q, *k, *v, *mask, *row, *column;
     void                         *y;
     float                        *scratch;
 };
@@ -120,8 +120,8 @@ static sac_result attention_prepare(struct sac_device *dev, struct sac_kernel_pl
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     }
     s->scores.bias = s->mix.bias = s->bias;
-    s->room =
-        s->scores.group_weights + s->mix.group_weights + s->rows * (a->size + a->keys + a->v_size);
+    s->room = s->scores.group_weights + s->mix.group_weights +
+              s->rows * (a->size + a->keys + a->v_size) + a->columns;
     s->room = (s->room + 31) / 16 * 16; /* whole cache lines */
     plan->scratch_bytes = (size_t)(s->pieces * s->room) * sizeof(float);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
@@ -175,6 +175,35 @@ static void add_mask(const struct sac_fused_attention *a, const float *mask, int
     }
 }
 
+/* Relative positions of a query: all keys of a row of them get the row's number, and each its
+ * column's. */
+static void add_position(const struct sac_fused_attention *a, const float *row, const float *column,
+                         float *room, float *score)
+{
+    for (int64_t c = 0; c < a->columns; c++)
+        room[c] = column ? column[c * a->column.step[3]] : 0;
+    for (int64_t r = 0; r < a->rows; r++, score += a->columns) {
+        const float of_row = row ? row[r * a->row.step[3]] : 0;
+        for (int64_t c = 0; c < a->columns; c++)
+            score[c] += of_row + room[c];
+    }
+}
+
+static void add_positions(const struct attention_job *j, int64_t head, int64_t first, int64_t rows,
+                          const struct attention_room *r)
+{
+    const struct sac_fused_attention *a = &j->s->a;
+    const int64_t                     b = head / a->heads, h = head % a->heads;
+    for (int64_t i = 0; a->rows && i < rows; i++) {
+        const int64_t query = first + i;
+        add_position(
+            a, a->by_row ? j->row + sac_head_start(&a->row, b, h) + query * a->row.step[2] : NULL,
+            a->by_column ? j->column + sac_head_start(&a->column, b, h) + query * a->column.step[2]
+                         : NULL,
+            r->column, r->score + i * a->keys);
+    }
+}
+
 /* Rows of results to where they lie, as numbers or as bytes. */
 static void put_rows(const struct attention_state *s, const struct attention_room *r, void *y,
                      int64_t at, int64_t rows)
@@ -221,6 +250,7 @@ static void run_block(const struct attention_job *j, int64_t head, int64_t block
     v.weights = r->keys;
     v.last_w = rows;
     SAC_SIMD_PICK(sac_conv_rows)(&v, r->query, NULL, r->score, 0, 1);
+    add_positions(j, head, first, rows, r);
     if (a->period)
         add_mask(a,
                  j->mask + b % a->period * a->mask_step[0] + h * a->mask_step[1] +
@@ -242,6 +272,7 @@ static void run_piece(void *arg, int piece, int worker)
     r.query = r.values + s->mix.group_weights;
     r.score = r.query + s->rows * s->a.size;
     r.result = r.score + s->rows * s->a.keys;
+    r.column = r.result + s->rows * s->a.v_size;
     for (int64_t u = s->units * piece / s->pieces; u < s->units * (piece + 1) / s->pieces; u++) {
         const int64_t head = u / s->blocks, of = head / s->a.group;
         if (of != packed)
@@ -255,8 +286,15 @@ static sac_result attention_run(struct sac_device *dev, void *state, void *const
                                 void *const *out, void *scratch, struct sac_device_stream *stream)
 {
     const struct attention_state *s = state;
-    struct attention_job          job = {s,      in[0],  in[1], in[2], s->a.period ? in[3] : NULL,
-                                         out[0], scratch};
+    struct attention_job          job = {.s = s,
+                                         .q = in[0],
+                                         .k = in[1],
+                                         .v = in[2],
+                                         .mask = s->a.period ? in[3] : NULL,
+                                         .row = s->a.by_row ? in[4] : NULL,
+                                         .column = s->a.by_column ? in[5] : NULL,
+                                         .y = out[0],
+                                         .scratch = scratch};
     (void)stream;
     sac_worker_pool_run(dev->workers, s->pieces, run_piece, &job);
     return SAC_OK;

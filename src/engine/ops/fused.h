@@ -4,13 +4,14 @@
  * operator.
  *
  *   Activation(X)             activation, alpha, beta
- *   FusedAttention(Q, K, V, M?)  softmax(scale Q K^T + M) V; each of Q, K, V and the output is read
- *                             or written where it lies, through a view (below); y_type, y_scale,
- *                             y_zero as in engine/ops/quant.h
+ *   FusedAttention(Q, K, V, M?, R?, C?)
+ *                             softmax(scale Q K^T + M) V; each of Q, K, V, R, C and the output is
+ *                             read or written where it lies, through a view (below); y_type,
+ *                             y_scale, y_zero as in engine/ops/quant.h
  *   HeadMatMul(A, B, C?, R?)  act(scale A B + C) of the matrices of heads, plus R, or with gates
  *                             (1) times R; A, B, R and the output are each read or written where
- *                             they lie, through views (below). A of one batch, or of one head, is
- *                             that of all. C has a number for each column of the product, or with
+ *                             they lie, through views (below). A or B of one batch, or of one head,
+ *                             is that of all. C has a number for each column of the product, or with
  *                             by_row (1) for each row; activation, alpha, beta
  *   LinearAttention(A, B, C, G?)
  *                             attention by way of a small matrix for each head, the sum over all
@@ -39,14 +40,20 @@
  *   Expectation(X, W, M?, R?) means of constants by the shares of a softmax, and the boxes that are
  *                             sums of them: engine/ops/expectation.h
  *
- * The views of FusedAttention are attributes q, k, v and y, those of HeadMatMul a, b, r and y, nine
- * numbers each: the offset of the first number in the operand, then how many batches, heads, tokens
- * and numbers of a head there are, then the step from one to the next of each, in elements. q_open
- * and so on, [axis, bits]: the numbers whose bit is set count for each entry of that axis of the
- * operand, whose size is open. So many heads as the attribute group says (1) follow each other that
- * have one head of keys and values, of which k and v then have fewer. M is [period, heads or 1,
- * queries or 1, keys], batch b reads entry b % period. shape is the output's, -1 where it is open.
- * A query all of whose keys are masked by -inf gives zeros.
+ * The views of FusedAttention are attributes q, k, v, rows, columns and y, those of HeadMatMul a, b,
+ * r and y, nine numbers each: the offset of the first number in the operand, then how many batches,
+ * heads, tokens and numbers of a head there are, then the step from one to the next of each, in
+ * elements. q_open and so on, [axis, bits]: the numbers whose bit is set count for each entry of
+ * that axis of the operand, whose size is open. So many heads as the attribute group says (1)
+ * follow each other that have one head of keys and values, of which k and v then have fewer. M is
+ * [period, heads or 1, queries or 1, keys], batch b reads entry b % period. shape is the output's,
+ * -1 where it is open. A query all of whose keys are masked by -inf gives zeros.
+ *
+ * R and C stand in M's place where keys are pixels of a map, in rows of so many columns: what a
+ * query adds to the score of key j is R[j / columns] + C[j % columns], or one of them (decomposed
+ * relative positions, Li et al., MViTv2, 2022). Each has batches, heads and queries as Q has them,
+ * read through the views rows and columns; as numbers of a head the one has the rows that there
+ * are, the other the columns. Both are finite.
  *
  * LinearAttention reads A [tokens,width] and B [tokens,size] of each head through views a and b as
  * above, makes the state S = scale A^T B, [width,size], and from C [tokens,size], read through c,

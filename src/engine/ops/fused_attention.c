@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FusedAttention, which engine/ops/fused.h defines: softmax(scale Q K^T + M) V of heads that are
- * read and written where they lie. */
+ * read and written where they lie, where M may be made of numbers for rows and columns of keys. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
-enum { Q, K, V, MASK };
+enum { Q, K, V, MASK, ROWS, COLUMNS };
 
 static sac_result read_mask(const struct sac_op_call *c, struct sac_fused_attention *a)
 {
@@ -28,6 +28,40 @@ static sac_result read_mask(const struct sac_op_call *c, struct sac_fused_attent
         step *= m->dims[d];
     }
     a->period = m->dims[0];
+    return SAC_OK;
+}
+
+/* One part of relative positions: `count` numbers of each query. */
+static sac_result read_part(const struct sac_op_call *c, int input, const char *name,
+                            const struct sac_fused_attention *a, struct sac_head_view *part,
+                            int64_t *count)
+{
+    SAC_TRY(sac_head_view_read(c, name, &c->in[input], part));
+    SAC_CHECK(c,
+              part->dim[0] == a->batch && part->dim[1] == a->heads && part->dim[2] == a->queries &&
+                  part->dim[3] > 0 && a->keys % part->dim[3] == 0,
+              "view %s does not have numbers for each query that divide the keys", name);
+    *count = part->dim[3];
+    return SAC_OK;
+}
+
+static sac_result read_positions(const struct sac_op_call *c, struct sac_fused_attention *a)
+{
+    a->by_row = sac_op_has(c, ROWS);
+    a->by_column = sac_op_has(c, COLUMNS);
+    a->rows = a->columns = 0;
+    a->row = a->column = (struct sac_head_view){0};
+    if (!a->by_row && !a->by_column)
+        return SAC_OK;
+    SAC_CHECK(c, !a->period, "a mask and relative positions at once");
+    if (a->by_row)
+        SAC_TRY(read_part(c, ROWS, "rows", a, &a->row, &a->rows));
+    if (a->by_column)
+        SAC_TRY(read_part(c, COLUMNS, "columns", a, &a->column, &a->columns));
+    a->rows = a->by_row ? a->rows : a->keys / a->columns;
+    a->columns = a->by_column ? a->columns : a->keys / a->rows;
+    SAC_CHECK(c, a->rows * a->columns == a->keys, "%lld rows of %lld columns are not %lld keys",
+              (long long)a->rows, (long long)a->columns, (long long)a->keys);
     return SAC_OK;
 }
 
@@ -66,7 +100,8 @@ static sac_result read_inputs(const struct sac_op_call *c, struct sac_fused_atte
     a->size = a->q.dim[3];
     a->v_size = a->v.dim[3];
     a->scale = sac_attr_float(c->node, "scale", 1);
-    return read_mask(c, a);
+    SAC_TRY(read_mask(c, a));
+    return read_positions(c, a);
 }
 
 static sac_result read_output(const struct sac_op_call *c, struct sac_fused_attention *a)
@@ -103,6 +138,20 @@ static double softmax_row(double *score, int64_t count)
     return sum == 0 ? 0 : 1 / sum;
 }
 
+/* What relative positions add to the scores of query i. */
+static void add_positions(const struct sac_op_call *c, const struct sac_fused_attention *a,
+                          int64_t b, int64_t h, int64_t i, double *score)
+{
+    for (int64_t j = 0; a->by_row && j < a->keys; j++)
+        score[j] +=
+            ((const float *)c->in[ROWS].data)[sac_head_start(&a->row, b, h) + i * a->row.step[2] +
+                                              j / a->columns * a->row.step[3]];
+    for (int64_t j = 0; a->by_column && j < a->keys; j++)
+        score[j] += ((const float *)c->in[COLUMNS]
+                         .data)[sac_head_start(&a->column, b, h) + i * a->column.step[2] +
+                                j % a->columns * a->column.step[3]];
+}
+
 static void attend(const struct sac_op_call *c, const struct sac_fused_attention *a,
                    const struct sac_quant *bytes, int64_t b, int64_t h, int64_t i, double *score)
 {
@@ -120,6 +169,7 @@ static void attend(const struct sac_op_call *c, const struct sac_fused_attention
             sum += (double)q[d * a->q.step[3]] * k[j * a->k.step[2] + d * a->k.step[3]];
         score[j] = sum * a->scale + (mask ? mask[j * a->mask_step[3]] : 0);
     }
+    add_positions(c, a, b, h, i, score);
     const double share = softmax_row(score, a->keys);
     for (int64_t d = 0; d < a->v_size; d++) {
         double sum = 0;
@@ -154,6 +204,6 @@ static int64_t fused_attention_flops(const struct sac_op_call *c)
 }
 
 const struct sac_op sac_row_FusedAttention = {
-    SAC_FUSED_ROW(FusedAttention, 3, 4), SAC_TOLERANCE(1e-4f, 1e-4f),
+    SAC_FUSED_ROW(FusedAttention, 3, 6), SAC_TOLERANCE(1e-4f, 1e-4f),
     .flags = SAC_OP_QUANTISES,           .shape = fused_attention_shape,
     .ref = fused_attention_ref,          .flops = fused_attention_flops};

@@ -39,16 +39,24 @@ static sac_result read_other(const struct sac_op_call *c, struct sac_head_matmul
     return SAC_OK;
 }
 
-/* Of one batch or head, it is read again for the others. */
-static sac_result repeat(const struct sac_op_call *c, struct sac_head_view *a,
-                         const struct sac_head_view *b)
+/* What has one batch or head has it for all of the other's. */
+static void repeat(struct sac_head_view *v, int d, int64_t times)
+{
+    if (v->dim[d] != times)
+        v->step[d] = 0;
+    v->dim[d] = times;
+}
+
+static sac_result fit_together(const struct sac_op_call *c, struct sac_head_view *a,
+                               struct sac_head_view *b)
 {
     for (int d = 0; d < 2; d++) {
-        SAC_CHECK(c, a->dim[d] == b->dim[d] || a->dim[d] == 1, "a and b do not fit together");
-        if (a->dim[d] != b->dim[d])
-            a->step[d] = 0;
-        a->dim[d] = b->dim[d];
+        const int64_t times = a->dim[d] == 1 ? b->dim[d] : a->dim[d];
+        SAC_CHECK(c, b->dim[d] == times || b->dim[d] == 1, "b has other batches or heads than a");
+        repeat(a, d, times);
+        repeat(b, d, times);
     }
+    SAC_CHECK(c, a->dim[3] == b->dim[2], "a and b do not fit together");
     return SAC_OK;
 }
 
@@ -61,8 +69,7 @@ static sac_result read_inputs(const struct sac_op_call *c, struct sac_head_matmu
     }
     SAC_TRY(sac_head_view_read(c, "a", &c->in[0], &m->a));
     SAC_TRY(sac_head_view_read(c, "b", &c->in[1], &m->b));
-    SAC_TRY(repeat(c, &m->a, &m->b));
-    SAC_CHECK(c, m->a.dim[3] == m->b.dim[2], "a and b do not fit together");
+    SAC_TRY(fit_together(c, &m->a, &m->b));
     SAC_CHECK(c, sac_activation_is_known(c->node, "activation"), "an unknown activation");
     m->act = sac_activation_read(c->node);
     m->batch = m->a.dim[0];

@@ -14,7 +14,7 @@ enum { VIEW_OFFSET, VIEW_DIMS, VIEW_STEPS = VIEW_DIMS + SAC_VIEW_RANK };
 static sac_result open_view(const struct sac_op_call *c, const char *name,
                             const struct sac_operand *o, int64_t *entry)
 {
-    char           attr[8];
+    char           attr[16];
     const int64_t *open;
     snprintf(attr, sizeof attr, "%s_open", name);
     const size_t count = sac_attr_ints(c->node, attr, &open);

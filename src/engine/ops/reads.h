@@ -221,6 +221,10 @@ struct sac_fused_attention {
     int64_t              batch, heads, queries, keys, size, v_size;
     int64_t              group; /* neighbouring heads with one head of keys and values */
     int64_t              period, mask_step[SAC_VIEW_RANK]; /* period 0: there is no mask */
+    /* Relative positions: rows of `columns` keys each, both 0 where there are none. */
+    struct sac_head_view row, column;
+    bool                 by_row, by_column;
+    int64_t              rows, columns;
     float                scale;
 };
 /* For kernels; the node is checked. In a shape function the output's dims must be set. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/passes/attention_mask.h"
+#include "engine/passes/attention_positions.h"
 #include "engine/passes/heads.h"
 
 enum {
@@ -13,6 +14,7 @@ enum {
      * to channels: nothing is saved, and kernels hold no such head. */
     WIDTH_MAX = 128,
 };
+enum { MASK = 3, ROWS, COLUMNS, INPUTS }; /* behind Q, K and V */
 struct spelling {
     struct sac_node *scores, *mix; /* the two products */
     bool             turned;       /* mix is V^T P^T */
@@ -21,10 +23,11 @@ struct spelling {
         struct sac_value *what, *scores; /* added, and the sum */
         double            factor;        /* of the scalings after it */
     } add[ADDS_MAX];
-    int                adds;
-    struct sac_strided q, k, v, y;
-    int64_t            group; /* neighbouring heads with one head of keys and values */
-    struct sac_value  *out, *mask;
+    int                  adds;
+    struct sac_strided   q, k, v, y;
+    int64_t              group; /* neighbouring heads with one head of keys and values */
+    struct sac_value    *out, *mask;
+    struct sac_positions positions;
     struct sac_node *rounds; /* a QuantizeLinear of all by one scale between mix and out, or NULL */
 };
 
@@ -84,12 +87,10 @@ static bool are_scores(const struct sac_value *v)
     for (int depth = 0; v && v->uses == 1 && depth < DEPTH_MAX; depth++) {
         const struct sac_node *n = v->producer;
         if (sac_is(n, "MatMul"))
-            return !n->inputs[1]->data;
+            return !n->inputs[0]->data && !n->inputs[1]->data;
         if (sac_is(n, "Add"))
-            v = n->inputs[n->inputs[0]->data != NULL];
-        else
-            v = n && (sac_same_dtype(n) || only_reshapes(n)) ? n->inputs[0]
-                                                             : sac_scaled(v, &factor);
+            return are_scores(n->inputs[0]) || are_scores(n->inputs[1]);
+        v = n && (sac_same_dtype(n) || only_reshapes(n)) ? n->inputs[0] : sac_scaled(v, &factor);
     }
     return false;
 }
@@ -169,18 +170,38 @@ static bool computed_mask(struct spelling *s)
     return true;
 }
 
+static bool is_known(int64_t dim, int64_t *number)
+{
+    bool open;
+    return sac_strided_entry(dim, number, &open) && !open && *number > 0;
+}
+
+/* All that is added may be relative positions. */
+static bool find_positions(struct sac_graph *g, struct spelling *s, sac_result *res)
+{
+    struct sac_positions p = {0};
+    int64_t              number;
+    bool fits = is_known(s->q.dim[SAC_HEAD], &number) && is_known(s->q.dim[SAC_TOKEN], &number) &&
+                is_known(s->k.dim[SAC_TOKEN], &p.keys);
+    for (int i = 0; fits && i < s->adds; i++)
+        fits = s->add[i].factor == 1 && sac_positions_add(&p, s->add[i].what, s->add[i].scores);
+    if (!fits || !sac_positions_views(g, s->mix, &p, &s->q, res))
+        return false;
+    s->positions = p;
+    return true;
+}
+
 /* False: nothing changes, or with a result that is not SAC_OK. */
 static bool find_mask(struct sac_graph *g, struct spelling *s, sac_result *res)
 {
     struct sac_mask_sum sum = {
         .heads = s->q.dim[SAC_HEAD], .queries = s->q.dim[SAC_TOKEN], .keys = s->k.dim[SAC_TOKEN]};
-    int64_t each;
-    bool    open[3], fits = true;
-    if (s->adds == 0 || (!s->add[0].what->data && computed_mask(s)))
-        return true;
-    if (!sac_strided_entry(sum.heads, &each, &open[0]) ||
-        !sac_strided_entry(sum.queries, &each, &open[1]) ||
-        !sac_strided_entry(sum.keys, &each, &open[2]) || open[0] || open[1] || open[2])
+    int64_t number;
+    bool    fits = true;
+    if (s->adds == 0 || find_positions(g, s, res) || (!s->add[0].what->data && computed_mask(s)))
+        return *res == SAC_OK;
+    if (!is_known(sum.heads, &number) || !is_known(sum.queries, &number) ||
+        !is_known(sum.keys, &number))
         return false;
     for (int i = 0; fits && i < s->adds; i++)
         fits = sac_mask_add(&sum, s->add[i].what, s->add[i].scores, s->add[i].factor);
@@ -207,16 +228,30 @@ static sac_result round_behind(struct sac_graph *g, const struct spelling *s, st
     return sac_take_over(g, made, s->out->producer);
 }
 
+static sac_result set_positions(struct sac_graph *g, struct sac_node *n,
+                                const struct sac_positions *p)
+{
+    sac_result res = SAC_OK;
+    n->inputs[ROWS] = p->row_view.base;
+    n->inputs[COLUMNS] = p->column_view.base;
+    if (p->row)
+        res = sac_strided_set_view(g, n, "rows", "rows_open", &p->row_view);
+    if (res == SAC_OK && p->column)
+        res = sac_strided_set_view(g, n, "columns", "columns_open", &p->column_view);
+    return res;
+}
+
 static sac_result make(struct sac_graph *g, const struct spelling *s)
 {
-    struct sac_node *n = sac_op_node(g, "saccade", "FusedAttention", s->mask ? 4 : 3, 1, s->mix);
+    const int        inputs = s->positions.keys ? INPUTS : s->mask ? MASK + 1 : MASK;
+    struct sac_node *n = sac_op_node(g, "saccade", "FusedAttention", inputs, 1, s->mix);
     if (!n)
         return SAC_ERR_MEMORY;
     n->inputs[0] = s->q.base;
     n->inputs[1] = s->k.base;
     n->inputs[2] = s->v.base;
     if (s->mask)
-        n->inputs[3] = s->mask;
+        n->inputs[MASK] = s->mask;
     sac_result res = sac_strided_set_view(g, n, "q", "q_open", &s->q);
     if (res == SAC_OK)
         res = sac_strided_set_view(g, n, "k", "k_open", &s->k);
@@ -224,6 +259,8 @@ static sac_result make(struct sac_graph *g, const struct spelling *s)
         res = sac_strided_set_view(g, n, "v", "v_open", &s->v);
     if (res == SAC_OK)
         res = sac_strided_set_view(g, n, "y", "y_open", &s->y);
+    if (res == SAC_OK && s->positions.keys)
+        res = set_positions(g, n, &s->positions);
     if (res == SAC_OK)
         res = sac_node_set_float(g, n, "scale", (float)s->scale);
     if (res == SAC_OK && s->group > 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exporters write out what an elementwise operator broadcasts by itself: y / n.expand_as(y). Where
- * another operand has the dims that an Expand makes, its input takes its place. */
+ * another operand has the dims that an Expand makes, its input takes its place. Where that has
+ * these dims already, it does so everywhere. */
 #include "engine/passes/pass.h"
 
 static bool broadcasts(const struct sac_node *n)
@@ -78,8 +79,22 @@ static bool is_needless(const struct sac_graph *g, const struct sac_node *expand
     return true;
 }
 
+static bool expands_nothing(const struct sac_graph *g, const struct sac_node *n)
+{
+    const struct sac_value *x = sac_node_input(n, 0), *y = n->outputs[0];
+    bool same = sac_is(n, "Expand") && x && y && x->rank > 0 && x->rank == y->rank;
+    for (int d = 0; same && d < y->rank; d++)
+        same = has_dim(g, x, y, d);
+    return same;
+}
+
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
+    if (expands_nothing(g, n)) {
+        sac_graph_replace(g, n->outputs[0], n->inputs[0]);
+        *changed = true;
+        return SAC_OK;
+    }
     if (!broadcasts(n))
         return SAC_OK;
     for (int i = 0; i < n->input_count; i++) {

@@ -48,14 +48,75 @@ static bool is_dense_work(const struct product *p)
     return 2.0 * (double)rows * (double)columns * (double)depth > DENSE_WORK * numbers;
 }
 
+/* ---- rows of a map, each of which has its own matrix ---- */
+
+/* b as a matrix for each of the leading dims, which all batches share. */
+static bool read_shared(struct product *p, struct sac_value *b)
+{
+    int64_t entry[SAC_VIEW_ENTRIES], bits;
+    int     far = 0;
+    for (const struct sac_value *v = b; far < SAC_HEADS_DEPTH && (v = sac_strided_before(v));)
+        far++;
+    for (int depth = far; depth >= 0; depth--) {
+        if (!sac_strided_from(&p->b, b, depth))
+            continue;
+        int64_t dims[] = {1, 1, sac_strided_dim(&p->b, b->rank - 2),
+                          sac_strided_dim(&p->b, b->rank - 1)};
+        for (int d = 0; d < b->rank - 2; d++)
+            dims[SAC_HEAD] *= sac_strided_dim(&p->b, d);
+        if (sac_strided_reshape(&p->b, SAC_VIEW_RANK, dims) && sac_strided_settle(&p->b) &&
+            sac_strided_entries(&p->b, entry, &bits))
+            return true;
+    }
+    return false;
+}
+
+/* Relative positions multiply the pixels of each row of a map by a matrix of their own: exporters
+ * turn the map, so that the rows come first, and its rows of products back. Where its samples are
+ * the batch, and its rows are heads, nothing is turned. */
+static bool read_apart(struct sac_node *n, struct product *p)
+{
+    struct sac_value *a = n->inputs[0], *b = n->inputs[1], *y = n->outputs[0];
+    int               far = 0;
+    if (a->rank < 3 || a->rank != b->rank)
+        return false;
+    for (int d = 0; d < a->rank - 2; d++)
+        if (a->dims[d] != b->dims[d])
+            return false;
+    for (const struct sac_value *v = a; far < SAC_HEADS_DEPTH && (v = sac_strided_before(v));)
+        far++;
+    for (int depth = far; depth > 0; depth--) {
+        if (!sac_strided_from(&p->a, a, depth) || !is_moved(a, p->a.base))
+            continue;
+        const int64_t inner = sac_strided_inner(&p->a, a->rank - 2);
+        if (inner > 1 && sac_heads_apart(&p->a, inner) && read_shared(p, b) &&
+            sac_heads_result_apart(&p->y, y, inner, &p->out))
+            return p->b.dim[SAC_HEAD] == p->a.dim[SAC_HEAD];
+    }
+    return false;
+}
+
+/* ---- the node ---- */
+
+static bool read_ordinary(struct sac_node *n, struct product *p)
+{
+    struct sac_value *a = n->inputs[0], *b = n->inputs[1], *y = n->outputs[0];
+    return sac_heads_leading(a, b) && sac_heads_operand(&p->a, a, a, false, true, NULL, NULL) &&
+           sac_heads_operand(&p->b, b, a, false, true, &p->a, NULL) &&
+           sac_heads_result(&p->y, y, false, true, &p->a, &p->out, NULL);
+}
+
 static bool read_product(struct sac_node *n, struct product *p)
 {
     struct sac_value *a = n->inputs[0], *b = n->inputs[1], *y = n->outputs[0];
+    struct product    apart = {.node = n};
     *p = (struct product){.node = n};
-    if (!sac_is(n, "MatMul") || y->dtype != SAC_F32 || y->rank < 3 || a->data || b->data ||
-        !sac_heads_leading(a, b) || !sac_heads_operand(&p->a, a, a, false, true, NULL, NULL) ||
-        !sac_heads_operand(&p->b, b, a, false, true, &p->a, NULL) ||
-        !sac_heads_result(&p->y, y, false, true, &p->a, &p->out, NULL))
+    if (!sac_is(n, "MatMul") || y->dtype != SAC_F32 || y->rank < 3 || a->data)
+        return false;
+    const bool ordinary = !b->data && read_ordinary(n, p);
+    if ((!ordinary || !is_moved(a, p->a.base)) && read_apart(n, &apart))
+        *p = apart;
+    else if (!ordinary)
         return false;
     return p->b.dim[SAC_TOKEN] == p->a.dim[SAC_NUMBER] &&
            p->y.dim[SAC_TOKEN] == p->a.dim[SAC_TOKEN] &&

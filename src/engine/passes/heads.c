@@ -178,30 +178,74 @@ static bool feeds_conv(const struct sac_value *v)
     return sac_is(n, "Conv") && n->inputs[0] == v;
 }
 
+/* What only moves nodes make of v, one after the other, after[0] being v; rounds: one of them may
+ * round. */
+struct results {
+    struct sac_value *after[SAC_HEADS_DEPTH];
+    struct sac_node  *rounder;
+    int               far, rounded; /* the last; the first behind the rounder */
+};
+
+static void follow(struct results *r, struct sac_value *v, bool rounds)
+{
+    *r = (struct results){.after = {v}, .rounded = SAC_HEADS_DEPTH};
+    for (struct sac_node *n; r->far + 1 < SAC_HEADS_DEPTH; r->after[++r->far] = n->outputs[0]) {
+        n = sac_value_only_reader(r->after[r->far]);
+        const bool first = n && rounds && !r->rounder && is_rounder(n);
+        if (!n || (!moves(n) && !first) || n->inputs[0] != r->after[r->far] ||
+            n->outputs[0]->rank < 0)
+            break;
+        r->rounder = first ? n : r->rounder;
+        r->rounded = first ? r->far + 1 : r->rounded;
+    }
+}
+
 bool sac_heads_result(struct sac_strided *out, struct sac_value *v, bool turned, bool either,
                       const struct sac_strided *like, struct sac_value **to,
                       struct sac_node **rounds)
 {
-    struct sac_value *after[SAC_HEADS_DEPTH] = {v};
-    struct sac_node  *rounder = NULL;
-    int               far = 0, rounded = SAC_HEADS_DEPTH;
-    for (struct sac_node *n; far + 1 < SAC_HEADS_DEPTH; after[++far] = n->outputs[0]) {
-        n = sac_value_only_reader(after[far]);
-        const bool first = n && rounds && !rounder && is_rounder(n);
-        if (!n || (!moves(n) && !first) || n->inputs[0] != after[far] || n->outputs[0]->rank < 0)
-            break;
-        rounder = first ? n : rounder;
-        rounded = first ? far + 1 : rounded;
-    }
+    struct results r;
+    follow(&r, v, rounds != NULL);
     for (int any = 0; any < 2; any++)
-        for (int depth = far; depth >= 0; depth--)
-            if (sac_strided_into(out, v, after[depth], depth) &&
+        for (int depth = r.far; depth >= 0; depth--)
+            if (sac_strided_into(out, v, r.after[depth], depth) &&
                 sac_heads_shape(out, turned, like, NULL) &&
-                (any || has_run(out, either) || (has_channels(out) && feeds_conv(after[depth])))) {
-                *to = after[depth];
+                (any || has_run(out, either) ||
+                 (has_channels(out) && feeds_conv(r.after[depth])))) {
+                *to = r.after[depth];
                 if (rounds)
-                    *rounds = depth < rounded ? NULL : rounder;
+                    *rounds = depth < r.rounded ? NULL : r.rounder;
                 return true;
             }
+    return false;
+}
+
+/* ---- tokens in runs ---- */
+
+bool sac_heads_apart(struct sac_strided *s, int64_t inner)
+{
+    const int     r = s->rank;
+    const int64_t tokens = sac_strided_dim(s, r - 2);
+    int64_t       dims[] = {1, tokens / inner, inner, sac_strided_dim(s, r - 1)};
+    int64_t       entry[SAC_VIEW_ENTRIES], bits;
+    for (int d = 0; d < r - 2; d++)
+        dims[0] *= sac_strided_dim(s, d);
+    if (tokens % inner != 0 || !sac_strided_reshape(s, SAC_VIEW_RANK, dims))
+        return false;
+    sac_strided_swap(s, SAC_BATCH, SAC_HEAD);
+    return sac_strided_settle(s) && !shows_again(s) && has_run(s, true) &&
+           sac_strided_entries(s, entry, &bits);
+}
+
+bool sac_heads_result_apart(struct sac_strided *out, struct sac_value *v, int64_t inner,
+                            struct sac_value **to)
+{
+    struct results r;
+    follow(&r, v, false);
+    for (int depth = r.far; depth >= 0; depth--)
+        if (sac_strided_into(out, v, r.after[depth], depth) && sac_heads_apart(out, inner)) {
+            *to = r.after[depth];
+            return true;
+        }
     return false;
 }

@@ -39,4 +39,11 @@ bool sac_heads_are_neighbours(const struct sac_strided *s);
 bool sac_heads_result(struct sac_strided *out, struct sac_value *v, bool turned, bool either,
                       const struct sac_strided *like, struct sac_value **after,
                       struct sac_node **rounds);
+
+/* Makes [batch,head,token,number] of [heads...,tokens,number], whose tokens lie in runs of `inner`:
+ * each run is one of a batch. */
+bool sac_heads_apart(struct sac_strided *out, int64_t inner);
+/* The view of the result v that is apart like this, as sac_heads_result. */
+bool sac_heads_result_apart(struct sac_strided *out, struct sac_value *v, int64_t inner,
+                            struct sac_value **after);
 #endif

@@ -2,14 +2,15 @@
 /* Between the product that makes queries and keys and their attention may lie norms: cosine
  * attention, norms of each head's numbers. Transposes and Splits would then have to be done before
  * them. A FusedNorm reads its lines where the product wrote them instead, through a view, and what
- * was done to the lines before is done behind it, where attention sees through it. So does one of
- * lines that a Slice or a Split cuts out of longer ones. */
+ * was done to the lines before is done behind it, where attention sees through it. Where others
+ * than attention read it too, it writes the lines in the order that they had.
+ * Lines that a Slice or a Split cuts out of longer ones are read there, too. */
 #include <string.h>
 
 #include "engine/passes/norms.h"
 #include "engine/passes/strided.h"
 
-enum { DEPTH_MAX = 24, NUMBER = SAC_VIEW_RANK - 1, PARTS_MAX = SAC_RANK_MAX };
+enum { DEPTH_MAX = 24, READERS_DEPTH = 8, NUMBER = SAC_VIEW_RANK - 1, PARTS_MAX = SAC_RANK_MAX };
 
 /* The dims of the norm's input, taken apart, in the order in which they lie in memory. */
 struct lines {
@@ -56,6 +57,20 @@ static bool is_cut(const struct sac_value *x)
     const struct sac_value *whole = n ? sac_node_input(n, 0) : NULL;
     return (sac_is(n, "Slice") || sac_is(n, "Split")) && whole && whole->rank == x->rank &&
            whole->dims[x->rank - 1] > x->dims[x->rank - 1];
+}
+
+/* Does a product with another value read it, who else may? */
+static bool is_multiplied(const struct sac_value *v, int depth)
+{
+    for (size_t i = 0; depth < READERS_DEPTH && i < v->reader_count; i++) {
+        const struct sac_node *n = v->readers[i];
+        if (sac_is(n, "MatMul") && !n->inputs[0]->data && !n->inputs[1]->data)
+            return true;
+        if (keeps_numbers(n) && n->inputs[0] == v && n->outputs[0] &&
+            is_multiplied(n->outputs[0], depth + 1))
+            return true;
+    }
+    return false;
 }
 
 /* ---- where its lines lie ---- */
@@ -142,6 +157,15 @@ static bool make_view(struct lines *l)
         l->place = l->part[i].of == l->varies ? at : l->place;
     }
     return true;
+}
+
+/* Is a line moved from the base to x? */
+static bool is_moved(const struct sac_value *x, const struct sac_value *base)
+{
+    for (; x != base; x = sac_strided_before(x))
+        if (sac_is(x->producer, "Transpose"))
+            return true;
+    return false;
 }
 
 /* From as far before the norm's input as there are lines whose numbers are neighbours. */
@@ -243,16 +267,70 @@ static bool can_reshape(const struct lines *l, const struct sac_value *x)
     return parts <= 1 && dims <= 1;
 }
 
+/* ---- lines in the order that they have ---- */
+
+/* A view of the norm's input, of up to four dims, from before what moves its lines. */
+static bool find_ordered(const struct sac_node *norm, struct sac_strided *view)
+{
+    struct sac_value *x = norm->inputs[0];
+    int64_t           entry[SAC_VIEW_ENTRIES], bits, dims[SAC_VIEW_RANK] = {1, 1, 1, 1};
+    int               far = 0;
+    if (x->rank > SAC_VIEW_RANK)
+        return false;
+    for (const struct sac_value *w = sac_strided_before(x); w && far < DEPTH_MAX; far++)
+        w = sac_strided_before(w);
+    for (int depth = far; depth > 0; depth--) {
+        bool fits = sac_strided_from(view, x, depth) && view->scale == 1 && !view->base->data;
+        for (int d = 0; fits && d < x->rank; d++)
+            dims[SAC_VIEW_RANK - x->rank + d] = sac_strided_dim(view, d);
+        fits = fits && sac_strided_reshape(view, SAC_VIEW_RANK, dims) && sac_strided_settle(view) &&
+               view->step[NUMBER] == 1;
+        for (int d = 0; fits && d < NUMBER; d++)
+            fits = view->dim[d] == 1 || view->step[d] > 0;
+        if (fits && is_moved(x, view->base) && sac_strided_entries(view, entry, &bits))
+            return true;
+    }
+    return false;
+}
+
+static sac_result read_ordered(struct sac_graph *g, struct sac_node *norm,
+                               const struct sac_strided *view)
+{
+    const struct sac_value *x = norm->inputs[0];
+    sac_result              res = SAC_OK;
+    struct sac_node        *made = sac_line_norm_again(g, norm, &res);
+    struct sac_value       *y = made ? sac_value_like(g, norm->outputs[0]) : NULL;
+    if (!y)
+        return SAC_ERR_MEMORY;
+    made->inputs[0] = view->base;
+    res = sac_strided_set_view(g, made, "x", "x_open", view);
+    y->rank = SAC_VIEW_RANK;
+    for (int d = 0; d < SAC_VIEW_RANK; d++)
+        y->dims[d] = d < SAC_VIEW_RANK - x->rank ? 1 : x->dims[d - (SAC_VIEW_RANK - x->rank)];
+    y->producer = made;
+    made->outputs[0] = y;
+    if (res == SAC_OK && x->rank != SAC_VIEW_RANK)
+        y = sac_reshaped(g, norm, y, x->rank, x->dims, &res);
+    if (y && res == SAC_OK)
+        sac_graph_replace(g, norm->outputs[0], y);
+    return res;
+}
+
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct lines l;
-    sac_result   res = SAC_OK;
-    int          axis;
+    struct lines       l;
+    struct sac_strided view;
+    sac_result         res = SAC_OK;
+    int                axis;
     if (!sac_is_line_norm(n) || n->inputs[0]->data || n->outputs[0]->rank < 2 ||
         sac_node_input(n, SAC_NORM_RESIDUAL) || sac_node_attr(n, "x") ||
         !sac_axis_normalise(sac_attr_int(n, "axis", -1), n->outputs[0]->rank, &axis) ||
         axis != n->outputs[0]->rank - 1)
         return SAC_OK;
+    if (!is_scored(n->outputs[0]) && is_multiplied(n->outputs[0], 0) && find_ordered(n, &view)) {
+        *changed = true;
+        return read_ordered(g, n, &view);
+    }
     if ((!is_scored(n->outputs[0]) && !is_cut(n->inputs[0])) || !find_lines(n, &l) ||
         !can_reshape(&l, n->inputs[0]))
         return SAC_OK;

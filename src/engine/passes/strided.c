@@ -158,6 +158,13 @@ int64_t sac_strided_join_copies(struct sac_strided *s, int d)
     return copies;
 }
 
+int64_t sac_strided_inner(const struct sac_strided *s, int d)
+{
+    struct sac_strided_part room[SAC_STRIDED_PARTS], *const end = room + SAC_STRIDED_PARTS;
+    const struct sac_strided_part *first = gather_parts(s, d, d + 1, room);
+    return end - first > 1 ? end[-1].dim : 1;
+}
+
 bool sac_strided_settle(struct sac_strided *s)
 {
     for (int d = 0; d < s->rank; d++) {
@@ -187,12 +194,17 @@ static void permute(struct sac_strided *s, const int *at)
     }
 }
 
-void sac_strided_turn(struct sac_strided *s)
+void sac_strided_swap(struct sac_strided *s, int a, int b)
 {
     int at[SAC_RANK_MAX];
     for (int d = 0; d < s->rank; d++)
-        at[d] = d < s->rank - 2 ? d : 2 * s->rank - 3 - d;
+        at[d] = d == a ? b : d == b ? a : d;
     permute(s, at);
+}
+
+void sac_strided_turn(struct sac_strided *s)
+{
+    sac_strided_swap(s, s->rank - 2, s->rank - 1);
 }
 
 bool sac_strided_entry(int64_t number, int64_t *each, bool *open)

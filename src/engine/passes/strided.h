@@ -35,6 +35,8 @@ bool sac_strided_dense(struct sac_strided *s, struct sac_value *v);
 /* The same numbers in these dims; false when no parts describe them. */
 bool    sac_strided_reshape(struct sac_strided *s, int rank, const int64_t *dims);
 int64_t sac_strided_dim(const struct sac_strided *s, int d);
+/* How many numbers of dim d lie at one step where not all of them do; else 1. */
+int64_t sac_strided_inner(const struct sac_strided *s, int d);
 /* Fills dim and step; false where the parts of a dim do not lie as one. */
 bool sac_strided_settle(struct sac_strided *s);
 /* A broadcast to these dims, SAC_DIM_OPEN for one that stays as it is; false: they do not fit, or
@@ -42,7 +44,8 @@ bool sac_strided_settle(struct sac_strided *s);
 bool sac_strided_expand(struct sac_strided *s, int rank, const int64_t *dims);
 /* Neighbours along dim d that show the same numbers become one; returns how many they were. */
 int64_t sac_strided_join_copies(struct sac_strided *s, int d);
-/* The last two dims change places. */
+/* Two dims change places; the last two. */
+void sac_strided_swap(struct sac_strided *s, int a, int b);
 void sac_strided_turn(struct sac_strided *s);
 /* A node that sac_strided_from can look through, seen from its output v: the input that it moves;
  * NULL: it is none. */

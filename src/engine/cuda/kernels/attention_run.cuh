@@ -29,49 +29,48 @@ template <class S, int ABOVE> int run_whole(const tile_params &a, void *stream)
                        dim3(32, WHOLE_WARPS), a.p.shape.shared, stream, a);
 }
 
-template <int SIZE, bool MASKED> int run_keys(const tile_params &a, void *stream)
+template <int SIZE, int ADDS> int run_keys(const tile_params &a, void *stream)
 {
     const int keys = a.p.shape.keys;
 #define TURN(above, all) \
     if (keys == (all))   \
-        return run_whole<tile_shape<SIZE, SIZE, all, 1, MASKED, true>, above>(a, stream);
+        return run_whole<tile_shape<SIZE, SIZE, all, 1, ADDS, true>, above>(a, stream);
     if (a.p.shape.turns == 1) {
         OPS_ATTENTION_ONE_TURN(TURN)
     }
 #undef TURN
 #define TURN(each)      \
     if (keys == (each)) \
-        return run_whole<tile_shape<SIZE, SIZE, each, 1, MASKED, true>, WHOLE_TURNS>(a, stream);
+        return run_whole<tile_shape<SIZE, SIZE, each, 1, ADDS, true>, WHOLE_TURNS>(a, stream);
     OPS_ATTENTION_TURNS(TURN)
 #undef TURN
     return (int)cudaErrorInvalidValue;
 }
 
-template <int KEY, int VALUE, bool MASKED> int run_size(const tile_params &a, void *stream)
+template <int KEY, int VALUE, int ADDS> int run_size(const tile_params &a, void *stream)
 {
     if constexpr (KEY == VALUE && VALUE <= 64)
         if (a.p.shape.tiles)
-            return run_keys<KEY, MASKED>(a, stream);
+            return run_keys<KEY, ADDS>(a, stream);
     if constexpr (KEY == VALUE && VALUE <= 64)
         if (a.p.shape.together)
-            return run_tiles<tile_shape<KEY, VALUE, 64, 1, MASKED, true>>(a, stream);
+            return run_tiles<tile_shape<KEY, VALUE, 64, 1, ADDS, true>>(a, stream);
     if constexpr (VALUE <= 64)
         if (a.p.shape.keys == 64)
-            return a.p.shape.piles == 1
-                       ? run_tiles<tile_shape<KEY, VALUE, 64, 1, MASKED>>(a, stream)
-                       : run_tiles<tile_shape<KEY, VALUE, 64, 2, MASKED>>(a, stream);
-    return run_tiles<tile_shape<KEY, VALUE, 32, 1, MASKED>>(a, stream);
+            return a.p.shape.piles == 1 ? run_tiles<tile_shape<KEY, VALUE, 64, 1, ADDS>>(a, stream)
+                                        : run_tiles<tile_shape<KEY, VALUE, 64, 2, ADDS>>(a, stream);
+    return run_tiles<tile_shape<KEY, VALUE, 32, 1, ADDS>>(a, stream);
 }
 
-template <bool MASKED> int run_sizes(const tile_params &a, void *stream)
+template <int ADDS> int run_sizes(const tile_params &a, void *stream)
 {
     const int key = a.p.shape.key_size, value = a.p.shape.value_size;
-    return value == 32   ? run_size<32, 32, MASKED>(a, stream)
-           : value == 96 ? run_size<96, 96, MASKED>(a, stream)
-           : value == 64 ? key == 32 ? run_size<32, 64, MASKED>(a, stream)
-                                     : run_size<64, 64, MASKED>(a, stream)
-           : key == 64 ? run_size<64, 128, MASKED>(a, stream)
-                         : run_size<128, 128, MASKED>(a, stream);
+    return value == 32   ? run_size<32, 32, ADDS>(a, stream)
+           : value == 96 ? run_size<96, 96, ADDS>(a, stream)
+           : value == 64
+               ? key == 32 ? run_size<32, 64, ADDS>(a, stream) : run_size<64, 64, ADDS>(a, stream)
+           : key == 64 ? run_size<64, 128, ADDS>(a, stream)
+                       : run_size<128, 128, ADDS>(a, stream);
 }
 
 /* What can be read by tiles (ops_fused_attention.q_piece). */
@@ -83,8 +82,12 @@ inline int by_tiles(const struct ops_fused_attention &p, const struct ops_ports 
                            (const uint16_t *)ports->in[1],
                            (const uint16_t *)ports->in[2],
                            ports->in[3],
+                           (const uint16_t *)ports->in[4],
+                           (const uint16_t *)ports->in[5],
                            ports->out[0]};
-    return p.period ? run_sizes<true>(a, stream) : run_sizes<false>(a, stream);
+    return p.period ? run_sizes<ADDS_MASK>(a, stream)
+           : p.rows ? run_sizes<ADDS_POSITIONS>(a, stream)
+                    : run_sizes<ADDS_NOTHING>(a, stream);
 }
 
 } // namespace ops

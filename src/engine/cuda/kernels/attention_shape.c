@@ -46,6 +46,12 @@ static void set_sizes(const struct ops_fused_attention *p, struct ops_attention_
     s->value_size = sizes[i].value;
 }
 
+/* Numbers of a query's relative positions in shared memory, with those behind them. */
+static int64_t position_pitch(const struct ops_fused_attention *p)
+{
+    return p->rows ? p->row_room + p->column_room + OPS_ATTENTION_PADDING : 0;
+}
+
 /* Turns, and the shared memory of stages of them. False: more than there is. */
 static bool set_room(const struct ops_fused_attention *p, struct ops_attention_shape *s)
 {
@@ -59,7 +65,8 @@ static bool set_room(const struct ops_fused_attention *p, struct ops_attention_s
     const int64_t queries = (int64_t)s->query_warps * s->piles * OPS_ATTENTION_PILE,
                   padding = s->together ? 0 : OPS_ATTENTION_PADDING,
                   key_pitch = s->key_size + padding, value_pitch = s->value_size + padding,
-                  tiles = 2 * (queries * key_pitch + room * (key_pitch + value_pitch)),
+                  positions = queries * key_pitch + room * (key_pitch + value_pitch),
+                  tiles = 2 * (positions + queries * position_pitch(p)),
                   join = s->key_warps == 1 ? 0
                                            : (int64_t)4 * s->key_warps * s->query_warps * 32 *
                                                  s->piles * (s->value_size / 2 + 4),
@@ -69,8 +76,15 @@ static bool set_room(const struct ops_fused_attention *p, struct ops_attention_s
     s->turns = (int32_t)turns;
     s->room = (int32_t)room;
     s->joined = (int32_t)join;
+    s->positions = (int32_t)positions;
     s->shared = (int32_t)shared;
     return shared <= BLOCK_BYTES;
+}
+
+/* What is multiplied for each key: relative positions too. */
+static int64_t numbers_of(const struct ops_fused_attention *p, const struct ops_attention_shape *s)
+{
+    return s->key_size + s->value_size + p->row_room + p->column_room;
 }
 
 /* The clocks that this shape takes, about: of the processor with the most blocks the longest of its
@@ -86,7 +100,7 @@ static int64_t clocks_of(const struct ops_fused_attention *p, const struct ops_a
                   resident = SAC_CLAMP(SAC_MIN(most / (s->query_warps * s->key_warps),
                                                PROCESSOR_BYTES / (s->shared + 1024)),
                                        1, 16),
-                  waves = parts_of(each, resident), numbers = s->key_size + s->value_size,
+                  waves = parts_of(each, resident), numbers = numbers_of(p, s),
                   piles = (int64_t)s->query_warps * s->piles,
                   work = each * piles * k->work * p->keys * (numbers + 96) / (64 * 224),
                   reads =
@@ -130,7 +144,8 @@ static bool whole_shape(const struct ops_fused_attention *p, int tiles,
     s->key_warps = s->stages = 1;
     s->turns = (int32_t)parts_of(p->keys, s->keys);
     s->room = s->turns * s->keys;
-    s->joined = 2 * (TILE * s->key_size + s->room * (s->key_size + s->value_size));
+    s->positions = TILE * s->key_size + s->room * (s->key_size + s->value_size);
+    s->joined = (int32_t)(2 * (s->positions + TILE * position_pitch(p)));
     s->shared = s->joined + 2 * TILE * (s->value_size + OPS_ATTENTION_PADDING);
     return s->turns > 0 && s->shared <= BLOCK_BYTES;
 }
@@ -149,7 +164,7 @@ static int64_t whole_clocks(const struct ops_fused_attention *p,
                                        OPS_ATTENTION_BLOCKS(s->keys, p->period)),
                   waves = parts_of(each, resident),
                   beside = SAC_MIN(SAC_MIN(each, resident), 3) - 1,
-                  numbers = s->key_size + s->value_size + 128, mask = p->period ? MASK : 0,
+                  numbers = numbers_of(p, s) + 128, mask = p->period ? MASK : 0,
                   work = each * all * s->room * ((ALONE - SHARED * beside) * numbers / 256 + mask) /
                          (16 * parts),
                   turns = waves * all * s->room * (ALONE * numbers / 256 + mask) / (16 * parts);

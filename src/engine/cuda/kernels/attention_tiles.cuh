@@ -10,6 +10,8 @@
  *   then up to two to the power of that, which float16 holds as exactly as one. What is divided at
  *   the end has the same scale;
  * - a mask is what the scores begin with, divided by their scale, so that the product adds to it;
+ * - relative positions are that too, as a product of the query's numbers for all rows and columns
+ *   with a matrix that has a one for a key's row and one for its column, made in registers;
  * - vision transformers have a few tokens more than whole tiles (197, 257): a warp without queries
  *   only fetches, and of a last tile with FEW keys the others are not multiplied;
  * - on Hopper four warps may multiply together (UNIT): its matrix unit reads keys and values from
@@ -21,6 +23,7 @@
 
 #include "device/cuda/launch.h"
 #include "engine/cuda/kernels/attention_unit.cuh"
+#include "engine/cuda/kernels/each.cuh"
 #include "engine/cuda/kernels/fused_attention.h"
 
 namespace ops
@@ -30,17 +33,19 @@ struct tile_params {
     struct ops_fused_attention p;
     const uint16_t            *q, *k, *v;
     const void                *mask;
+    const uint16_t            *row, *column;
     void                      *y;
 };
 
 enum { FEW = OPS_ATTENTION_FEW, PILE = OPS_ATTENTION_PILE, PADDING = OPS_ATTENTION_PADDING };
-constexpr float GROWTH = 8; /* of a score, as a power of two */
+enum { ADDS_NOTHING, ADDS_MASK, ADDS_POSITIONS }; /* to scores */
+constexpr float GROWTH = 8;                       /* of a score, as a power of two */
 
 /* KEY, VALUE: numbers of a key and of a value, rounded up; KEYS: of a warp in a turn; PILES: of
  * queries of a warp; UNIT: four warps multiply together. */
-template <int KEY_, int VALUE_, int KEYS_, int PILES_, bool MASKED_, bool UNIT_ = false>
+template <int KEY_, int VALUE_, int KEYS_, int PILES_, int ADDS, bool UNIT_ = false>
 struct tile_shape {
-    static constexpr bool MASKED = MASKED_, UNIT = UNIT_;
+    static constexpr bool MASKED = ADDS == ADDS_MASK, PLACED = ADDS == ADDS_POSITIONS, UNIT = UNIT_;
     static constexpr int  KEY = KEY_, VALUE = VALUE_, KEYS = KEYS_, PILES = PILES_;
     static constexpr int  QUERIES = PILES * PILE, EIGHTS = KEYS / 8;
     /* eight rows of 16 bytes begin in different banks, or are turned: see place */
@@ -182,6 +187,93 @@ __device__ __forceinline__ void wait_turn(int stages)
         fetch_wait<0>();
 }
 
+/* ---- relative positions ---- */
+
+__device__ __forceinline__ int position_pitch(const ops_fused_attention &p)
+{
+    return p.row_room + p.column_room + PADDING;
+}
+
+/* An infinite number becomes the largest there is: others of the row are added times zero. */
+__device__ __forceinline__ uint16_t finite(uint16_t half)
+{
+    return (half & 0x7fff) == 0x7c00 ? half - 1 : half;
+}
+
+/* Those of queries first.. to shared memory, a warp for each row of `rows`, zeros where there are
+ * none. */
+__device__ __forceinline__ void fetch_positions(uint16_t *to, const tile_params &a, int batch,
+                                                int head, int first, int rows, int warp, int warps)
+{
+    const ops_fused_attention &p = a.p;
+    const uint16_t *row = a.row + p.row.offset + batch * p.row.step[0] + head * p.row.step[1],
+                   *column = a.column + p.column.offset + batch * p.column.step[0] +
+                             head * p.column.step[1];
+    for (int at = threadIdx.x; at < p.row_room + p.column_room; at += 32) {
+        const bool      of_row = at < p.row_room;
+        const int       own = of_row ? at : at - p.row_room;
+        const bool      in = own < (of_row ? (int)p.rows : (int)p.columns.d);
+        const int       step = (int)(of_row ? p.row : p.column).step[2];
+        const uint16_t *from = (of_row ? row : column) + own * (of_row ? p.row : p.column).step[3] +
+                               (int64_t)first * step;
+#pragma unroll 4
+        for (int i = warp; i < rows; i += warps)
+            to[i * position_pitch(p) + at] =
+                in && first + i < (int)p.queries ? finite(from[(int64_t)i * step]) : (uint16_t)0;
+    }
+}
+
+/* A pair of a column of ones and zeros, whose one is number d of it. */
+__device__ __forceinline__ uint32_t one_at(int d)
+{
+    return d == 0 ? 0x3c00u : d == 1 ? 0x3c000000u : 0;
+}
+
+/* Sixteen numbers of each query, `from` on, by those keys that they are for: the one of key number
+ * k is number of(k). */
+template <class S, class OF>
+__device__ __forceinline__ void add_positions(const uint16_t *from, int pitch, int first, OF of,
+                                              tile_part<S> &c)
+{
+    const int lane = threadIdx.x;
+    uint32_t  a[S::PILES][4];
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+        load(a[m], from + (m * PILE + (lane & 15)) * pitch + (lane >> 4) * 8);
+#pragma unroll
+    for (int j = 0; j < S::EIGHTS; j++) {
+        const int d = of(first + j * 8 + (lane >> 2)) - 2 * (lane & 3);
+#pragma unroll
+        for (int m = 0; m < S::PILES; m++)
+            multiply_halves(c.of[m][j], a[m], one_at(d), one_at(d - 8));
+    }
+}
+
+/* What they add to the scores of a turn's keys from `first` on, over the scale. own: of the warp's
+ * first query. */
+template <class S>
+__device__ __forceinline__ void begin_placed(const ops_fused_attention &p, const uint16_t *own,
+                                             int first, tile_part<S> &c)
+{
+    const int pitch = position_pitch(p), columns = (int)p.columns.d,
+              end = (int)divide(first + S::KEYS - 1, p.columns) + 1;
+    const float inverse = 1 / p.scale;
+    for (int at = (int)divide(first, p.columns) & -PILE; at < min(p.row_room, end); at += PILE)
+        add_positions(
+            own + at, pitch, first, [&](int key) { return (int)divide(key, p.columns) - at; }, c);
+    for (int at = 0; at < p.column_room; at += PILE)
+        add_positions(
+            own + p.row_room + at, pitch, first,
+            [&](int key) { return key - (int)divide(key, p.columns) * columns - at; }, c);
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+        for (int j = 0; j < S::EIGHTS; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                c.of[m][j][i] *= inverse;
+}
+
 /* ---- a turn ---- */
 
 /* The mask's numbers over the scale; beyond the last key zeros. All loads are under way at once. */
@@ -215,24 +307,30 @@ __device__ __forceinline__ void begin_masked(const ops_fused_attention &p, const
             }
 }
 
-/* What the scores begin with. query: the lane's first. */
+/* What the scores begin with. query: the lane's first; placed: the relative positions of the
+ * warp's. */
 template <class S>
 __device__ __forceinline__ void begin_turn(const tile_params &a, int64_t mask, int first, int query,
-                                           tile_part<S> &c)
+                                           const uint16_t *placed, tile_part<S> &c)
 {
-    first += 2 * (threadIdx.x & 3);
-    if (S::MASKED && a.p.mask_type == SAC_F16)
-        begin_masked<S>(a.p, (const uint16_t *)a.mask + mask, first, query, c);
-    else if (S::MASKED)
-        begin_masked<S>(a.p, (const float *)a.mask + mask, first, query, c);
-    else
+    const int own = first + 2 * (threadIdx.x & 3);
+    if (S::MASKED && a.p.mask_type == SAC_F16) {
+        begin_masked<S>(a.p, (const uint16_t *)a.mask + mask, own, query, c);
+        return;
+    }
+    if (S::MASKED) {
+        begin_masked<S>(a.p, (const float *)a.mask + mask, own, query, c);
+        return;
+    }
 #pragma unroll
-        for (int m = 0; m < S::PILES; m++)
+    for (int m = 0; m < S::PILES; m++)
 #pragma unroll
-            for (int j = 0; j < S::EIGHTS; j++)
+        for (int j = 0; j < S::EIGHTS; j++)
 #pragma unroll
-                for (int i = 0; i < 4; i++)
-                    c.of[m][j][i] = 0;
+            for (int i = 0; i < 4; i++)
+                c.of[m][j][i] = 0;
+    if constexpr (S::PLACED)
+        begin_placed<S>(a.p, placed, first, c);
 }
 
 /* Shares of pile m and keys 16 k and on, as factors. */
@@ -613,7 +711,9 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
     const float scale = p.scale * LOG2_E;
     uint16_t *const        queries = tile_memory(),
                     *const keys = queries + blockDim.y * S::QUERIES * S::KEY_PITCH,
-                    *const values = keys + p.shape.room * S::KEY_PITCH;
+                    *const values = keys + p.shape.room * S::KEY_PITCH,
+                    *const positions = queries + p.shape.positions;
+    const uint16_t        *placed = positions + own_query * position_pitch(p);
     const uint16_t        *q = a.q + p.q.offset + batch * p.q.step[0] + head * p.q.step[1],
                    *k = a.k + p.k.offset + batch * p.k.step[0] + head / p.group * p.k.step[1],
                    *v = a.v + p.v.offset + batch * p.v.step[0] + head / p.group * p.v.step[1];
@@ -625,6 +725,11 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
                                 (int)p.queries, (int)p.size);
     for (int turn = 0; turn < stages - 1; turn++)
         fetch_turn<S>(a, k, v, keys, values, turn, turn);
+    if constexpr (S::PLACED) {
+        fetch_positions(positions, a, batch, head, first, blockDim.y * S::QUERIES,
+                        threadIdx.y + blockDim.y * threadIdx.z, blockDim.y * blockDim.z);
+        __syncthreads(); /* they are there */
+    }
     tile_state<S> s = {};
 #pragma unroll
     for (int m = 0; m < S::PILES; m++)
@@ -633,7 +738,7 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
     for (int turn = 0, stage = 0; turn < turns; turn++) {
         const int    key = turn * whole + own_key, left = any ? count - key : 0;
         tile_part<S> c;
-        begin_turn<S>(a, mask, key, query, c);
+        begin_turn<S>(a, mask, key, query, placed, c);
         wait_turn(stages);
         if constexpr (S::UNIT)
             unit_sees();

@@ -104,7 +104,8 @@ __global__ void __launch_bounds__(WHOLE_WARPS * 32, OPS_ATTENTION_BLOCKS(S::KEYS
     const float            scale = p.scale * LOG2_E;
     uint16_t *const        queries = tile_memory() + own * S::KEY,
                     *const keys = tile_memory() + WHOLE_TILE * S::KEY,
-                    *const values = keys + room * S::KEY;
+                    *const values = keys + room * S::KEY,
+                    *const placed = tile_memory() + p.shape.positions + own * position_pitch(p);
     const uint16_t        *q = a.q + p.q.offset + batch * p.q.step[0] + head * p.q.step[1],
                    *k = a.k + p.k.offset + batch * p.k.step[0] + head / p.group * p.k.step[1],
                    *v = a.v + p.v.offset + batch * p.v.step[0] + head / p.group * p.v.step[1];
@@ -130,10 +131,14 @@ __global__ void __launch_bounds__(WHOLE_WARPS * 32, OPS_ATTENTION_BLOCKS(S::KEYS
 #pragma unroll
         for (int i = 0; i < S::KEY / 16; i++)
             load(s.q[0][i], queries + place<S::KEY, true>(lane & 15, i * 16 + (lane >> 4) * 8));
+        if constexpr (S::PLACED) {
+            fetch_positions(placed, a, batch, head, first + own, PILE, 0, 1);
+            __syncwarp(); /* they are there */
+        }
         for (int turn = 0; turn < turns; turn++) {
             const int    key = turn * S::KEYS;
             tile_part<S> c;
-            begin_turn<S>(a, mask, key, first + own + (lane >> 2), c);
+            begin_turn<S>(a, mask, key, first + own + (lane >> 2), placed, c);
             unit_scores<S::EIGHTS>(s, keys + key * S::KEY, c);
             if (turn == 0) {
                 __syncwarp(); /* all lanes have their queries */

@@ -8,7 +8,9 @@ enum {
     SCORES_MAX = 4 << 20, /* floats of scratch, more than are in flight at once */
     LENGTH_MAX = 1 << 30,
     GRID_MAX = 65535,
-    QUERIES_MAX = GRID_MAX * OPS_ATTENTION_PILE
+    QUERIES_MAX = GRID_MAX * OPS_ATTENTION_PILE,
+    POSITIONS_MAX = 256, /* of a query, whose room grows with their number */
+    ROUND = 16           /* numbers that tensor cores multiply at a time */
 };
 static const float SCALE_MIN = 1e-20f; /* a mask is divided by it */
 
@@ -28,17 +30,25 @@ static int piece_of(const struct sac_head_view *v)
     return in_pieces(v, 8) ? 8 : in_pieces(v, 4) ? 4 : 1;
 }
 
+/* A query's relative positions of one kind, rounded up. */
+static int64_t room_of(bool has, int64_t numbers)
+{
+    return has ? (numbers + ROUND - 1) / ROUND * ROUND : 0;
+}
+
 /* Are there tiles for its sizes? They count heads and tokens in a grid and with 31 bits. */
 static bool can_tile(const struct sac_fused_attention *a)
 {
     const int64_t mask = a->period ? a->queries * a->mask_step[2] : 0;
     return a->size <= OPS_ATTENTION_SIZE_MAX && a->v_size <= OPS_ATTENTION_SIZE_MAX &&
            a->keys <= LENGTH_MAX && a->queries <= QUERIES_MAX && a->heads <= GRID_MAX &&
-           a->batch <= INT32_MAX && mask <= INT32_MAX && a->scale >= SCALE_MIN && in_bits(&a->q) &&
-           in_bits(&a->k) && in_bits(&a->v) && in_bits(&a->y);
+           a->batch <= INT32_MAX && in_bits(&a->row) && in_bits(&a->column) &&
+           room_of(a->by_row, a->rows) + room_of(a->by_column, a->columns) <= POSITIONS_MAX &&
+           mask <= INT32_MAX && a->scale >= SCALE_MIN && in_bits(&a->q) && in_bits(&a->k) &&
+           in_bits(&a->v) && in_bits(&a->y);
 }
 
-/* Tiles need float16; a mask stays as it is. */
+/* Tiles need float16; a mask stays as it is, relative positions are multiplied. */
 static bool attention_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
     struct sac_fused_attention a;
@@ -49,6 +59,9 @@ static bool attention_layouts(const struct sac_kernel_question *q, struct sac_ke
     const struct sac_head_view *view[] = {&a.q, &a.k, &a.v};
     for (int i = 0; i < 3; i++)
         offer->in_layout[i] = ops_head_layout(&q->call->in[i], view[i], q->in_layout[i], piece_of);
+    for (int i = 4; i < q->call->in_count; i++)
+        if (sac_op_has(q->call, i))
+            offer->in_layout[i] = SAC_LAYOUT_PLAIN_HALF;
     offer->out_layout[0] = ops_head_layout(&q->call->out[0], &a.y, SAC_LAYOUT_PLAIN_HALF, piece_of);
     if (q->call->out[0].dtype != SAC_F32)
         offer->out_layout[0] = ops_with_half(offer->out_layout[0], false);
@@ -60,6 +73,26 @@ static struct ops_head_view lying(const struct sac_operand *o, enum sac_layout l
 {
     ops_head_lying(o, layout, v);
     return ops_head_view_of(v);
+}
+
+static void fill_positions(const struct sac_kernel_plan *plan, const struct sac_fused_attention *a,
+                           struct ops_fused_attention *p)
+{
+    p->rows = a->rows;
+    p->columns = ops_divisor_of(SAC_CLAMP(a->columns, 1, INT32_MAX));
+    p->row = ops_head_view_of(&a->row);
+    p->column = ops_head_view_of(&a->column);
+    p->row_type = a->by_row ? ops_in_type(plan, 4) : 0;
+    p->column_type = a->by_column ? ops_in_type(plan, 5) : 0;
+    p->row_room = (int32_t)SAC_MIN(room_of(a->by_row, a->rows), INT32_MAX);
+    p->column_room = (int32_t)SAC_MIN(room_of(a->by_column, a->columns), INT32_MAX);
+}
+
+static bool are_halves(const struct ops_fused_attention *p)
+{
+    return p->q_type == SAC_F16 && p->k_type == SAC_F16 && p->v_type == SAC_F16 &&
+           p->out_type == SAC_F16 && (!p->row_type || p->row_type == SAC_F16) &&
+           (!p->column_type || p->column_type == SAC_F16);
 }
 
 static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
@@ -89,9 +122,8 @@ static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
     p->mask_type = ops_in_type(plan, 3);
     p->bytes = ops_bytes_of(plan);
     p->out_type = p->bytes.type ? SAC_F16 : ops_out_type(plan, 0);
-    const bool half = p->q_type == SAC_F16 && p->k_type == SAC_F16 && p->v_type == SAC_F16 &&
-                      p->out_type == SAC_F16;
-    const bool tiles = half && can_tile(&a);
+    fill_positions(plan, &a, p);
+    const bool tiles = are_halves(p) && can_tile(&a);
     p->q_piece = tiles ? piece_of(&a.q) : 0;
     p->k_piece = tiles ? piece_of(&a.k) : 0;
     p->v_piece = tiles ? piece_of(&a.v) : 0;

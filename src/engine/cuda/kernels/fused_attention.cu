@@ -30,7 +30,7 @@ struct whole {
 template <class READ> struct group_body {
     static constexpr int       GROUP = OPS_ATTENTION_GROUP;
     struct ops_fused_attention p;
-    const void                *q, *k, *v, *mask;
+    const void                *q, *k, *v, *mask, *row, *column;
     void                      *y;
     float                     *room;  /* [at_once][GROUP][keys] */
     int64_t                    first; /* group of this launch */
@@ -40,8 +40,24 @@ template <class READ> struct group_body {
         return view.offset + batch * view.step[0] + head * view.step[1];
     }
 
+    OPS_BODY float position_at(int64_t batch, int64_t head, int64_t i, int64_t j) const
+    {
+        const int64_t of = divide((uint32_t)j, p.columns), in = j - of * p.columns.d;
+        float         sum = 0;
+        if (p.row_type)
+            sum += get_float(row, p.row_type,
+                             start_of(p.row, batch, head) + i * p.row.step[2] + of * p.row.step[3]);
+        if (p.column_type)
+            sum += get_float(column, p.column_type,
+                             start_of(p.column, batch, head) + i * p.column.step[2] +
+                                 in * p.column.step[3]);
+        return sum;
+    }
+
     OPS_BODY float bias_at(int64_t batch, int64_t head, int64_t i, int64_t j) const
     {
+        if (p.rows)
+            return position_at(batch, head, i, j);
         return get_float(mask, p.mask_type,
                          batch % p.period * p.mask_step[0] + head * p.mask_step[1] +
                              i * p.mask_step[2] + j * p.mask_step[3]);
@@ -109,7 +125,7 @@ template <class READ> struct group_body {
             OPS_UNROLL
             for (int n = 0; n < GROUP; n++) {
                 s[n] *= p.scale;
-                if (p.period)
+                if (p.period || p.rows)
                     s[n] += bias_at(batch, head, i + n < p.queries ? i + n : p.queries - 1, j);
                 score[n * p.keys + j] = s[n];
                 max[n] = larger<float>()(max[n], s[n]);
@@ -145,6 +161,8 @@ int by_groups(const struct ops_fused_attention &p, const struct ops_ports *ports
                                        ports->in[1],
                                        ports->in[2],
                                        ports->in[3],
+                                       ports->in[4],
+                                       ports->in[5],
                                        ports->out[0],
                                        (float *)ports->scratch,
                                        first};

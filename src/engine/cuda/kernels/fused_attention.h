@@ -30,11 +30,12 @@ enum {
 /* A block's warps: query_warps of `piles` piles each, for each of which key_warps share a turn's
  * keys, `keys` each. Sizes of the heads are rounded up; `room` keys lie in `shared` bytes, those of
  * `stages` turns or all; results on their way to the output lie behind `joined` bytes.
+ * positions: the queries' relative positions lie so many numbers behind the first.
  * together: four warps with queries multiply with Hopper's unit. tiles: of 64 queries, which such a
  * block takes one after the other with all keys in shared memory; else 0. */
 struct ops_attention_shape {
     int32_t key_size, value_size, keys, piles, query_warps, key_warps, stages, turns, room, joined,
-        shared, together, tiles;
+        shared, together, tiles, positions;
 };
 
 struct ops_fused_attention {
@@ -42,9 +43,16 @@ struct ops_fused_attention {
     int64_t              batch, heads, queries, keys, size, v_size;
     int32_t              group; /* neighbouring heads with one head of keys and values */
     int64_t              period, mask_step[4]; /* period 0: there is no mask */
+    /* Relative positions: rows of `columns` keys. 0: there are none. For tiles: numbers of a query,
+     * rounded up. */
+    struct ops_head_view row, column;
+    int64_t              rows;
+    struct ops_divisor   columns;
+    int32_t              row_room, column_room;
     int64_t at_once; /* groups of queries whose scores are in scratch, [][GROUP][keys] */
     float   scale;
     int32_t q_type, k_type, v_type, mask_type, out_type;
+    int32_t row_type, column_type; /* 0: of these there are no relative positions */
     /* Numbers that are read at once by tiles: 8, 4, or 1 wherever they lie; 0: no tiles. Of y, more
      * than 1: pairs can be written. */
     int32_t                    q_piece, k_piece, v_piece, y_piece;
