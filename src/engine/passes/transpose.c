@@ -267,6 +267,86 @@ static sac_result rise_through_split(struct sac_graph *g, struct sac_node *n, bo
     return sac_take_over(g, new_concat, n);
 }
 
+/* Is v turned to channels first for a convolution? */
+static bool feeds_conv(const struct sac_value *v)
+{
+    for (size_t i = 0; v && i < v->reader_count; i++) {
+        const struct sac_node *n = v->readers[i];
+        if (sac_turns_first(n) && sac_is(sac_only_reader(n, NULL), "Conv"))
+            return true;
+    }
+    return false;
+}
+
+static bool is_along_last(const struct sac_node *n, int rank)
+{
+    const int64_t axis = sac_attr_int(n, "axis", 0);
+    return rank >= 3 && (axis == rank - 1 || axis == -1);
+}
+
+/* A Split of channels last, of which a part goes to a convolution, takes its parts channels first:
+ * these are read where they lie. What others read is turned back. */
+static sac_result split_first(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    struct sac_value *x = sac_node_input(n, 0);
+    bool              any = false;
+    if (!sac_is(n, "Split") || !x || x->data || !is_along_last(n, x->rank))
+        return SAC_OK;
+    for (int i = 0; i < n->output_count; i++)
+        any |= feeds_conv(n->outputs[i]);
+    if (!any)
+        return SAC_OK;
+    const struct perm first = perm_first(x->rank), last = perm_last(x->rank);
+    struct sac_value *turned = transpose(g, x, &first, n);
+    struct sac_node  *inner = copy_node(g, n);
+    if (!turned || !inner || sac_node_set_int(g, inner, "axis", 1) != SAC_OK)
+        return SAC_ERR_MEMORY;
+    inner->inputs[0] = turned;
+    *changed = true;
+    for (int i = 0; i < n->output_count; i++) {
+        struct sac_value *old = n->outputs[i], *v = old ? sac_value_like(g, old) : NULL;
+        if (!old)
+            continue;
+        if (!v)
+            return SAC_ERR_MEMORY;
+        permute_dims(v, old, &first);
+        v->producer = inner;
+        inner->outputs[i] = v;
+        struct sac_value *back = transpose(g, v, &last, n);
+        if (!back)
+            return SAC_ERR_MEMORY;
+        sac_graph_replace(g, old, back);
+    }
+    return SAC_OK;
+}
+
+/* A Concat of what was turned to channels last puts the channels together first. */
+static sac_result sink_concat(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    const struct sac_value *y = n->outputs[0];
+    if (!sac_is(n, "Concat") || !is_along_last(n, y->rank))
+        return SAC_OK;
+    const struct perm first = perm_first(y->rank), last = perm_last(y->rank);
+    for (int i = 0; i < n->input_count; i++)
+        if (!transposed_by(n->inputs[i], &last))
+            return SAC_OK;
+    struct sac_node  *inner = copy_node(g, n);
+    struct sac_value *out = inner ? sac_value_like(g, y) : NULL;
+    if (!out || sac_node_set_int(g, inner, "axis", 1) != SAC_OK)
+        return SAC_ERR_MEMORY;
+    for (int i = 0; i < n->input_count; i++)
+        inner->inputs[i] = n->inputs[i]->producer->inputs[0];
+    permute_dims(out, y, &first);
+    out->producer = inner;
+    inner->outputs[0] = out;
+    struct sac_value *after = transpose(g, out, &last, n);
+    if (!after)
+        return SAC_ERR_MEMORY;
+    sac_graph_replace(g, n->outputs[0], after);
+    *changed = true;
+    return SAC_OK;
+}
+
 /* A reduction that keeps its dims, after a Transpose: reduces the original axes instead. */
 static sac_result reduce_before(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
@@ -361,9 +441,10 @@ static sac_result moves_only_ones(struct sac_graph *g, struct sac_node *n, bool 
 
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    sac_result res = SAC_OK;
-    if (n->output_count != 1 || !n->outputs[0] || n->input_count < 1 || !n->inputs[0])
-        return SAC_OK;
+    sac_result res = split_first(g, n, changed);
+    if (res != SAC_OK || *changed || n->output_count != 1 || !n->outputs[0] || n->input_count < 1 ||
+        !n->inputs[0])
+        return res;
     if (sac_is(n, "Transpose")) {
         res = merge_pair(g, n, changed);
         if (res == SAC_OK && !*changed)
@@ -376,6 +457,8 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     }
     if (is_elementwise(n) && n->outputs[0]->rank >= 3)
         res = sink(g, n, changed);
+    if (res == SAC_OK && !*changed)
+        res = sink_concat(g, n, changed);
     if (res == SAC_OK && !*changed)
         res = reduce_before(g, n, changed);
     return res;
