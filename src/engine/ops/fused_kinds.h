@@ -38,7 +38,7 @@ enum sac_chain_fn {
     SAC_CHAIN_MAX,
     SAC_CHAIN_MIN,
 };
-enum { SAC_CHAIN_INPUTS = 5, SAC_CHAIN_STEPS = 12 };
+enum { SAC_CHAIN_INPUTS = 8, SAC_CHAIN_STEPS = 12 };
 
 /* The attribute "residual" of FusedConv and FusedMatMul: where R is added. */
 enum sac_residual {

@@ -10,7 +10,7 @@
 
 #include <saccade/tensor.h>
 
-enum { OPS_DIMS = 10, OPS_OPERANDS = 6, OPS_PORTS = 64 };
+enum { OPS_DIMS = 10, OPS_OPERANDS = 9, OPS_PORTS = 64 };
 
 /* A launch's addresses. */
 struct ops_ports {
