@@ -5,6 +5,8 @@
 
 #include "engine/ops/util.h"
 
+_Static_assert((int)SAC_CHAIN_INPUTS <= (int)SAC_WALK_MAX, "a walk goes over all inputs");
+
 static bool is_known(int64_t fn)
 {
     return (fn >= SAC_ACT_NONE && fn < SAC_ACT_COUNT) ||

@@ -57,7 +57,7 @@ struct sac_pooling {
 sac_result sac_pooling_read(const struct sac_op_call *c, struct sac_pooling *p);
 
 /* einsum.c */
-enum { SAC_EINSUM_LABELS_MAX = SAC_WALK_DIMS - 1, SAC_EINSUM_INPUTS_MAX = SAC_WALK_MAX - 1 };
+enum { SAC_EINSUM_LABELS_MAX = SAC_WALK_DIMS - 1, SAC_EINSUM_INPUTS_MAX = 5 };
 /* The dimensions that "..." stands for are labels too: 1 is the last of them, 2 the one before. */
 struct sac_term {
     int  count;

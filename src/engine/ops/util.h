@@ -107,7 +107,7 @@ void          sac_doubles_done(const struct sac_operand *o, const double *d);
  *     for (sac_walk_start(&w); w.run; sac_walk_next(&w))
  *         kernel(x + w.at[a], w.step[a], w.run);
  */
-enum { SAC_WALK_MAX = 6, SAC_WALK_DIMS = 2 * SAC_RANK_MAX + 1 };
+enum { SAC_WALK_MAX = 8, SAC_WALK_DIMS = 2 * SAC_RANK_MAX + 1 };
 struct sac_walk {
     int     rank, count;
     int64_t dims[SAC_WALK_DIMS];

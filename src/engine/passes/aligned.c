@@ -51,6 +51,7 @@ static bool find_places(const struct sac_value *v, struct places *p)
         p->to[i] = p->all;
         p->all += (t->end - t->first + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
     }
+    p->all = sac_whole_channels(p->all);
     return odd && p->count > 1 && (p->all - p->channels) * SHARE <= p->channels;
 }
 

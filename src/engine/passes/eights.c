@@ -162,8 +162,8 @@ static bool add_read_by(struct maps *m, const struct sac_node *n, const struct s
 static bool gather(struct maps *m, const struct sac_node *n)
 {
     *m = (struct maps){.channels = n->outputs[0]->dims[1]};
-    m->filled = (m->channels + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
-    if (m->filled == m->channels || (m->filled - m->channels) * SHARE > m->channels ||
+    m->filled = sac_whole_channels(m->channels);
+    if (m->channels % MULTIPLE == 0 || (m->filled - m->channels) * SHARE > m->channels ||
         !add(m, n->outputs[0]))
         return false;
     for (int i = 0; i < m->count; i++) {

@@ -189,6 +189,14 @@ bool sac_zero_pads(const struct sac_node *n, int rank, int64_t *pads)
     return count == (size_t)(2 * rank) && value == 0;
 }
 
+int64_t sac_whole_channels(int64_t count)
+{
+    enum { WIDE = 16, WIDE_SHARE = 12, MULTIPLE = 8 };
+    const int64_t wide = (count + WIDE - 1) / WIDE * WIDE;
+    return (wide - count) * WIDE_SHARE <= count ? wide
+                                                : (count + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
+}
+
 /* The permutation of a Transpose of at least three dims that leaves the first where it is. */
 static int batch_perm(const struct sac_node *n, const int64_t **perm)
 {

@@ -115,6 +115,10 @@ bool sac_makes_bytes(const struct sac_node *n, struct sac_to_bytes *out);
 /* The attributes of a fused node that makes them itself (engine/ops/quant.h). */
 sac_result sac_set_bytes(struct sac_graph *g, struct sac_node *n, const struct sac_to_bytes *y);
 
+/* So many channels filled up to a multiple of eight, which kernels read at once, or of sixteen, of
+ * which all kernels can make maps, where these cost no more than a twelfth. */
+int64_t sac_whole_channels(int64_t count);
+
 /* A Transpose from channels last to channels first, and back; a dimension of each at least. */
 bool sac_turns_first(const struct sac_node *n);
 bool sac_turns_last(const struct sac_node *n);

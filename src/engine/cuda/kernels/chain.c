@@ -8,6 +8,8 @@
 #include "engine/cuda/kernels/map.h"
 #include "engine/ops/chain.h"
 
+_Static_assert((int)SAC_CHAIN_INPUTS + 1 <= (int)OPS_OPERANDS, "a view has room for all inputs");
+
 static struct ops_chain_step step_of(const struct sac_chain_step *s)
 {
     static const int of[] = {

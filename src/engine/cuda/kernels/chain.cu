@@ -118,7 +118,7 @@ template <int N, int INPUTS, int KEPT> struct some_body {
 
     static OPS_BODY void take(int from, float alpha, const numbers &n, float (&v)[N])
     {
-        static_assert(SAC_CHAIN_INPUTS == 5 && OPS_CHAIN_KEPT == 2, "a case for each place");
+        static_assert(SAC_CHAIN_INPUTS == 8 && OPS_CHAIN_KEPT == 2, "a case for each place");
 #define PLACE(number, there, numbers) \
     case number:                      \
         if constexpr (there) {        \
@@ -132,8 +132,11 @@ template <int N, int INPUTS, int KEPT> struct some_body {
             PLACE(2, INPUTS > 2, in[2 % INPUTS])
             PLACE(3, INPUTS > 3, in[3 % INPUTS])
             PLACE(4, INPUTS > 4, in[4 % INPUTS])
-            PLACE(5, KEPT > 0, kept[0])
-            PLACE(6, KEPT > 0, kept[KEPT > 0])
+            PLACE(5, INPUTS > 5, in[5 % INPUTS])
+            PLACE(6, INPUTS > 6, in[6 % INPUTS])
+            PLACE(7, INPUTS > 7, in[7 % INPUTS])
+            PLACE(8, KEPT > 0, kept[0])
+            PLACE(9, KEPT > 0, kept[KEPT > 0])
             PLACE(OPS_CHAIN_LAST, true, y)
         }
 #undef PLACE
@@ -238,7 +241,8 @@ int launch(const struct ops_chain &p, const struct ops_ports *ports, int64_t cou
     return each(body, count, stream);
 }
 
-/* Few registers let many threads wait for memory at once. */
+/* Few registers let many threads wait for memory at once; with all inputs a thread itself waits for
+ * many. */
 template <int N>
 int launch_some(const struct ops_chain &p, const struct ops_ports *ports, void *stream)
 {
@@ -247,6 +251,8 @@ int launch_some(const struct ops_chain &p, const struct ops_ports *ports, void *
         keeps |= p.step[s].keep >= 0;
     if (p.inputs <= 3 && !keeps)
         return launch<some_body<N, 3, 0>>(p, ports, p.groups.count, stream);
+    if (p.inputs <= 5)
+        return launch<some_body<N, 5, OPS_CHAIN_KEPT>>(p, ports, p.groups.count, stream);
     return launch<some_body<N, SAC_CHAIN_INPUTS, OPS_CHAIN_KEPT>>(p, ports, p.groups.count, stream);
 }
 

@@ -167,7 +167,7 @@ static sac_result einsum_fill(struct sac_kernel_plan *plan, void *params)
     return finish(plan, &side[0], &side[1], &p->lines);
 }
 
-_Static_assert(SAC_EINSUM_INPUTS_MAX + 1 <= OPS_OPERANDS, "Einsum's inputs have room");
+_Static_assert(SAC_EINSUM_INPUTS_MAX + 1 <= OPS_PRODUCT_OPERANDS, "Einsum's inputs have room");
 
 struct ops_parameter ops_parameter_of(const struct sac_kernel_plan *plan, int input)
 {

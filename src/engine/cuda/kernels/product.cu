@@ -11,11 +11,11 @@ namespace
 
 template <class T> struct product_body {
     struct ops_product                  p;
-    const void                         *in[OPS_OPERANDS - 1];
+    const void                         *in[OPS_PRODUCT_OPERANDS - 1];
     void                               *out;
     template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
     {
-        int64_t at[OPS_OPERANDS], inner[OPS_OPERANDS];
+        int64_t at[OPS_PRODUCT_OPERANDS], inner[OPS_PRODUCT_OPERANDS];
         T       sum = 0;
         place(p.lines.outer, row, at);
         const struct ops_view &sum_over = p.lines.inner;
@@ -29,7 +29,7 @@ template <class T> struct product_body {
                 T v = 1;
                 place(sum_over, j, inner);
                 OPS_UNROLL
-                for (int k = 0; k < OPS_OPERANDS - 1; k++)
+                for (int k = 0; k < OPS_PRODUCT_OPERANDS - 1; k++)
                     if (k < p.factors)
                         v *= get<T>(in[k], p.type[k + 1], at[k + 1] + inner[k + 1]);
                 sum += v;
@@ -54,7 +54,7 @@ struct fused_body {
     void                               *out;
     template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
     {
-        int64_t at[OPS_OPERANDS];
+        int64_t at[OPS_PRODUCT_OPERANDS];
         float   v = 0;
         place(p.lines.outer, row, at);
         const struct ops_view &sum_over = p.lines.inner;
@@ -115,7 +115,7 @@ extern "C" int ops_launch_product(const void *params, const struct ops_ports *po
         product_body<decltype(number)> body;
         body.p = *p;
         body.out = ports->out[0];
-        for (int k = 0; k < OPS_OPERANDS - 1; k++)
+        for (int k = 0; k < OPS_PRODUCT_OPERANDS - 1; k++)
             body.in[k] = k < p->factors + p->adds ? ports->in[k] : NULL;
         return lines<SOLO | WARPS>(body, p->lines.team, p->lines.outer.count, 1, stream);
     });

@@ -7,11 +7,14 @@
 #include "engine/cuda/kernels/lines.h"
 #include "engine/cuda/kernels/window.h"
 
+/* The output, and five factors at most. */
+enum { OPS_PRODUCT_OPERANDS = 6 };
+
 /* Operand 0: out, 1...: the factors, then what Gemm adds. The outer view walks the output, the
  * inner one the products of a sum. */
 struct ops_product {
     struct ops_lines lines;
-    int32_t          factors, type[OPS_OPERANDS], adds, out_type;
+    int32_t          factors, type[OPS_PRODUCT_OPERANDS], adds, out_type;
     enum ops_class   computed;
     double           alpha, beta;
 };
