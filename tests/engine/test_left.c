@@ -96,6 +96,31 @@ static const struct spelling stays[] = {
      {{NULL}},
      {TURN("x", "t"), {"MatMul", "t large", "m"}, TURN("m", "y")},
      0},
+    {"tokens that become a map",
+     "? 12 5",
+     "? 7 3 4",
+     {{"map", "0 7 3 4"}},
+     {{"MatMul", "x wider", "m"},
+      {"Add", "m seven", "b"},
+      TURN("b", "t"),
+      {"Reshape", "t map", "c"},
+      {"Relu", "c", "y"}},
+     0},
+    {"tokens that become channels of a convolution",
+     "? 12 5",
+     "? 7 12",
+     {{NULL}},
+     {{"MatMul", "x wider", "m"}, TURN("m", "t"), {"Conv", "t filters", "y"}},
+     0},
+    {"tokens of a map",
+     "? 5 3 4",
+     "? 12 7",
+     {{"lines", "0 5 12"}},
+     {{"Conv", "x points", "c"},
+      {"Reshape", "c lines", "l"},
+      TURN("l", "t"),
+      {"MatMul", "t wider", "y"}},
+     0},
     {"weights of each sample",
      "2 5 8",
      "2 8 7",
@@ -121,6 +146,8 @@ static void constants(struct proto *graph)
     floats(graph, "narrower", "7 5", 35);
     floats(graph, "of_two", "2 5 7", 70);
     floats(graph, "large", "400 400", 160000);
+    floats(graph, "filters", "7 7 1", 49);
+    floats(graph, "points", "5 5 1 1", 25);
     floats(graph, "five", "5", 5);
     floats(graph, "seven", "7", 7);
     proto_initializer(graph, "half", 1, "", &half, sizeof half);

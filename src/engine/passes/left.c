@@ -78,6 +78,19 @@ static void take_other(struct left *l)
     l->out = n->outputs[0];
 }
 
+/* Is v, with its channels in front, a map? Devices have these channels last, as a product of tokens
+ * writes them, so that turning them is a view. */
+static bool is_channels_first(const struct sac_value *v, int64_t channels)
+{
+    static const char *const types[] = {
+        "AveragePool", "BatchNormalization", "Conv",   "ConvTranspose",        "GroupNormalization",
+        "MaxPool",     "GlobalAveragePool",  "Resize", "InstanceNormalization"};
+    bool map = v->rank > 3;
+    for (size_t i = 0; i < v->reader_count; i++)
+        map |= sac_is_any(v->readers[i], types, SAC_COUNT(types)) && v->readers[i]->inputs[0] == v;
+    return map && v->rank > 2 && v->dims[1] == channels;
+}
+
 /* How much is multiplied by each number of the tokens before and behind. */
 static bool is_dense_work(const struct left *l)
 {
@@ -98,8 +111,9 @@ static bool read_left(struct sac_node *n, struct left *l)
     struct sac_value *v = l->last->outputs[0];
     if (!sac_heads_result(&l->y, v, true, true, &l->x, &l->out, NULL))
         return false;
-    const bool before = l->x.base != x && l->x.step[SAC_NUMBER] == 1,
-               behind = l->out != v && l->y.step[SAC_NUMBER] == 1;
+    const bool before = l->x.base != x && l->x.step[SAC_NUMBER] == 1 && !sac_is_map(l->x.base),
+               behind = l->out != v && l->y.step[SAC_NUMBER] == 1 &&
+                        !is_channels_first(l->out, l->w->dims[1]);
     l->last = l->out->producer;
     return (before || behind) && l->x.dim[SAC_TOKEN] == l->w->dims[0] &&
            l->y.dim[SAC_TOKEN] == l->w->dims[1] && l->y.dim[SAC_NUMBER] == l->x.dim[SAC_NUMBER] &&
