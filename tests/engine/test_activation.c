@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Squared ReLUs as exporters write them are activations of the convolution or product before them,
- * with the factor and the constant behind. */
+/* Squared ReLUs and scaled SiLUs as exporters write them are activations of the convolution or
+ * product before them, with the factors and the constant around them. */
 #include "base/base.h"
 #include "tests/engine/device.h"
 #include "tests/engine/spelling.h"
@@ -72,6 +72,60 @@ static const struct spelling products[] = {
       {"Add", "m constant", "y"}},
      1,
      1},
+    {"quick GELU between two products",
+     "? 3 8",
+     "? 3 8",
+     {{NULL}},
+     {{"MatMul", "x square", "p"},
+      {"Add", "p row", "b"},
+      {"Mul", "b factor", "m"},
+      {"Sigmoid", "m", "g"},
+      {"Mul", "b g", "a"},
+      {"MatMul", "a other", "y"}},
+     2,
+     2},
+    {"the gate in front, and its factor, a divisor",
+     "? 3 8",
+     "? 3 8",
+     {{NULL}},
+     {{"MatMul", "x square", "p"},
+      {"Div", "p factor", "m"},
+      {"Sigmoid", "m", "g"},
+      {"Mul", "g p", "a"},
+      {"MatMul", "a other", "q"},
+      {"Add", "q x", "y"}},
+     2,
+     2},
+    {"its factor remains before a sum",
+     "? 3 8",
+     "? 3 8",
+     {{NULL}},
+     {{"MatMul", "x square", "p"},
+      {"Mul", "p factor", "m"},
+      {"Sigmoid", "m", "g"},
+      {"Mul", "g p", "a"},
+      {"Add", "a x", "y"}},
+     1,
+     2},
+    {"others read the product",
+     "? 3 8",
+     "? 3 8",
+     {{NULL}},
+     {{"MatMul", "x square", "p"},
+      {"Mul", "p factor", "m"},
+      {"Sigmoid", "m", "g"},
+      {"Mul", "g p", "a"},
+      {"Sub", "a p", "y"}},
+     0},
+    {"the gate of another number",
+     "? 3 8",
+     "? 3 8",
+     {{NULL}},
+     {{"MatMul", "x square", "p"},
+      {"Mul", "x factor", "m"},
+      {"Sigmoid", "m", "g"},
+      {"Mul", "g p", "y"}},
+     0},
 };
 
 static void number(struct proto *graph, const char *name, float value)
@@ -88,6 +142,10 @@ static void constants(struct proto *graph)
         of_each[i] = spelling_number(i + 3);
     proto_initializer(graph, "weights", 1, "8 8 1 1", weights, sizeof weights);
     proto_initializer(graph, "square", 1, "8 8", weights, sizeof weights);
+    proto_initializer(graph, "row", 1, "8", of_each, sizeof of_each);
+    for (int i = 0; i < 64; i++)
+        weights[i] = 0.3f * spelling_number(i + 7);
+    proto_initializer(graph, "other", 1, "8 8", weights, sizeof weights);
     proto_initializer(graph, "of_each", 1, "8 1 1", of_each, sizeof of_each);
     number(graph, "two", 2);
     number(graph, "three", 3);

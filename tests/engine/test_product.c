@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A batch normalisation of a product's columns is part of the product, whatever views stand around
- * it, and so is what follows behind these. */
+ * it, and so is what follows behind these, and constants that its rows are multiplied by before. */
 #include "base/base.h"
 #include "tests/engine/device.h"
 #include "tests/engine/spelling.h"
@@ -71,6 +71,50 @@ static const struct spelling spellings[] = {
       {"MatMul", "n narrow", "y"}},
      0,
      2},
+    {"a factor before the product",
+     "? 5 24",
+     "? 5 16",
+     {{NULL}},
+     {{"Relu", "x", "r"}, {"Mul", "factor r", "m"}, {"MatMul", "m narrow", "y"}},
+     1,
+     2},
+    {"factors of columns before it, with a bias behind",
+     "? 5 24",
+     "? 5 16",
+     {{NULL}},
+     {{"Relu", "x", "r"},
+      {"Mul", "r scale24", "m"},
+      {"MatMul", "m narrow", "p"},
+      {"Add", "bias p", "y"}},
+     1,
+     2},
+    {"factors before a Gemm with turned weights",
+     "? 24",
+     "? 16",
+     {{NULL}},
+     {{"Relu", "x", "r"}, {"Mul", "r scale24", "m"}, {"Gemm", "m turned bias", "y", "transB", "1"}},
+     1,
+     2},
+    {"factors of rows stay",
+     "? 5 24",
+     "? 5 16",
+     {{NULL}},
+     {{"Mul", "x scale5", "m"}, {"MatMul", "m narrow", "y"}},
+     0,
+     2},
+    {"factors of what others read too stay",
+     "? 5 24",
+     "? 5 24",
+     {{NULL}},
+     {{"Mul", "x scale24", "m"}, {"MatMul", "m square", "p"}, {"Sub", "m p", "y"}},
+     0},
+    {"a factor that leaves no digits stays",
+     "? 5 24",
+     "? 5 16",
+     {{NULL}},
+     {{"Mul", "x tiny", "m"}, {"MatMul", "m narrow", "y"}},
+     0,
+     2},
     {"of rows",
      "? 16 24",
      "? 16 16",
@@ -110,7 +154,11 @@ static void constants(struct proto *graph)
     numbers(graph, "narrow", "24 16", 0, 0.1f);
     numbers(graph, "square", "24 24", 0, 0.1f);
     numbers(graph, "wide", "24 32", 0, 0.1f);
+    numbers(graph, "turned", "16 24", 0, 0.1f);
     numbers(graph, "bias", "16", 0, 1);
+    numbers(graph, "factor", "1", 0.6f, 0);
+    numbers(graph, "tiny", "1", 1e-4f, 0);
+    numbers(graph, "scale5", "5 1", 1, 0.3f);
     numbers(graph, "scale", "16", 1, 0.3f);
     numbers(graph, "shift", "16", 0, 1);
     numbers(graph, "mean", "16", 0, 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activations that exporters write as several nodes: x * Sigmoid(x) is SiLU, x * HardSigmoid(x) and
  * x * Clip(x + 3, 0, 6) / 6 are HardSwish, Relu(x) + s * Relu(-x) is a LeakyRelu; s * Relu(x)^2 + b
- * is a squared ReLU with its constants. */
+ * is a squared ReLU with its constants, x * Sigmoid(a x) a SiLU between two factors. */
 #include <math.h>
 
-#include "engine/passes/pass.h"
+#include "engine/passes/strided.h"
 
 /* Is gate = f(x) for x * f(x)? */
 static bool gate_of(const struct sac_value *x, const struct sac_value *gate,
@@ -97,6 +97,38 @@ static struct sac_value *spelled_squared_relu(const struct sac_node *n, struct s
     return NULL;
 }
 
+/* a x, where n = x * Sigmoid(a x): the quick GELU of CLIP. */
+static struct sac_value *spelled_scaled_silu(const struct sac_node *n, double *a)
+{
+    for (int i = 0; sac_is(n, "Mul") && i < 2; i++) {
+        const struct sac_node *gate = sac_made_by(n->inputs[1 - i], "Sigmoid");
+        struct sac_value      *scaled = gate ? gate->inputs[0] : NULL;
+        if (scaled && scaled->dtype == SAC_F32 && sac_scaled(scaled, a) == n->inputs[i])
+            return scaled;
+    }
+    return NULL;
+}
+
+/* SiLU(a x) / a: both factors go into the layers around it. */
+static sac_result make_scaled_silu(struct sac_graph *g, struct sac_node *n, struct sac_value *x,
+                                   double a, bool *changed)
+{
+    const struct sac_activation silu = {.kind = SAC_ACT_SILU};
+    struct sac_node            *act = sac_op_node(g, "saccade", "Activation", 1, 1, n);
+    struct sac_node            *mul = sac_op_node(g, "", "Mul", 2, 1, n);
+    struct sac_value *v = sac_value_like(g, x), *factor = sac_new_number(g, (float)(1 / a));
+    if (!act || !mul || !v || !factor)
+        return SAC_ERR_MEMORY;
+    act->inputs[0] = x;
+    act->outputs[0] = v;
+    v->producer = act;
+    mul->inputs[0] = v;
+    mul->inputs[1] = factor;
+    *changed = true;
+    sac_result res = sac_set_activation(g, act, &silu);
+    return res == SAC_OK ? sac_take_over(g, mul, n) : res;
+}
+
 static sac_result replace(struct sac_graph *g, struct sac_node *n, struct sac_value *x,
                           const struct sac_activation *act, bool *changed)
 {
@@ -113,6 +145,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct sac_activation act = {SAC_ACT_HARD_SWISH, 1.0f / 6, 0.5f};
     struct sac_value     *x = spelled_hard_swish(n);
+    double                a;
     if (x && x->dtype == SAC_F32)
         return replace(g, n, x, &act, changed);
     x = spelled_leaky_relu(n, &act);
@@ -121,6 +154,9 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     x = spelled_squared_relu(n, &act);
     if (x && x->dtype == SAC_F32)
         return replace(g, n, x, &act, changed);
+    x = spelled_scaled_silu(n, &a);
+    if (x)
+        return make_scaled_silu(g, n, x, a, changed);
     if (!sac_is(n, "Mul") || !n->inputs[0] || !n->inputs[1] || n->inputs[0]->dtype != SAC_F32)
         return SAC_OK;
     for (int i = 0; i < 2; i++)

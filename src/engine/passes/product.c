@@ -2,7 +2,8 @@
 /* Merges what follows a matrix product with constant weights into it: constants per column, those
  * of a batch normalisation too, into weights and bias, an activation and a residual sum into the
  * fused node. A view that keeps the columns, or a Transpose to channels first, moves behind them. A
- * batch normalisation before the product goes into its weights as well. */
+ * batch normalisation before the product goes into its weights as well, and so do factors of
+ * constants. */
 #include <math.h>
 #include <string.h>
 
@@ -332,59 +333,105 @@ static sac_result absorb_residual(struct sac_graph *g, const struct product *p,
 
 /* ---- x * scale + shift before the product ---- */
 
-/* W over x * scale + shift is scale W over x, with what W makes of the shift in the bias. */
+/* W over x * scale + shift (NULL: none) is scale W over x, with what W makes of the shift in the
+ * bias. */
+static struct sac_value *scaled_rows(struct sac_graph *g, const struct product *p,
+                                     const float *scale)
+{
+    const int64_t     dims[2] = {p->k, p->n};
+    const float      *from = p->w->data;
+    float            *to;
+    struct sac_value *made = sac_new_floats(g, p->w->name, 2, dims, &to);
+    for (int64_t i = 0; made && i < p->k; i++)
+        for (int64_t j = 0; j < p->n; j++)
+            *to++ = scale[i] * p->alpha * from[p->turned ? j * p->k + i : i * p->n + j];
+    return made;
+}
+
+static struct sac_value *shifted_bias(struct sac_graph *g, const struct product *p,
+                                      const float *shift)
+{
+    const float      *w = p->w->data, *old = p->b ? p->b->data : NULL;
+    const bool        one = old && sac_value_elements(p->b) == 1;
+    float            *bias;
+    struct sac_value *made = sac_new_floats(g, "bias", 1, &p->n, &bias);
+    for (int64_t j = 0; made && j < p->n; j++) {
+        double sum = old ? (double)p->beta * old[one ? 0 : j] : 0;
+        for (int64_t i = 0; shift && i < p->k; i++)
+            sum += (double)p->alpha * w[p->turned ? j * p->k + i : i * p->n + j] * shift[i];
+        bias[j] = (float)sum;
+    }
+    return made;
+}
+
 static bool fold_before(struct sac_graph *g, const struct product *p, const float *scale,
                         const float *shift, struct sac_node *made)
 {
-    const int64_t dims[2] = {p->k, p->n};
-    const float  *w = p->w->data;
-    float        *weights, *bias;
-    made->inputs[1] = sac_new_floats(g, p->w->name, 2, dims, &weights);
-    made->inputs[2] = sac_new_floats(g, "bias", 1, &p->n, &bias);
-    if (!made->inputs[1] || !made->inputs[2])
-        return false;
-    const float *old = p->b ? p->b->data : NULL;
-    const bool   one = old && sac_value_elements(p->b) == 1;
-    for (int64_t j = 0; j < p->n; j++) {
-        double sum = old ? (double)p->beta * old[one ? 0 : j] : 0;
-        for (int64_t i = 0; i < p->k; i++) {
-            const float each = p->alpha * w[p->turned ? j * p->k + i : i * p->n + j];
-            weights[i * p->n + j] = each * scale[i];
-            sum += (double)each * shift[i];
-        }
-        bias[j] = (float)sum;
-    }
-    return true;
+    const bool biased = p->b || shift;
+    made->inputs[1] = scaled_rows(g, p, scale);
+    made->inputs[2] = biased ? shifted_bias(g, p, shift) : NULL;
+    return made->inputs[1] && (!biased || made->inputs[2]);
 }
 
-static sac_result product_without(struct sac_graph *g, const struct product *p,
-                                  const struct sac_node *norm, const float *scale,
-                                  const float *shift)
+/* The product of x, which was scaled and shifted before. */
+static sac_result product_without(struct sac_graph *g, const struct product *p, struct sac_value *x,
+                                  const float *scale, const float *shift)
 {
     struct sac_node *made = sac_op_node(g, "saccade", "FusedMatMul", 4, 1, p->node);
     if (!made || !fold_before(g, p, scale, shift, made))
         return SAC_ERR_MEMORY;
-    made->inputs[0] = norm->inputs[0];
+    made->inputs[0] = x;
     made->inputs[3] = p->r;
     sac_result res =
         sac_is_fused(p->node, "FusedMatMul") ? sac_copy_attrs(g, made, p->node) : SAC_OK;
     return res == SAC_OK ? sac_take_over(g, made, p->node) : res;
 }
 
-/* A BatchNormalization that only this product reads, whose channels are the columns of x. */
-static sac_result absorb_norm_before(struct sac_graph *g, const struct product *p, bool *changed)
+/* A BatchNormalization whose channels are the columns of x; returns its input. */
+static struct sac_value *norm_before(const struct product *p, float *scale, float *shift)
 {
-    const struct sac_node *norm = sac_made_by(p->x, "BatchNormalization");
-    if (!norm || p->s || p->x->uses != 1 || p->x->rank != 2 || p->w->uses != 1 ||
-        norm->output_count != 1)
+    const struct sac_node *n = sac_made_by(p->x, "BatchNormalization");
+    return n && p->x->rank == 2 && n->output_count == 1 &&
+                   sac_batch_norm_constants(n, p->k, scale, shift)
+               ? n->inputs[0]
+               : NULL;
+}
+
+/* Constants that the columns of x are multiplied by, which leave the weights their digits in
+ * float16; returns what is multiplied. */
+static struct sac_value *factors_before(const struct product *p, float *scale)
+{
+    const struct sac_node *n = sac_made_by(p->x, "Mul");
+    for (int i = 0; n && i < 2; i++) {
+        const float *by =
+            sac_constant_row(n->inputs[i], p->x->rank, p->k) ? n->inputs[i]->data : NULL;
+        const bool one = by && sac_value_elements(n->inputs[i]) == 1;
+        bool       fits = by && sac_same_shape(n->inputs[1 - i], p->x);
+        for (int64_t j = 0; fits && j < p->k; j++) {
+            scale[j] = by[one ? 0 : j];
+            fits = fabsf(scale[j]) > 1e-3f && fabsf(scale[j]) < 1e3f;
+        }
+        if (fits)
+            return n->inputs[1 - i];
+    }
+    return NULL;
+}
+
+/* What only this product reads. */
+static sac_result absorb_before(struct sac_graph *g, const struct product *p, bool *changed)
+{
+    if (p->s || p->x->uses != 1 || p->w->uses != 1)
         return SAC_OK;
     float *numbers = sac_calloc((size_t)p->k * 2, sizeof *numbers);
     if (!numbers)
-        return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a normalisation");
+        return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold constants before a product");
+    float            *shift = numbers + p->k;
+    struct sac_value *normed = norm_before(p, numbers, shift),
+                     *x = normed ? normed : factors_before(p, numbers);
     sac_result res = SAC_OK;
-    if (sac_batch_norm_constants(norm, p->k, numbers, numbers + p->k)) {
+    if (x) {
         *changed = true;
-        res = product_without(g, p, norm, numbers, numbers + p->k);
+        res = product_without(g, p, x, numbers, normed ? shift : NULL);
     }
     sac_free(numbers);
     return res;
@@ -396,7 +443,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     struct follower f;
     if (!read_product(n, &p))
         return SAC_OK;
-    sac_result res = absorb_norm_before(g, &p, changed);
+    sac_result res = absorb_before(g, &p, changed);
     if (res != SAC_OK || *changed || !find_follower(&p, &f))
         return res;
     res = absorb_affine(g, &p, &f, changed);
