@@ -68,7 +68,7 @@ sac_result sac_window_read(const struct sac_op_call *c, int input, const int64_t
     const char *auto_pad = sac_attr_string(c->node, "auto_pad", "NOTSET");
     bool        lower = strcmp(auto_pad, "SAME_LOWER") == 0;
     bool        same = lower || strcmp(auto_pad, "SAME_UPPER") == 0;
-    bool        ceil = sac_attr_int(c->node, "ceil_mode", 0);
+    bool        ceil = !kernel && sac_attr_int(c->node, "ceil_mode", 0);
     SAC_CHECK(c, same || strcmp(auto_pad, "VALID") == 0 || strcmp(auto_pad, "NOTSET") == 0,
               "'auto_pad' is '%s'; have NOTSET, SAME_UPPER, SAME_LOWER, VALID", auto_pad);
     SAC_TRY(read_common(c, input, kernel, w, pads));
@@ -80,11 +80,14 @@ sac_result sac_window_read(const struct sac_op_call *c, int input, const int64_t
         if (strcmp(auto_pad, "VALID") == 0)
             w->pad_begin[d] = w->pad_end[d] = 0;
         int64_t room = w->in[d] + w->pad_begin[d] + w->pad_end[d] - extent(w, d);
-        SAC_CHECK(c, room >= 0, "a window of %lld over a padded input of %lld",
-                  (long long)extent(w, d), (long long)(room + extent(w, d)));
+        /* ceil_mode takes the part of a window that there is, as of an average over all */
+        SAC_CHECK(c, room >= 0 || (ceil && -room < w->stride[d] && w->in[d] > 0),
+                  "a window of %lld over a padded input of %lld", (long long)extent(w, d),
+                  (long long)(room + extent(w, d)));
         w->out[d] = room / w->stride[d] + 1;
         /* A window that ceil_mode adds must not begin in the padding at the end. */
-        if (ceil && room % w->stride[d] && w->out[d] * w->stride[d] < w->in[d] + w->pad_begin[d])
+        if (ceil && room > 0 && room % w->stride[d] &&
+            w->out[d] * w->stride[d] < w->in[d] + w->pad_begin[d])
             w->out[d]++;
     }
     return SAC_OK;

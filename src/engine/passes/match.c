@@ -240,13 +240,32 @@ bool sac_reduce_axes(const struct sac_node *n, int rank, bool *reduced)
     return true;
 }
 
+/* An AveragePool of one window, which all of the map lies in. */
+static bool pools_all(const struct sac_node *n)
+{
+    const struct sac_value *x = n->inputs[0], *y = n->outputs[0];
+    const int64_t          *kernel, *pads, *dilations;
+    const size_t            rank = sac_attr_ints(n, "kernel_shape", &kernel),
+                 padded = sac_attr_ints(n, "pads", &pads),
+                 dilated = sac_attr_ints(n, "dilations", &dilations);
+    bool all = sac_is(n, "AveragePool") && rank == (size_t)x->rank - 2 &&
+               strncmp(sac_attr_string(n, "auto_pad", ""), "SAME", 4) != 0;
+    for (size_t i = 0; i < padded; i++)
+        all = all && pads[i] == 0;
+    for (size_t i = 0; i < dilated; i++)
+        all = all && dilations[i] == 1;
+    for (int d = 2; all && d < x->rank; d++)
+        all = y->dims[d] == 1 && x->dims[d] > 0 && kernel[d - 2] >= x->dims[d];
+    return all;
+}
+
 bool sac_takes_means(const struct sac_node *n)
 {
     const struct sac_value *x = sac_node_input(n, 0), *y = n->outputs[0];
     bool                    reduced[SAC_RANK_MAX] = {false};
     if (!x || !y || x->dtype != SAC_F32 || x->rank < 3 || x->rank != y->rank)
         return false;
-    bool means = sac_is(n, "GlobalAveragePool");
+    bool means = sac_is(n, "GlobalAveragePool") || pools_all(n);
     if (sac_is(n, "ReduceMean") && sac_reduce_axes(n, x->rank, reduced)) {
         means = true;
         for (int d = 0; d < x->rank; d++)
