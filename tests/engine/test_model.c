@@ -990,7 +990,7 @@ static void a_frozen_norm_is_folded(void **state)
 /* ---- GELU as exporters spell it ---- */
 
 struct spelling {
-    const char *nodes[8][3]; /* operator, inputs, output; the last makes y */
+    const char *nodes[9][3]; /* operator, inputs, output; the last makes y */
     bool        tanh_like, found;
 };
 
@@ -1014,6 +1014,17 @@ static const struct spelling spellings[] = {
       {"Tanh", "w", "t"},
       {"Add", "t one", "s"},
       {"Mul", "x half", "h"},
+      {"Mul", "h s", "y"}},
+     .tanh_like = true,
+     .found = true},
+    {{{"Mul", "x half", "h"},
+      {"Mul", "x width", "w"},
+      {"Mul", "x bend", "b"},
+      {"Mul", "b x", "q"},
+      {"Add", "q one", "c"},
+      {"Mul", "w c", "v"},
+      {"Tanh", "v", "t"},
+      {"Add", "t one", "s"},
       {"Mul", "h s", "y"}},
      .tanh_like = true,
      .found = true},
@@ -1043,7 +1054,7 @@ static sac_model *spelled(const struct spelling *s, struct proto *kept)
     for (size_t i = 0; i < SAC_COUNT(numbers); i++)
         proto_initializer(&graph, numbers[i].name, 1, "", &numbers[i].value, sizeof(float));
     proto_input(&graph, "x", 1, "1 5");
-    for (int i = 0; i < 8 && s->nodes[i][0]; i++)
+    for (size_t i = 0; i < SAC_COUNT(s->nodes) && s->nodes[i][0]; i++)
         proto_node(&graph, s->nodes[i][0], s->nodes[i][1], s->nodes[i][2], NULL);
     proto_output(&graph, "y", 1, "1 5");
     assert_sac_ok(load(&graph, NULL, kept, &m));
@@ -1407,7 +1418,7 @@ static void a_fused_product_is_checked(void **state)
     static const struct {
         const char *inputs, *name, *sentence;
         int         value;
-    } cases[] = {{"x w b", "activation", "activation 12", 12},
+    } cases[] = {{"x w b", "activation", "activation 13", 13},
                  {"x w b", "activation", "activation -1", -1},
                  {"x w b", "residual", "residual 1, but input 3 is missing", 1},
                  {"x w b r", "residual", "residual 3", 3},

@@ -47,6 +47,59 @@ static const struct spelling spellings[] = {
       {"Conv", "x one", "b"},
       {"Add", "a b", "y"}},
      1},
+    {"a normalisation of the input",
+     "? 4 5 6",
+     "? 4 5 6",
+     {{"none", "0"}},
+     {{"Conv", "x three bias", "a", "pads", "1 1 1 1"},
+      {"BatchNormalization", "x scale bias mean variance", "n"},
+      {"Add", "n a", "s"},
+      {"Relu", "s", "y"}},
+     1,
+     2}, /* with a change of layout */
+    {"three convolutions and a normalisation, as TextNet has them",
+     "? 4 5 6",
+     "? 4 5 6",
+     {{"none", "0"}},
+     {{"Conv", "x three bias", "a", "pads", "1 1 1 1"},
+      {"Conv", "x one", "b"},
+      {"Add", "a b", "s"},
+      {"Conv", "x three", "c", "pads", "1 1 1 1"},
+      {"Add", "s c", "t"},
+      {"BatchNormalization", "x scale bias mean variance", "n"},
+      {"Add", "t n", "u"},
+      {"Relu", "u", "y"}},
+     1,
+     2},
+    {"a normalisation and a depthwise convolution",
+     "? 4 5 6",
+     "? 4 5 6",
+     {{"none", "0"}},
+     {{"Conv", "x each", "a", "group", "4"},
+      {"BatchNormalization", "x scale bias mean variance", "n"},
+      {"Add", "n a", "y"}},
+     1,
+     3}, /* with two */
+    {"a normalisation of another map",
+     "? 4 5 6",
+     "? 4 5 6",
+     {{"none", "0"}},
+     {{"Relu", "x", "r"},
+      {"Conv", "x three bias", "a", "pads", "1 1 1 1"},
+      {"BatchNormalization", "r scale bias mean variance", "n"},
+      {"Add", "n a", "y"}},
+     1,
+     5},
+    {"a normalisation that others read",
+     "? 4 5 6",
+     "? 4 5 6",
+     {{"none", "0"}},
+     {{"Conv", "x three bias", "a", "pads", "1 1 1 1"},
+      {"BatchNormalization", "x scale bias mean variance", "n"},
+      {"Add", "n a", "s"},
+      {"Mul", "s n", "y"}},
+     1,
+     5},
     {"of two inputs",
      "? 4 5 6",
      "? 4 5 6",
@@ -60,11 +113,16 @@ static const struct spelling spellings[] = {
 
 static void constants(struct proto *graph)
 {
-    float w[4 * 4 * 9], bias[4] = {0.25f, -1, 0.5f, 2};
+    float       w[4 * 4 * 9], bias[4] = {0.25f, -1, 0.5f, 2};
+    const float scale[4] = {1, -0.5f, 0.7f, 2}, variance[4] = {1, 2, 0.5f, 3};
     for (int i = 0; i < 4 * 4 * 9; i++)
         w[i] = spelling_number(i) * 0.2f;
     proto_initializer(graph, "three", 1, "4 4 3 3", w, sizeof w);
     proto_initializer(graph, "one", 1, "4 4 1 1", w + 7, 16 * sizeof *w);
+    proto_initializer(graph, "each", 1, "4 1 1 1", w + 3, 4 * sizeof *w);
+    proto_initializer(graph, "scale", 1, "4", scale, sizeof scale);
+    proto_initializer(graph, "mean", 1, "4", w + 20, 4 * sizeof *w);
+    proto_initializer(graph, "variance", 1, "4", variance, sizeof variance);
     proto_initializer(graph, "bias", 1, "4", bias, sizeof bias);
 }
 

@@ -17,8 +17,9 @@ static sac_result read_mask(const struct sac_op_call *c, struct sac_fused_attent
     a->period = 0;
     if (!sac_op_has(c, MASK))
         return SAC_OK;
-    SAC_CHECK(c, m->rank == SAC_VIEW_RANK && m->dims[0] > 0 && m->dims[3] == a->keys,
-              "the mask is not [period, heads or 1, queries or 1, keys]");
+    SAC_CHECK(
+        c, m->rank == SAC_VIEW_RANK && (m->dims[0] > 0 || a->batch == 0) && m->dims[3] == a->keys,
+        "the mask is not [period, heads or 1, queries or 1, keys]");
     int64_t step = 1;
     for (int d = SAC_VIEW_RANK - 1; d >= 0; d--) {
         SAC_CHECK(c, d == 0 || m->dims[d] == 1 || m->dims[d] == scores[d],
@@ -27,7 +28,7 @@ static sac_result read_mask(const struct sac_op_call *c, struct sac_fused_attent
         a->mask_step[d] = m->dims[d] == 1 ? 0 : step;
         step *= m->dims[d];
     }
-    a->period = m->dims[0];
+    a->period = SAC_MAX(m->dims[0], 1); /* of no samples there may be no masks */
     return SAC_OK;
 }
 

@@ -154,14 +154,24 @@ static bool find_heads(struct spelling *s)
 
 /* ---- masks ---- */
 
+/* Are the scores, to which a mask is added, the product's, with heads of their own or, in the
+ * product, counted with the batch? */
+static bool are_of_heads(const struct spelling *s, const struct sac_value *scores)
+{
+    const struct sac_value *product = s->scores->outputs[0];
+    if (product->rank == 4)
+        return sac_same_shape(scores, product);
+    return product->rank == 3 && scores->rank == 4 && scores->dims[1] == s->q.dim[SAC_HEAD] &&
+           scores->dims[2] == product->dims[1] && scores->dims[3] == product->dims[2];
+}
+
 /* A mask that is computed is taken as it is: the only one, added last, of four dims. */
 static bool computed_mask(struct spelling *s)
 {
     struct sac_value       *m = s->add[0].what;
-    const struct sac_value *scores = s->add[0].scores, *product = s->scores->outputs[0];
+    const struct sac_value *scores = s->add[0].scores;
     if (s->adds != 1 || s->add[0].factor != 1 || m->rank != 4 || m->dtype != SAC_F32 ||
-        product->rank != 4 || !sac_same_shape(scores, product) || m->dims[3] <= 0 ||
-        m->dims[3] != scores->dims[3])
+        !are_of_heads(s, scores) || m->dims[3] <= 0 || m->dims[3] != scores->dims[3])
         return false;
     for (int d = 0; d < 3; d++)
         if (m->dims[d] != 1 && (m->dims[d] != scores->dims[d] || (d > 0 && m->dims[d] <= 0)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GELU as exporters spell it: x, 1/2 and 1 + erf(x / sqrt(2)), or 1 + tanh(sqrt(2 / pi) (x +
- * 0.044715 x^3)), multiplied in any order, are one Gelu. */
+ * 0.044715 x^3)), multiplied in any order, are one Gelu; so is the latter with x as a factor. */
 #include <math.h>
 
 #include "engine/passes/pass.h"
@@ -39,8 +39,8 @@ static bool gather(struct factors *f, const struct sac_value *v, const struct sa
     }
     int copies = 1;
     if (two && sac_is(n, "Pow") && n->inputs[0] == x && sac_constant_scalar(n->inputs[1], &c) &&
-        c == 3) {
-        copies = 3;
+        (c == 2 || c == 3)) {
+        copies = (int)c;
         v = x;
     }
     for (; copies > 0 && f->count < FACTORS_MAX; copies--)
@@ -66,16 +66,27 @@ static bool is_power(const struct sac_value *v, const struct sac_value *x, int p
     return same;
 }
 
-/* Is v = sqrt(2 / pi) (x + 0.044715 x^3)? */
+/* Is v = x + 0.044715 x^3, or that over x? */
+static bool is_bent_sum(const struct sac_value *v, const struct sac_value *x, bool over_x)
+{
+    const struct sac_node *sum = sac_made_by(v, "Add");
+    for (int i = 0; sum && i < 2; i++) {
+        const bool first = over_x ? sac_is_number(sum->inputs[i], 1) : sum->inputs[i] == x;
+        if (first && is_power(sum->inputs[1 - i], x, over_x ? 2 : 3, 0.044715))
+            return true;
+    }
+    return false;
+}
+
+/* Is v = sqrt(2 / pi) (x + 0.044715 x^3), or sqrt(2 / pi) x (1 + 0.044715 x^2)? */
 static bool is_bent(const struct sac_value *v, const struct sac_value *x)
 {
-    const struct factors   f = factors_of(v, x);
-    const struct sac_node *sum =
-        f.count == 1 && near(f.scale, 0.7978845608) ? sac_made_by(f.v[0], "Add") : NULL;
-    for (int i = 0; sum && i < 2; i++)
-        if (sum->inputs[i] == x && is_power(sum->inputs[1 - i], x, 3, 0.044715))
-            return true;
-    return false;
+    const struct factors f = factors_of(v, x);
+    if (!near(f.scale, 0.7978845608))
+        return false;
+    return (f.count == 1 && is_bent_sum(f.v[0], x, false)) ||
+           (f.count == 2 && f.v[0] == x && is_bent_sum(f.v[1], x, true)) ||
+           (f.count == 2 && f.v[1] == x && is_bent_sum(f.v[0], x, true));
 }
 
 /* Is v = 1 + erf(x / sqrt(2)), or 1 + tanh(...)? */

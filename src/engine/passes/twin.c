@@ -2,7 +2,8 @@
 /* The sum of two convolutions of the same input, of which one's window covers the other's, is one
  * convolution: networks are trained with such twins (a window of 3x3 and one of 1x1; Ding et al.,
  * "RepVGG", 2021) and often exported with them. Their normalisations are in the weights by now,
- * and the sum is the residual of one of the two. */
+ * and the sum is the residual of one of the two. So is a normalisation of that input that is added,
+ * which is a convolution of one tap. */
 #include <string.h>
 
 #include "engine/passes/pass.h"
@@ -144,12 +145,71 @@ static sac_result make(struct sac_graph *g, struct sac_node *n, const struct sac
     return made->inputs[1] && made->inputs[2] ? sac_take_over(g, made, n) : SAC_ERR_MEMORY;
 }
 
+/* ---- a normalisation ---- */
+
+/* The BatchNormalization of n's input that n adds before its activation. */
+static struct sac_node *norm_of(const struct sac_node *n)
+{
+    const struct sac_value *r = sac_node_input(n, 3);
+    struct sac_node        *norm = r ? sac_made_by(r, "BatchNormalization") : NULL;
+    if (!norm || !sac_is_fused(n, "FusedConv") || !has_weights(n) || r->uses != 1 ||
+        sac_attr_int(n, "residual", SAC_RESIDUAL_NONE) != SAC_RESIDUAL_BEFORE ||
+        norm->output_count != 1 || norm->inputs[0] != n->inputs[0])
+        return NULL;
+    return norm;
+}
+
+/* A convolution like n that does what the normalisation does; NULL, with SAC_OK: its numbers are
+ * not constant. */
+static struct sac_node *one_tap(struct sac_graph *g, const struct sac_node *n,
+                                const struct sac_node *norm, sac_result *res)
+{
+    const struct sac_value *w = n->inputs[1];
+    const int64_t           channels = w->dims[0], inputs = w->dims[1];
+    int64_t                 dims[SAC_RANK_MAX] = {channels, inputs};
+    float                  *scale, *shift, *taps;
+    for (int d = 2; d < w->rank; d++)
+        dims[d] = 1;
+    struct sac_value *scales = sac_new_floats(g, "scale", 1, dims, &scale),
+                     *bias = sac_new_floats(g, "bias", 1, dims, &shift),
+                     *weights = sac_new_floats(g, w->name, w->rank, dims, &taps);
+    struct sac_node *made = sac_op_node(g, "", "Conv", 3, 1, n);
+    *res = scales && bias && weights && made ? SAC_OK : SAC_ERR_MEMORY;
+    if (*res != SAC_OK || !sac_batch_norm_constants(norm, channels, scale, shift))
+        return NULL;
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t i = 0; i < inputs; i++)
+            *taps++ = i == c % inputs ? scale[c] : 0; /* of groups, each of as many channels */
+    made->inputs[1] = weights;
+    made->inputs[2] = bias;
+    return made;
+}
+
+static sac_result take_norm(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    const struct sac_node *norm = norm_of(n);
+    struct window          own, tap = {.rank = 0};
+    int64_t                first[SPATIAL_MAX];
+    sac_result             res = SAC_OK;
+    if (!norm || !read_window(n, &own))
+        return SAC_OK;
+    for (int d = 0; d < own.rank; d++)
+        tap.size[d] = tap.stride[d] = tap.dilation[d] = 1;
+    const struct sac_node *small = covers(&own, &tap, first) ? one_tap(g, n, norm, &res) : NULL;
+    if (!small)
+        return res;
+    *changed = true;
+    return make(g, n, n, small, &own, first);
+}
+
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct sac_node *twin = twin_of(n);
     struct window    own, other;
     int64_t          first[SPATIAL_MAX];
-    if (!twin || !read_window(n, &own) || !read_window(twin, &other))
+    if (!twin)
+        return take_norm(g, n, changed);
+    if (!read_window(n, &own) || !read_window(twin, &other))
         return SAC_OK;
     const bool larger = covers(&own, &other, first);
     if (!larger && !covers(&other, &own, first))
