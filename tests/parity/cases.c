@@ -820,6 +820,25 @@ const struct parity_case parity_cases[] = {
     {"FusedAttention", "[2,2,0,64] [2,2,70,64] [2,2,70,64]",
      "q=0,2,2,0,64,64,64,64,1 k=0,2,2,70,64,8960,4480,64,1 v=0,2,2,70,64,8960,4480,64,1 "
      "y=0,2,2,0,64,64,64,64,1 shape=2,2,-1,64"},
+    /* queries that are added to the result, of pieces, of single numbers, joined by several warps
+     */
+    {"FusedAttention", "[2,35,144] [2,35,144] [2,35,144] - [2,2,35,5] [2,2,35,7]",
+     "q=0,2,2,35,24,5040,24,144,1 k=48,2,2,35,24,5040,24,144,1 v=96,2,2,35,24,5040,24,144,1 "
+     "y=0,2,2,35,24,1680,24,48,1 rows=0,2,2,35,5,350,175,5,1 columns=0,2,2,35,7,490,245,7,1 "
+     "shape=2,35,48 scale=0.000002 residual=1"},
+    {"FusedAttention", "[1,1,20,96] [1,1,150,96] [1,1,150,96]",
+     "residual=1 " ONE_HEAD(20, 150, 96)},
+    {"FusedAttention", "[1,1,70,64] [1,1,150,64] [1,1,150,64]",
+     "residual=1 " ONE_HEAD(70, 150, 64)},
+    {"FusedAttention", "[1,1,40,32] [1,1,240,32] [1,1,240,32]",
+     "residual=1 " ONE_HEAD(40, 240, 32)},
+    {"FusedAttention", "[2,17,30] [2,17,30] [2,17,30]",
+     "q=0,2,2,17,5,510,5,30,1 k=10,2,2,17,5,510,5,30,1 v=20,2,2,17,5,510,5,30,1 "
+     "y=0,2,2,17,5,170,5,10,1 shape=2,17,10 scale=0.000002 residual=1"},
+    {"FusedAttention", "[1,90,7,11] [1,90,7,11] [1,90,7,11]",
+     "q=0,1,2,77,15,6930,1155,1,77 k=2310,1,2,77,15,6930,1155,1,77 "
+     "v=4620,1,2,77,15,6930,1155,1,77 y=0,1,2,77,15,2310,1155,1,77 shape=1,30,7,11 "
+     "scale=0.000002 residual=1 y_type=3 y_scale=20"},
     /* relative positions: of both kinds, of one, of heads that lie in their product, of more rows
      * or columns than one product of tensor cores has, and beside each kernel of
      * attention_whole.cuh */

@@ -82,7 +82,8 @@ static void attention_release(void *state)
 /* The result goes straight to the output where its numbers are neighbours and stay as they are. */
 static bool is_direct(const struct attention_state *s)
 {
-    return (s->a.y.step[3] == 1 || s->a.v_size == 1) && s->bytes.y_dtype == SAC_F32;
+    return !s->a.residual && (s->a.y.step[3] == 1 || s->a.v_size == 1) &&
+           s->bytes.y_dtype == SAC_F32;
 }
 
 static void cut(struct attention_state *s, const struct sac_device *dev)
@@ -222,9 +223,17 @@ static void put_rows(const struct attention_state *s, const struct attention_roo
     }
 }
 
-/* at: of the first number of the first row. */
-static void mix(const struct attention_job *j, const struct attention_room *r, int64_t at,
-                int64_t rows)
+static void add_queries(const struct sac_fused_attention *a, const float *q, int64_t rows,
+                        float *to)
+{
+    for (int64_t i = 0; i < rows; i++, q += a->q.step[2], to += a->v_size)
+        for (int64_t d = 0; d < a->v_size; d++)
+            to[d] += q[d * a->q.step[3]];
+}
+
+/* at: of the first number of the first row; q: of its query. */
+static void mix(const struct attention_job *j, const struct attention_room *r, const float *q,
+                int64_t at, int64_t rows)
 {
     const struct attention_state *s = j->s;
     const bool                    direct = is_direct(s);
@@ -233,6 +242,8 @@ static void mix(const struct attention_job *j, const struct attention_room *r, i
     v.last_w = rows;
     SAC_SIMD_PICK(sac_conv_rows)
     (&v, r->score, NULL, direct ? (float *)j->y + at : r->result, 0, 1);
+    if (s->a.residual)
+        add_queries(&s->a, q, rows, r->result);
     if (!direct)
         put_rows(s, r, j->y, at, rows);
 }
@@ -244,9 +255,9 @@ static void run_block(const struct attention_job *j, int64_t head, int64_t block
     const struct sac_fused_attention *a = &s->a;
     const int64_t   b = head / a->heads, h = head % a->heads, first = block * s->rows;
     const int64_t   rows = SAC_MIN(s->rows, a->queries - first);
+    const float    *q = j->q + sac_head_start(&a->q, b, h) + first * a->q.step[2];
     struct sac_conv v = s->scores;
-    load_queries(a, j->q + a->q.offset + b * a->q.step[0] + h * a->q.step[1] + first * a->q.step[2],
-                 rows, r->query);
+    load_queries(a, q, rows, r->query);
     v.weights = r->keys;
     v.last_w = rows;
     SAC_SIMD_PICK(sac_conv_rows)(&v, r->query, NULL, r->score, 0, 1);
@@ -258,7 +269,7 @@ static void run_block(const struct attention_job *j, int64_t head, int64_t block
                  rows, r->score);
     else
         SAC_SIMD_PICK(sac_map_softmax)(r->score, r->score, a->keys, 1, rows);
-    mix(j, r, a->y.offset + b * a->y.step[0] + h * a->y.step[1] + first * a->y.step[2], rows);
+    mix(j, r, q, sac_head_start(&a->y, b, h) + first * a->y.step[2], rows);
 }
 
 static void run_piece(void *arg, int piece, int worker)

@@ -53,7 +53,8 @@
  * query adds to the score of key j is R[j / columns] + C[j % columns], or one of them (decomposed
  * relative positions, Li et al., MViTv2, 2022). Each has batches, heads and queries as Q has them,
  * read through the views rows and columns; as numbers of a head the one has the rows that there
- * are, the other the columns. Both are finite.
+ * are, the other the columns. Both are finite. With residual (1) Q itself is added to the result,
+ * where there is no M and values have as many numbers as keys.
  *
  * LinearAttention reads A [tokens,width] and B [tokens,size] of each head through views a and b as
  * above, makes the state S = scale A^T B, [width,size], and from C [tokens,size], read through c,

@@ -101,7 +101,10 @@ static sac_result read_inputs(const struct sac_op_call *c, struct sac_fused_atte
     a->size = a->q.dim[3];
     a->v_size = a->v.dim[3];
     a->scale = sac_attr_float(c->node, "scale", 1);
+    a->residual = sac_attr_int(c->node, "residual", 0) != 0;
     SAC_TRY(read_mask(c, a));
+    SAC_CHECK(c, !a->residual || (!a->period && a->v_size == a->size),
+              "q cannot be added beside a mask or to values of another size");
     return read_positions(c, a);
 }
 
@@ -176,7 +179,8 @@ static void attend(const struct sac_op_call *c, const struct sac_fused_attention
         double sum = 0;
         for (int64_t j = 0; j < a->keys; j++)
             sum += score[j] * v[j * a->v.step[2] + d * a->v.step[3]];
-        sac_quant_put(bytes, &c->out[0], y + d * a->y.step[3], (float)(sum * share));
+        const double own = a->residual ? q[d * a->q.step[3]] : 0;
+        sac_quant_put(bytes, &c->out[0], y + d * a->y.step[3], (float)(sum * share + own));
     }
 }
 

@@ -225,6 +225,7 @@ struct sac_fused_attention {
     struct sac_head_view row, column;
     bool                 by_row, by_column;
     int64_t              rows, columns;
+    bool                 residual; /* q is added to the result */
     float                scale;
 };
 /* For kernels; the node is checked. In a shape function the output's dims must be set. */

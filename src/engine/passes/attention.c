@@ -28,6 +28,7 @@ struct spelling {
     int64_t              group; /* neighbouring heads with one head of keys and values */
     struct sac_value    *out, *mask;
     struct sac_positions positions;
+    bool                 residual; /* queries are added to the result */
     struct sac_node *rounds; /* a QuantizeLinear of all by one scale between mix and out, or NULL */
 };
 
@@ -221,6 +222,43 @@ static bool find_mask(struct sac_graph *g, struct spelling *s, sac_result *res)
     return fits && *res == SAC_OK;
 }
 
+/* ---- a residual ---- */
+
+/* Are these the queries, not scaled, as attention reads them? */
+static bool are_queries(const struct spelling *s, struct sac_value *v)
+{
+    struct sac_strided t;
+    int                far = 0;
+    for (const struct sac_value *w = v; far < DEPTH_MAX && (w = sac_strided_before(w));)
+        far++;
+    for (int depth = far; depth >= 0; depth--)
+        if (sac_strided_from(&t, v, depth) && t.base == s->q.base && t.scale == 1 &&
+            sac_heads_shape(&t, false, &s->q, NULL) && t.offset == s->q.offset &&
+            memcmp(t.dim, s->q.dim, SAC_VIEW_RANK * sizeof *t.dim) == 0 &&
+            memcmp(t.step, s->q.step, SAC_VIEW_RANK * sizeof *t.step) == 0)
+            return true;
+    return false;
+}
+
+/* Attention that pools its queries adds these to its result (MViTv2). */
+static void find_residual(struct spelling *s)
+{
+    struct sac_value  *y = s->mix->outputs[0], *out;
+    struct sac_node   *n = sac_value_only_reader(y);
+    struct sac_strided view;
+    if (s->mask || s->turned || !sac_is(n, "Add") || s->out != y ||
+        s->v.dim[SAC_NUMBER] != s->q.dim[SAC_NUMBER] || !sac_same_shape(y, n->outputs[0]))
+        return;
+    struct sac_value *beside = sac_other_input(n, y);
+    if (!beside || !sac_same_shape(beside, y) || !are_queries(s, beside) ||
+        !sac_heads_result(&view, n->outputs[0], false, false, &s->q, &out, NULL) ||
+        memcmp(view.dim, s->y.dim, SAC_VIEW_RANK * sizeof *view.dim) != 0)
+        return;
+    s->y = view;
+    s->out = out;
+    s->residual = true;
+}
+
 /* ---- the new node ---- */
 
 /* n's result in float32, and in 8 bits what reads the spelling's. */
@@ -273,6 +311,8 @@ static sac_result make(struct sac_graph *g, const struct spelling *s)
         res = set_positions(g, n, &s->positions);
     if (res == SAC_OK)
         res = sac_node_set_float(g, n, "scale", (float)s->scale);
+    if (res == SAC_OK && s->residual)
+        res = sac_node_set_int(g, n, "residual", 1);
     if (res == SAC_OK && s->group > 1)
         res = sac_node_set_int(g, n, "group", s->group);
     if (res == SAC_OK)
@@ -296,6 +336,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     if (!sac_is(n, "Softmax") || !along_last_axis(n) || !find_scores(n->inputs[0], &s) ||
         !find_mix(n->outputs[0], &s) || !find_heads(&s) || !find_mask(g, &s, &res))
         return res;
+    find_residual(&s);
     *changed = true;
     return make(g, &s);
 }

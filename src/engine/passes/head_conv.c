@@ -8,7 +8,7 @@
 
 #include "engine/passes/strided.h"
 
-enum { DEPTH_MAX = 16 };
+enum { DEPTH_MAX = 16, WEIGHTS_MAX = 1 << 22 /* a file must not say how much memory they take */ };
 
 struct pooling {
     struct sac_node   *conv;
@@ -53,8 +53,9 @@ static bool lies_as_map(struct pooling *p, const struct sac_value *x)
     const int64_t             pixels = pixels_of(x), all = p->heads * p->channels;
     const struct sac_value   *base = s->base;
     p->wide = base->rank > 0 ? base->dims[base->rank - 1] : 0;
-    return s->scale == 1 && s->step[1] == 1 && p->wide > 0 && s->offset + all <= p->wide &&
-           (pixels == 1 || s->step[2] == p->wide) &&
+    return s->scale == 1 && s->step[1] == 1 && p->wide > 0 &&
+           sac_value_elements(p->conv->inputs[1]) <= WEIGHTS_MAX / p->heads &&
+           s->offset + all <= p->wide && (pixels == 1 || s->step[2] == p->wide) &&
            (s->dim[0] == 1 || s->step[0] == pixels * p->wide);
 }
 

@@ -314,23 +314,22 @@ __device__ __forceinline__ void begin_turn(const tile_params &a, int64_t mask, i
                                            const uint16_t *placed, tile_part<S> &c)
 {
     const int own = first + 2 * (threadIdx.x & 3);
-    if (S::MASKED && a.p.mask_type == SAC_F16) {
-        begin_masked<S>(a.p, (const uint16_t *)a.mask + mask, own, query, c);
-        return;
+    if constexpr (S::MASKED) {
+        if (a.p.mask_type == SAC_F16)
+            begin_masked<S>(a.p, (const uint16_t *)a.mask + mask, own, query, c);
+        else
+            begin_masked<S>(a.p, (const float *)a.mask + mask, own, query, c);
+    } else {
+#pragma unroll
+        for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+            for (int j = 0; j < S::EIGHTS; j++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    c.of[m][j][i] = 0;
+        if constexpr (S::PLACED)
+            begin_placed<S>(a.p, placed, first, c);
     }
-    if (S::MASKED) {
-        begin_masked<S>(a.p, (const float *)a.mask + mask, own, query, c);
-        return;
-    }
-#pragma unroll
-    for (int m = 0; m < S::PILES; m++)
-#pragma unroll
-        for (int j = 0; j < S::EIGHTS; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                c.of[m][j][i] = 0;
-    if constexpr (S::PLACED)
-        begin_placed<S>(a.p, placed, first, c);
 }
 
 /* Shares of pile m and keys 16 k and on, as factors. */
@@ -601,6 +600,30 @@ template <class S> __device__ __forceinline__ void sum_rows(tile_state<S> &s)
         }
 }
 
+/* The queries themselves, for the sums of shares by which all is divided. q: of the head; query:
+ * the lane's first. */
+template <class S>
+__device__ __forceinline__ void add_queries(const ops_fused_attention &p, const uint16_t *q,
+                                            int query, tile_state<S> &s)
+{
+    const int t = threadIdx.x & 3, end = (int)p.queries - 1;
+#pragma unroll
+    for (int m = 0; m < S::PILES; m++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const uint16_t *own = q + (int64_t)min(query + m * PILE + r * 8, end) * p.q.step[2];
+#pragma unroll
+            for (int d = 0; d < S::VALUE / 8; d++)
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    const int at = d * 8 + 2 * t + i;
+                    if (at < (int)p.size)
+                        s.out[m][d][2 * r + i] +=
+                            number_at(own, at * (int)p.q.step[3]) * s.sum[m][r];
+                }
+        }
+}
+
 /* Whole rows in pairs, as most are. */
 template <class S>
 __device__ __forceinline__ void tile_store_whole(const tile_state<S> &s, const tile_rows &y,
@@ -762,6 +785,8 @@ __global__ void __launch_bounds__(OPS_ATTENTION_THREADS, S::RESIDENT)
         stage = stage + 1 < stages ? stage + 1 : 0;
     }
     sum_rows(s);
+    if (!S::MASKED && p.residual)
+        add_queries(p, q, query, s);
     const bool    bytes = p.bytes.type != 0, joins = blockDim.z > 1;
     const int64_t y =
         p.y.offset + blockIdx.x * p.y.step[0] + blockIdx.y * p.y.step[1] + first * p.y.step[2];

@@ -163,6 +163,8 @@ __global__ void __launch_bounds__(WHOLE_WARPS * 32, OPS_ATTENTION_BLOCKS(S::KEYS
         fetch_wait<0>();
         __syncwarp(); /* the next queries are there */
         sum_rows(s);
+        if (!S::MASKED && p.residual)
+            add_queries(p, q, first + own + (lane >> 2), s);
         whole_store(a, s,
                     p.y.offset + batch * p.y.step[0] + head * p.y.step[1] + first * p.y.step[2],
                     (int)p.queries - first);

@@ -122,6 +122,7 @@ static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
     p->mask_type = ops_in_type(plan, 3);
     p->bytes = ops_bytes_of(plan);
     p->out_type = p->bytes.type ? SAC_F16 : ops_out_type(plan, 0);
+    p->residual = a.residual;
     fill_positions(plan, &a, p);
     const bool tiles = are_halves(p) && can_tile(&a);
     p->q_piece = tiles ? piece_of(&a.q) : 0;

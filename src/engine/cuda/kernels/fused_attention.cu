@@ -86,8 +86,9 @@ template <class READ> struct group_body {
     }
 
     template <class TEAM>
-    OPS_BODY void mix(const float *score, const float (&share)[GROUP], int64_t values,
-                      int64_t result, int64_t i, const TEAM &team) const
+    OPS_BODY void mix(const float *score, const float (&share)[GROUP],
+                      const int64_t (&query)[GROUP], int64_t values, int64_t result, int64_t i,
+                      const TEAM &team) const
     {
         for (int64_t d = team.lane(); d < p.v_size; d += team.lanes()) {
             float sum[GROUP] = {};
@@ -100,7 +101,10 @@ template <class READ> struct group_body {
             OPS_UNROLL
             for (int n = 0; n < GROUP; n++)
                 if (i + n < p.queries)
-                    put_result(result + (i + n) * p.y.step[2] + d * p.y.step[3], sum[n] * share[n]);
+                    put_result(
+                        result + (i + n) * p.y.step[2] + d * p.y.step[3],
+                        sum[n] * share[n] +
+                            (p.residual ? READ::get(q, p.q_type, query[n] + d * p.q.step[3]) : 0));
         }
     }
 
@@ -143,8 +147,8 @@ template <class READ> struct group_body {
             share[n] = sum != 0 ? 1 / sum : 0;
         }
         team.sync();
-        mix(score, share, start_of(p.v, batch, head / p.group), start_of(p.y, batch, head), i,
-            team);
+        mix(score, share, query, start_of(p.v, batch, head / p.group), start_of(p.y, batch, head),
+            i, team);
     }
 };
 

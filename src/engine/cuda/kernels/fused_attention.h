@@ -49,6 +49,7 @@ struct ops_fused_attention {
     int64_t              rows;
     struct ops_divisor   columns;
     int32_t              row_room, column_room;
+    int32_t              residual; /* q is added to the result */
     int64_t at_once; /* groups of queries whose scores are in scratch, [][GROUP][keys] */
     float   scale;
     int32_t q_type, k_type, v_type, mask_type, out_type;
