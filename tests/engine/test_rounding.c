@@ -61,7 +61,8 @@ static const struct odd {
       {"Mul", "o x", "n"},
       {"Div", "n o", "y"}}},
     {"weights beyond float16", {{"Mul", "x tiny", "a"}, {"MatMul", "a heavy", "y"}}},
-    {"weights below float16", {{"Mul", "x large", "a"}, {"MatMul", "a light", "y"}}},
+    {"weights below float16",
+     {{"Mul", "x large", "a"}, {"Relu", "a", "b"}, {"MatMul", "b light", "y"}}},
 };
 
 /* ---- the networks ---- */

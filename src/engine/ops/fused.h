@@ -11,15 +11,12 @@
  *   HeadMatMul(A, B, C?, R?)  act(scale A B + C) of the matrices of heads, plus R, or with gates
  *                             (1) times R; A, B, R and the output are each read or written where
  *                             they lie, through views (below). A or B of one batch, or of one head,
- *                             is that of all. C has a number for each column of the product, or with
- *                             by_row (1) for each row; activation, alpha, beta
- *   LinearAttention(A, B, C, G?)
- *                             attention by way of a small matrix for each head, the sum over all
- *                             tokens of what keys and values have in common (below)
- *   FusedBatchNorm(X, scale, B, mean, variance)  BatchNormalization's inference: epsilon,
- *                             activation, alpha, beta
- *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual, which may have
- *                             fewer channels than the output, whose others then have none
+ *                             is that of all. C has a number for each column of the product, or
+ * with by_row (1) for each row; activation, alpha, beta LinearAttention(A, B, C, G?) attention by
+ * way of a small matrix for each head, the sum over all tokens of what keys and values have in
+ * common (below) FusedBatchNorm(X, scale, B, mean, variance)  BatchNormalization's inference:
+ * epsilon, activation, alpha, beta FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha,
+ * beta; residual, which may have fewer channels than the output, whose others then have none
  *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
  *                             shape: activation, alpha, beta; residual as FusedConv
  *   QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h
@@ -40,14 +37,14 @@
  *   Expectation(X, W, M?, R?) means of constants by the shares of a softmax, and the boxes that are
  *                             sums of them: engine/ops/expectation.h
  *
- * The views of FusedAttention are attributes q, k, v, rows, columns and y, those of HeadMatMul a, b,
- * r and y, nine numbers each: the offset of the first number in the operand, then how many batches,
- * heads, tokens and numbers of a head there are, then the step from one to the next of each, in
- * elements. q_open and so on, [axis, bits]: the numbers whose bit is set count for each entry of
- * that axis of the operand, whose size is open. So many heads as the attribute group says (1)
- * follow each other that have one head of keys and values, of which k and v then have fewer. M is
- * [period, heads or 1, queries or 1, keys], batch b reads entry b % period. shape is the output's,
- * -1 where it is open. A query all of whose keys are masked by -inf gives zeros.
+ * The views of FusedAttention are attributes q, k, v, rows, columns and y, those of HeadMatMul a,
+ * b, r and y, nine numbers each: the offset of the first number in the operand, then how many
+ * batches, heads, tokens and numbers of a head there are, then the step from one to the next of
+ * each, in elements. q_open and so on, [axis, bits]: the numbers whose bit is set count for each
+ * entry of that axis of the operand, whose size is open. So many heads as the attribute group says
+ * (1) follow each other that have one head of keys and values, of which k and v then have fewer. M
+ * is [period, heads or 1, queries or 1, keys], batch b reads entry b % period. shape is the
+ * output's, -1 where it is open. A query all of whose keys are masked by -inf gives zeros.
  *
  * R and C stand in M's place where keys are pixels of a map, in rows of so many columns: what a
  * query adds to the score of key j is R[j / columns] + C[j % columns], or one of them (decomposed

@@ -88,14 +88,10 @@ static void choose_tile(struct ops_head_matmul *p)
     p->tile_rows = rows;
     p->tile_columns = columns;
     p->deep = p->depth >= DEEP && tiles <= PROCESSORS && !p->r_type;
+    /* What is added or multiplied takes the shared memory of the wider one. */
+    const bool wide = p->columns > OPS_HEAD_TILE && tiles >= 4 * PROCESSORS && !p->r_type;
     if (rows == OPS_HEAD_TILE && columns == OPS_HEAD_TILE && !p->deep)
-        p->unit_columns = p->columns > OPS_HEAD_TILE && tiles >= 4 * PROCESSORS && !p->r_type /* which
-                                                                                                 takes
-                                                                                                 shared
-                                                                                                 memory
-                                                                                               */
-                              ? 2 * OPS_HEAD_TILE
-                              : OPS_HEAD_TILE;
+        p->unit_columns = wide ? 2 * OPS_HEAD_TILE : OPS_HEAD_TILE;
 }
 
 /* What is behind the product, whose rows are the node's columns where it is swapped. */
