@@ -200,8 +200,9 @@ struct sac_conv sac_conv_part(const struct sac_conv *v, int64_t first, int64_t e
         part.groups = SAC_MIN(end * width, v->groups) - part.first;
     else
         part.group_out_c = SAC_MIN(end * width, v->group_out_c) - part.first;
-    part.residual_fewer =
-        SAC_MAX(v->residual_fewer - (v->group_out_c - part.first - part.group_out_c), 0);
+    if (!v->depthwise)
+        part.residual_fewer =
+            SAC_MAX(v->residual_fewer - (v->group_out_c - part.first - part.group_out_c), 0);
     return part;
 }
 

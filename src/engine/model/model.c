@@ -180,17 +180,11 @@ static sac_result prepare(sac_model *m)
     return res;
 }
 
-/* Passes whose steps are slower on the device than those that they replace: HeadMatMul has tensor
- * cores for float16 alone, and dense products in float32 would miss those of TF32. */
 static uint64_t unsuited_passes(const sac_model *m)
 {
-    uint64_t rows = 0;
-    if (m->dev->ops->host_memory || m->params.precision == SAC_PRECISION_FP16)
-        return 0;
-    for (int row = 0; sac_pass_name(row); row++)
-        if (strcmp(sac_pass_name(row), sac_pass_left.name) == 0)
-            rows |= (uint64_t)1 << row;
-    return rows;
+    return m->dev->ops->host_memory || m->params.precision == SAC_PRECISION_FP16
+               ? 0
+               : sac_passes_of_float16();
 }
 
 static sac_result read_onnx(sac_model *m, const void *bytes, size_t size, const char *folder)

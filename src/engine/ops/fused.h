@@ -11,12 +11,15 @@
  *   HeadMatMul(A, B, C?, R?)  act(scale A B + C) of the matrices of heads, plus R, or with gates
  *                             (1) times R; A, B, R and the output are each read or written where
  *                             they lie, through views (below). A or B of one batch, or of one head,
- *                             is that of all. C has a number for each column of the product, or
- * with by_row (1) for each row; activation, alpha, beta LinearAttention(A, B, C, G?) attention by
- * way of a small matrix for each head, the sum over all tokens of what keys and values have in
- * common (below) FusedBatchNorm(X, scale, B, mean, variance)  BatchNormalization's inference:
- * epsilon, activation, alpha, beta FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha,
- * beta; residual, which may have fewer channels than the output, whose others then have none
+ *                             is that of all. C has a number for each column of the product, or by
+ *                             row with by_row (1); activation, alpha, beta
+ *   LinearAttention(A, B, C, G?)
+ *                             attention by way of a small matrix for each head, the sum over all
+ *                             tokens of what keys and values have in common (below)
+ *   FusedBatchNorm(X, scale, B, mean, variance)  BatchNormalization's inference: epsilon,
+ *                             activation, alpha, beta
+ *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual, which may have
+ *                             fewer channels than the output, whose others then have none
  *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
  *                             shape: activation, alpha, beta; residual as FusedConv
  *   QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h
@@ -46,12 +49,12 @@
  * is [period, heads or 1, queries or 1, keys], batch b reads entry b % period. shape is the
  * output's, -1 where it is open. A query all of whose keys are masked by -inf gives zeros.
  *
- * R and C stand in M's place where keys are pixels of a map, in rows of so many columns: what a
- * query adds to the score of key j is R[j / columns] + C[j % columns], or one of them (decomposed
- * relative positions, Li et al., MViTv2, 2022). Each has batches, heads and queries as Q has them,
- * read through the views rows and columns; as numbers of a head the one has the rows that there
- * are, the other the columns. Both are finite. With residual (1) Q itself is added to the result,
- * where there is no M and values have as many numbers as keys.
+ * R and C of FusedAttention stand in M's place where keys are pixels of a map, in rows of so many
+ * columns: what a query adds to the score of key j is R[j / columns] + C[j % columns], or one of
+ * them (decomposed relative positions, Li et al., MViTv2, 2022). Each has batches, heads and
+ * queries as Q has them, read through the views rows and columns; as numbers of a head the one has
+ * the rows that there are, the other the columns. Both are finite. With residual (1) Q itself is
+ * added to the result, where there is no M and values have as many numbers as keys.
  *
  * LinearAttention reads A [tokens,width] and B [tokens,size] of each head through views a and b as
  * above, makes the state S = scale A^T B, [width,size], and from C [tokens,size], read through c,

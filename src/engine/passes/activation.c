@@ -97,13 +97,15 @@ static struct sac_value *spelled_squared_relu(const struct sac_node *n, struct s
     return NULL;
 }
 
-/* a x, where n = x * Sigmoid(a x): the quick GELU of CLIP. */
+/* a x, where n = x * Sigmoid(a x): the quick GELU of CLIP. Factors that are too small or too large
+ * would take the layers' digits in float16. */
 static struct sac_value *spelled_scaled_silu(const struct sac_node *n, double *a)
 {
     for (int i = 0; sac_is(n, "Mul") && i < 2; i++) {
         const struct sac_node *gate = sac_made_by(n->inputs[1 - i], "Sigmoid");
         struct sac_value      *scaled = gate ? gate->inputs[0] : NULL;
-        if (scaled && scaled->dtype == SAC_F32 && sac_scaled(scaled, a) == n->inputs[i])
+        if (scaled && scaled->dtype == SAC_F32 && sac_scaled(scaled, a) == n->inputs[i] &&
+            fabs(*a) > 1e-3 && fabs(*a) < 1e3)
             return scaled;
     }
     return NULL;

@@ -82,15 +82,15 @@ static bool only_reshapes(const struct sac_node *n)
 }
 
 /* Of what an Add adds, the scores: what a product makes, scaled, reshaped or added to before. */
-static bool are_scores(const struct sac_value *v)
+static bool are_scores(const struct sac_value *v, int left)
 {
     double factor;
-    for (int depth = 0; v && v->uses == 1 && depth < DEPTH_MAX; depth++) {
+    for (; v && v->uses == 1 && left > 0; left--) {
         const struct sac_node *n = v->producer;
         if (sac_is(n, "MatMul"))
             return !n->inputs[0]->data && !n->inputs[1]->data;
         if (sac_is(n, "Add"))
-            return are_scores(n->inputs[0]) || are_scores(n->inputs[1]);
+            return are_scores(n->inputs[0], left - 1) || are_scores(n->inputs[1], left - 1);
         v = n && (sac_same_dtype(n) || only_reshapes(n)) ? n->inputs[0] : sac_scaled(v, &factor);
     }
     return false;
@@ -101,7 +101,7 @@ static struct sac_value *before_add(const struct sac_node *n, struct spelling *s
 {
     for (int i = 0; s->adds < ADDS_MAX && i < 2; i++) {
         struct sac_value *x = n->inputs[i], *what = n->inputs[1 - i];
-        if (!x || !what || !sac_same_shape(x, n->outputs[0]) || !are_scores(x))
+        if (!x || !what || !sac_same_shape(x, n->outputs[0]) || !are_scores(x, DEPTH_MAX))
             continue;
         s->add[s->adds].what = what;
         s->add[s->adds].scores = n->outputs[0];

@@ -33,7 +33,7 @@ static bool add_part(struct sac_positions *p, struct sac_value *v, const struct 
                   own_columns = dim_beside(v, scores, rank - 1);
     const bool         by_row = own_rows == rows && own_columns == 1;
     struct sac_value **part = by_row ? &p->row : &p->column;
-    if (rows <= 0 || columns <= 0 || rows > p->keys || columns > p->keys ||
+    if (rows < 2 || columns < 2 || rows > p->keys || columns > p->keys ||
         rows * columns != p->keys || (p->rows && p->rows != rows) || *part ||
         (!by_row && (own_rows != 1 || own_columns != columns)))
         return false;

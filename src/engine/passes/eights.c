@@ -119,10 +119,12 @@ static bool is_part(const struct sac_value *residual, const struct sac_node *n)
 static bool is_filled_by_zeros(const struct sac_value *v)
 {
     for (;;) {
-        const struct sac_node      *n = v->producer;
+        const struct sac_node *n = v->producer;
+        if (!n || !is_conv(n))
+            return false;
         const struct sac_activation act = sac_activation_read(n);
         const struct sac_value     *residual = sac_node_input(n, 3);
-        if (!is_conv(n) || sac_activate(0, &act) != 0)
+        if (sac_activate(0, &act) != 0)
             return false;
         if (!residual || is_part(residual, n))
             return true;

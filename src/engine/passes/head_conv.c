@@ -45,6 +45,19 @@ static int64_t pixels_of(const struct sac_value *map)
     return pixels;
 }
 
+/* Is a base of the map's size all of it, or does the view leave some out? */
+static bool is_whole(const struct pooling *p, int64_t pixels)
+{
+    const struct sac_value *base = p->from.base;
+    int64_t                 has = 1, wants = p->from.dim[0];
+    bool                    over = __builtin_mul_overflow(wants, pixels, &wants);
+    over |= __builtin_mul_overflow(wants, p->wide, &wants);
+    for (int d = 0; d < base->rank; d++)
+        over |= __builtin_mul_overflow(
+            has, base->dims[d] == SAC_DIM_OPEN ? SAC_STAND_IN : base->dims[d], &has);
+    return !over && has == wants;
+}
+
 /* Are the channels of all heads, which are each other's neighbours, part of a line of `wide`, of
  * which the base has one for each pixel? */
 static bool lies_as_map(struct pooling *p, const struct sac_value *x)
@@ -56,7 +69,7 @@ static bool lies_as_map(struct pooling *p, const struct sac_value *x)
     return s->scale == 1 && s->step[1] == 1 && p->wide > 0 &&
            sac_value_elements(p->conv->inputs[1]) <= WEIGHTS_MAX / p->heads &&
            s->offset + all <= p->wide && (pixels == 1 || s->step[2] == p->wide) &&
-           (s->dim[0] == 1 || s->step[0] == pixels * p->wide);
+           (s->dim[0] == 1 || s->step[0] == pixels * p->wide) && is_whole(p, pixels);
 }
 
 static bool find_map(struct pooling *p)

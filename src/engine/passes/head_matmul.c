@@ -108,10 +108,12 @@ static bool read_ordinary(struct sac_node *n, struct product *p)
 
 static bool read_product(struct sac_node *n, struct product *p)
 {
+    if (!sac_is(n, "MatMul"))
+        return false;
     struct sac_value *a = n->inputs[0], *b = n->inputs[1], *y = n->outputs[0];
     struct product    apart = {.node = n};
     *p = (struct product){.node = n};
-    if (!sac_is(n, "MatMul") || y->dtype != SAC_F32 || y->rank < 3 || a->data)
+    if (y->dtype != SAC_F32 || y->rank < 3 || a->data)
         return false;
     const bool ordinary = !b->data && read_ordinary(n, p);
     if ((!ordinary || !is_moved(a, p->a.base)) && read_apart(n, &apart))

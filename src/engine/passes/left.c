@@ -100,10 +100,12 @@ static bool is_dense_work(const struct left *l)
 
 static bool read_left(struct sac_node *n, struct left *l)
 {
+    if (!sac_is(n, "MatMul"))
+        return false;
     struct sac_value *x = n->inputs[0];
     *l = (struct left){.node = n, .last = n, .w = n->inputs[1]};
-    if (!sac_is(n, "MatMul") || n->outputs[0]->dtype != SAC_F32 || x->data || x->rank < 3 ||
-        !sac_constant_floats(l->w) || l->w->rank != 2 || sac_value_elements(l->w) < 1 ||
+    if (n->outputs[0]->dtype != SAC_F32 || x->data || x->rank < 3 || !sac_constant_floats(l->w) ||
+        l->w->rank != 2 || sac_value_elements(l->w) < 1 ||
         !sac_heads_operand(&l->x, x, x, true, true, NULL, NULL))
         return false;
     take_bias(l);
@@ -195,4 +197,4 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     return res == SAC_OK ? sac_take_over(g, made, l.last) : res;
 }
 
-const struct sac_pass sac_pass_left = {"left", visit, NULL};
+const struct sac_pass sac_pass_left = {"left", visit, .float16_only = true};

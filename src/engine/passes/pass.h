@@ -24,6 +24,9 @@ struct sac_pass {
     /* Rewrites all of the graph at once, before the others, and refreshes it where it did; types
      * are those of the file. */
     sac_result (*whole)(struct sac_graph *g);
+    /* Its steps are slower than those that they replace on a GPU that does not compute in float16.
+     */
+    bool float16_only;
 };
 extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_identity,
     sac_pass_transpose, sac_pass_activation, sac_pass_gelu, sac_pass_focus, sac_pass_channels,
@@ -43,6 +46,8 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
  * without  bit i: row i of the list is left out. */
 sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit, uint64_t without);
 enum { SAC_PASSES_MAX = 64 };
+/* The rows of what is for float16 only, as `without` has them. */
+uint64_t sac_passes_of_float16(void);
 /* The name of the pass in a row of the list, where one may stand several times; NULL: there are no
  * more. */
 const char *sac_pass_name(int row);

@@ -99,6 +99,14 @@ static sac_result run_pass(struct sac_graph *g, uint64_t memory_limit, const str
     return res;
 }
 
+uint64_t sac_passes_of_float16(void)
+{
+    uint64_t rows = 0;
+    for (size_t i = 0; i < SAC_COUNT(passes); i++)
+        rows |= (uint64_t)passes[i]->float16_only << i;
+    return rows;
+}
+
 const char *sac_pass_name(int row)
 {
     _Static_assert(SAC_COUNT(passes) <= SAC_PASSES_MAX, "a row is a bit");
