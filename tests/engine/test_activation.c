@@ -117,6 +117,22 @@ static const struct spelling products[] = {
       {"Mul", "g p", "a"},
       {"Sub", "a p", "y"}},
      0},
+    {"a constant of more dims than what it is added to",
+     "? 8",
+     "1 ? 8",
+     {{NULL}},
+     {{"MatMul", "x square", "p"},
+      {"Add", "p deep_three", "a"},
+      {"Clip", "a zero six", "c"},
+      {"Mul", "p c", "m"},
+      {"Div", "m six", "y"}},
+     0},
+    {"an exponent of more dims than the ReLU",
+     "? 8",
+     "1 ? 8",
+     {{NULL}},
+     {{"MatMul", "x square", "p"}, {"Relu", "p", "r"}, {"Pow", "r deep_two", "y"}},
+     1},
     {"the gate of another number",
      "? 3 8",
      "? 3 8",
@@ -149,6 +165,10 @@ static void constants(struct proto *graph)
     proto_initializer(graph, "of_each", 1, "8 1 1", of_each, sizeof of_each);
     number(graph, "two", 2);
     number(graph, "three", 3);
+    number(graph, "zero", 0);
+    number(graph, "six", 6);
+    proto_initializer(graph, "deep_two", 1, "1 1 1", (const float[]){2}, sizeof(float));
+    proto_initializer(graph, "deep_three", 1, "1 1 1", (const float[]){3}, sizeof(float));
     number(graph, "factor", 0.9f);
     number(graph, "constant", -0.45f);
 }

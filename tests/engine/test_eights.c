@@ -131,6 +131,21 @@ static const struct {
        {"Add", "c a", "e"},
        {"Concat", "e d", "y", "axis", "1"}},
       0}},
+    {",24,5,6]",
+     {"a shortcut that is a sum of sums with the input",
+      "? 21 5 6",
+      "? 4 5 6",
+      {{"parts", "21 8"}},
+      {{"Conv", "x w21x21", "a"},
+       {"Add", "a x", "b"},
+       {"Conv", "b w21x21", "c"},
+       {"Add", "c b", "d"},
+       {"Conv", "d w29x21", "e"},
+       {"Split", "e parts", "f g", "axis", "1"},
+       {"Add", "f d", "h"},
+       {"Concat", "h g", "i", "axis", "1"},
+       {"Conv", "i w4x29", "y"}},
+      0}},
 };
 
 static void add(struct proto *graph, const char *name, int rows, int columns)

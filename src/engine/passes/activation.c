@@ -143,18 +143,24 @@ static sac_result replace(struct sac_graph *g, struct sac_node *n, struct sac_va
     return res == SAC_OK ? sac_take_over(g, made, n) : res;
 }
 
+/* Can n's result be an activation of x? A constant of more dims than x gives the result more. */
+static bool can_be_activation_of(const struct sac_node *n, const struct sac_value *x)
+{
+    return x && x->dtype == SAC_F32 && x->rank == n->outputs[0]->rank;
+}
+
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct sac_activation act = {SAC_ACT_HARD_SWISH, 1.0f / 6, 0.5f};
     struct sac_value     *x = spelled_hard_swish(n);
     double                a;
-    if (x && x->dtype == SAC_F32)
+    if (can_be_activation_of(n, x))
         return replace(g, n, x, &act, changed);
     x = spelled_leaky_relu(n, &act);
-    if (x && x->dtype == SAC_F32)
+    if (can_be_activation_of(n, x))
         return replace(g, n, x, &act, changed);
     x = spelled_squared_relu(n, &act);
-    if (x && x->dtype == SAC_F32)
+    if (can_be_activation_of(n, x))
         return replace(g, n, x, &act, changed);
     x = spelled_scaled_silu(n, &a);
     if (x)

@@ -120,7 +120,7 @@ static bool is_filled_by_zeros(const struct sac_value *v)
 {
     for (;;) {
         const struct sac_node *n = v->producer;
-        if (!n || !is_conv(n))
+        if (!n || !is_conv(n)) /* a network's input may be a residual's residual */
             return false;
         const struct sac_activation act = sac_activation_read(n);
         const struct sac_value     *residual = sac_node_input(n, 3);
