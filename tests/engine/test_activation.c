@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Squared ReLUs and scaled SiLUs as exporters write them are activations of the convolution or
  * product before them, with the factors and the constant around them. */
+#include <math.h>
+
 #include "base/base.h"
 #include "tests/engine/device.h"
 #include "tests/engine/spelling.h"
@@ -133,6 +135,15 @@ static const struct spelling products[] = {
      {{NULL}},
      {{"MatMul", "x square", "p"}, {"Relu", "p", "r"}, {"Pow", "r deep_two", "y"}},
      1},
+    {"a factor that has no inverse",
+     "? 3 8",
+     "? 3 8",
+     {{NULL}},
+     {{"MatMul", "x square", "p"},
+      {"Mul", "p endless", "m"},
+      {"Sigmoid", "m", "g"},
+      {"Mul", "g p", "y"}},
+     0},
     {"the gate of another number",
      "? 3 8",
      "? 3 8",
@@ -166,6 +177,7 @@ static void constants(struct proto *graph)
     number(graph, "two", 2);
     number(graph, "three", 3);
     number(graph, "zero", 0);
+    number(graph, "endless", INFINITY);
     number(graph, "six", 6);
     proto_initializer(graph, "deep_two", 1, "1 1 1", (const float[]){2}, sizeof(float));
     proto_initializer(graph, "deep_three", 1, "1 1 1", (const float[]){3}, sizeof(float));

@@ -6,6 +6,9 @@
 
 #include "engine/passes/strided.h"
 
+/* A factor up to which, and down to whose inverse, x times it is neither infinite nor lost. */
+static const double FACTOR_MAX = 1e3;
+
 /* Is gate = f(x) for x * f(x)? */
 static bool gate_of(const struct sac_value *x, const struct sac_value *gate,
                     struct sac_activation *out)
@@ -105,7 +108,7 @@ static struct sac_value *spelled_scaled_silu(const struct sac_node *n, double *a
         const struct sac_node *gate = sac_made_by(n->inputs[1 - i], "Sigmoid");
         struct sac_value      *scaled = gate ? gate->inputs[0] : NULL;
         if (scaled && scaled->dtype == SAC_F32 && sac_scaled(scaled, a) == n->inputs[i] &&
-            fabs(*a) > 1e-3 && fabs(*a) < 1e3)
+            fabs(*a) > 1 / FACTOR_MAX && fabs(*a) < FACTOR_MAX)
             return scaled;
     }
     return NULL;
