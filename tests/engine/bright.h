@@ -14,7 +14,8 @@
 enum { BRIGHT_SIDE = 32, BRIGHT_OUT = 8, BRIGHT_WIDE = 3 };
 
 /* images [?,3,32,32], as an embedder's: each patch's brightness, and what is above 1 of it times
- * 60000 -> over; the most of neighbours; most / (most + 1), mean of all patches -> y [?,8]. */
+ * 60000, which is the convolution's -> over; the most of neighbours; most / (most + 1), mean of all
+ * patches -> y [?,8]. */
 static inline void bright_write(const char *path)
 {
     enum { FLOAT32 = 1, SIDE = 8, WEIGHTS = BRIGHT_OUT * 3 * SIDE * SIDE };

@@ -208,7 +208,7 @@ static void expect_told(sac_device *dev, bool wide)
     for (int i = 0; i < info.wide_step_count; i++)
         assert_non_null(strstr(info.wide_steps[i], "e+04 in "));
     if (wide) {
-        assert_non_null(strstr(info.wide_steps[0], "Mul"));
+        assert_non_null(strstr(info.wide_steps[0], "Conv"));
         assert_non_null(strstr(info.wide_steps[0], "/night.ppm,"));
     }
     sac_model_unref(&m);

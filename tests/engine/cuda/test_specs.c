@@ -74,7 +74,7 @@ static void compute(const struct conv_job *j, enum conv_form form)
                                    p / s->out.size[2] % s->out.size[1], p % s->out.size[2]};
             for (int64_t k = 0; k < s->out.c; k++) {
                 float       v = (float)sum_at(j, n, at, k, form) + (s->bias ? j->bias[k] : 0);
-                const float r = s->residual_kind == SAC_RESIDUAL_NONE
+                const float r = s->residual_kind == SAC_RESIDUAL_NONE || k >= s->residual.c
                                     ? 0
                                     : j->residual[map_at(&s->residual, n, at[0], at[1], at[2]) + k];
                 v = sac_activate(s->residual_kind == SAC_RESIDUAL_BEFORE ? v + r : v, &s->act);
