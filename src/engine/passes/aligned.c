@@ -17,13 +17,10 @@ struct places {
     int64_t          channels, all; /* as they are, and as they will be */
 };
 
-static bool is_conv(const struct sac_node *n)
+static bool is_bare(const struct sac_node *n)
 {
-    return (sac_is(n, "Conv") || sac_is_fused(n, "FusedConv")) && n->output_count == 1 &&
-           n->outputs[0]->dtype == SAC_F32 && n->outputs[0]->rank >= 3 &&
-           n->outputs[0]->dims[1] > 0 && sac_constant_floats(sac_node_input(n, 1)) &&
-           (!sac_node_input(n, 2) || sac_constant_floats(n->inputs[2])) &&
-           sac_attr_int(n, "group", 1) == 1 && !sac_node_input(n, 3);
+    return sac_is_dense_conv(n) && !sac_node_input(n, 3) &&
+           (!sac_node_input(n, 2) || sac_constant_floats(n->inputs[2]));
 }
 
 static void put_in_order(struct places *p)
@@ -80,7 +77,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct places p;
     sac_result    res = SAC_OK;
-    if (!is_conv(n) || !find_places(n->outputs[0], &p))
+    if (!is_bare(n) || !find_places(n->outputs[0], &p))
         return SAC_OK;
     struct sac_value *w = rows_of(g, n->inputs[1], &p);
     struct sac_value *bias = sac_node_input(n, 2) ? rows_of(g, n->inputs[2], &p) : NULL;

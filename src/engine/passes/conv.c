@@ -98,18 +98,50 @@ static bool affine(const struct sac_node *n, const struct sac_value *v, int64_t 
     return true;
 }
 
+/* Clips of y * scale + shift, at bounds that all channels have, do the same when the factors have
+ * one sign: max(y, 0) s + b is max(s y + b, b). So learnable affine blocks (PP-HGNetV2) cost
+ * nothing. */
+static bool clip_behind(const struct sac_node *n, int64_t channels, const float *scale,
+                        const float *shift, struct sac_activation *clip)
+{
+    const struct sac_activation act = sac_activation_read(n);
+    if (act.kind != SAC_ACT_RELU && act.kind != SAC_ACT_CLIP)
+        return false;
+    const float bound[2] = {act.kind == SAC_ACT_RELU ? 0 : act.alpha,
+                            act.kind == SAC_ACT_RELU ? INFINITY : act.beta};
+    const bool falls = scale[0] < 0;
+    float      behind[2] = {0, 0};
+    for (int64_t c = 0; c < channels; c++) {
+        const bool sound = isfinite(scale[c]) && isfinite(shift[c]) && scale[c] != 0;
+        if (!sound || (scale[c] < 0) != falls)
+            return false;
+        for (int i = 0; i < 2; i++) {
+            const float v = bound[falls ? 1 - i : i] * scale[c] + shift[c];
+            if (c > 0 && v != behind[i])
+                return false;
+            behind[i] = v;
+        }
+    }
+    *clip = (struct sac_activation){SAC_ACT_CLIP, behind[0], behind[1]};
+    return behind[0] <= behind[1];
+}
+
+/* At once behind the sums, or behind a clip of them. */
 static sac_result absorb_affine(struct sac_graph *g, struct sac_node *n, struct sac_node *reader,
                                 bool *changed)
 {
-    const int64_t channels = n->inputs[1]->dims[0];
-    float        *numbers = sac_alloc((size_t)channels * 2 * sizeof *numbers);
+    struct sac_activation clip;
+    const int64_t         channels = n->inputs[1]->dims[0];
+    const bool            bare = is_bare(n);
+    float                *numbers = sac_alloc((size_t)channels * 2 * sizeof *numbers);
     if (!numbers)
         return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a normalisation");
     sac_result res = SAC_OK;
-    if (affine(reader, n->outputs[0], channels, numbers, numbers + channels)) {
+    if (affine(reader, n->outputs[0], channels, numbers, numbers + channels) &&
+        (bare || clip_behind(n, channels, numbers, numbers + channels, &clip))) {
+        struct sac_node *made = fold_affine(g, n, reader, numbers, numbers + channels);
         *changed = true;
-        if (!fold_affine(g, n, reader, numbers, numbers + channels))
-            res = SAC_ERR_MEMORY;
+        res = !made ? SAC_ERR_MEMORY : bare ? SAC_OK : sac_set_activation(g, made, &clip);
     }
     sac_free(numbers);
     return res;
@@ -206,55 +238,6 @@ static sac_result absorb_activation(struct sac_graph *g, struct sac_node *n, boo
     struct sac_node *made = fused_conv(g, n, n);
     *changed = true;
     return made ? sac_set_activation(g, made, &act) : SAC_ERR_MEMORY;
-}
-
-/* ---- y * scale + shift behind a clip ---- */
-
-/* Clips of y * scale + shift, at bounds that all channels have, do the same when the factors have
- * one sign: max(y, 0) s + b is max(s y + b, b). So learnable affine blocks (PP-HGNetV2) cost
- * nothing. */
-static bool clip_behind(const struct sac_node *n, int64_t channels, const float *scale,
-                        const float *shift, struct sac_activation *clip)
-{
-    const struct sac_activation act = sac_activation_read(n);
-    if (act.kind != SAC_ACT_RELU && act.kind != SAC_ACT_CLIP)
-        return false;
-    const float bound[2] = {act.kind == SAC_ACT_RELU ? 0 : act.alpha,
-                            act.kind == SAC_ACT_RELU ? INFINITY : act.beta};
-    const bool falls = scale[0] < 0;
-    float      behind[2] = {0, 0};
-    for (int64_t c = 0; c < channels; c++) {
-        const bool sound = isfinite(scale[c]) && isfinite(shift[c]) && scale[c] != 0;
-        if (!sound || (scale[c] < 0) != falls)
-            return false;
-        for (int i = 0; i < 2; i++) {
-            const float v = bound[falls ? 1 - i : i] * scale[c] + shift[c];
-            if (c > 0 && v != behind[i])
-                return false;
-            behind[i] = v;
-        }
-    }
-    *clip = (struct sac_activation){SAC_ACT_CLIP, behind[0], behind[1]};
-    return behind[0] <= behind[1];
-}
-
-static sac_result absorb_affine_behind(struct sac_graph *g, struct sac_node *n,
-                                       struct sac_node *reader, bool *changed)
-{
-    struct sac_activation clip;
-    const int64_t         channels = n->inputs[1]->dims[0];
-    float                *numbers = sac_alloc((size_t)channels * 2 * sizeof *numbers);
-    if (!numbers)
-        return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a factor behind a clip");
-    sac_result res = SAC_OK;
-    if (affine(reader, n->outputs[0], channels, numbers, numbers + channels) &&
-        clip_behind(n, channels, numbers, numbers + channels, &clip)) {
-        struct sac_node *made = fold_affine(g, n, reader, numbers, numbers + channels);
-        *changed = true;
-        res = made ? sac_set_activation(g, made, &clip) : SAC_ERR_MEMORY;
-    }
-    sac_free(numbers);
-    return res;
 }
 
 /* Without an activation so far, the residual is added before one, which may still follow. */
@@ -391,10 +374,8 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         res = absorb_norm_before(g, n, changed);
     struct sac_node *reader = sac_only_reader(n, NULL);
     const bool       read = reader && reader->output_count > 0 && reader->outputs[0];
-    if (res == SAC_OK && !*changed && read && is_bare(n))
-        res = absorb_affine(g, n, reader, changed);
     if (res == SAC_OK && !*changed && read && !sac_node_input(n, 3))
-        res = absorb_affine_behind(g, n, reader, changed);
+        res = absorb_affine(g, n, reader, changed);
     if (res == SAC_OK && !*changed && is_bare(n))
         res = absorb_affine_of_part(g, n, changed);
     if (res == SAC_OK && !*changed)

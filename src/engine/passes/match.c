@@ -10,6 +10,14 @@ bool sac_is(const struct sac_node *n, const char *op_type)
     return n && n->op && n->domain[0] == 0 && strcmp(n->op_type, op_type) == 0;
 }
 
+bool sac_is_dense_conv(const struct sac_node *n)
+{
+    return (sac_is(n, "Conv") || sac_is_fused(n, "FusedConv")) && n->output_count == 1 &&
+           n->outputs[0]->dtype == SAC_F32 && n->outputs[0]->rank >= 3 &&
+           n->outputs[0]->dims[1] > 0 && sac_constant_floats(sac_node_input(n, 1)) &&
+           sac_attr_int(n, "group", 1) == 1;
+}
+
 bool sac_is_fused(const struct sac_node *n, const char *op_type)
 {
     return n && strcmp(n->domain, "saccade") == 0 && strcmp(n->op_type, op_type) == 0;

@@ -64,6 +64,9 @@ bool sac_is_any(const struct sac_node *n, const char *const *types, size_t count
 bool sac_is_reshape(const struct sac_node *n); /* the same numbers in the same order */
 /* Is v a map that a convolution or its like writes in channels last? */
 bool sac_is_map(const struct sac_value *v);
+/* A convolution of one group whose weights are constant, of a float32 map whose channels are known.
+ */
+bool sac_is_dense_conv(const struct sac_node *n);
 /* The node that makes v, if it is of that type. */
 struct sac_node *sac_made_by(const struct sac_value *v, const char *op_type);
 /* The only reader of n's first and only output, if it is of that type. */

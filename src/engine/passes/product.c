@@ -100,8 +100,9 @@ static bool find_follower(const struct product *p, struct follower *f)
 
 /* ---- the fused node ---- */
 
+/* Times a number for each row and for each column (NULL: none). */
 static struct sac_value *new_weights(struct sac_graph *g, const struct product *p,
-                                     const float *scale)
+                                     const float *rows, const float *columns)
 {
     const int64_t     dims[2] = {p->k, p->n};
     const float      *from = p->w->data;
@@ -109,8 +110,8 @@ static struct sac_value *new_weights(struct sac_graph *g, const struct product *
     struct sac_value *made = sac_new_floats(g, p->w->name, 2, dims, &to);
     for (int64_t i = 0; made && i < p->k; i++)
         for (int64_t j = 0; j < p->n; j++)
-            *to++ =
-                p->alpha * (scale ? scale[j] : 1) * from[p->turned ? j * p->k + i : i * p->n + j];
+            *to++ = p->alpha * (rows ? rows[i] : 1) * (columns ? columns[j] : 1) *
+                    from[p->turned ? j * p->k + i : i * p->n + j];
     return made;
 }
 
@@ -160,7 +161,7 @@ static bool set_weights(struct sac_graph *g, struct sac_node *made, const struct
                         const float *scale)
 {
     made->inputs[1] =
-        !p->s && (p->turned || p->alpha != 1 || scale) ? new_weights(g, p, scale) : p->w;
+        !p->s && (p->turned || p->alpha != 1 || scale) ? new_weights(g, p, NULL, scale) : p->w;
     if (p->s)
         made->inputs[SAC_QUANT_SCALE] = scale ? new_scales(g, p, scale) : p->s;
     return made->inputs[1] && (!p->s || made->inputs[SAC_QUANT_SCALE]);
@@ -333,21 +334,7 @@ static sac_result absorb_residual(struct sac_graph *g, const struct product *p,
 
 /* ---- x * scale + shift before the product ---- */
 
-/* W over x * scale + shift (NULL: none) is scale W over x, with what W makes of the shift in the
- * bias. */
-static struct sac_value *scaled_rows(struct sac_graph *g, const struct product *p,
-                                     const float *scale)
-{
-    const int64_t     dims[2] = {p->k, p->n};
-    const float      *from = p->w->data;
-    float            *to;
-    struct sac_value *made = sac_new_floats(g, p->w->name, 2, dims, &to);
-    for (int64_t i = 0; made && i < p->k; i++)
-        for (int64_t j = 0; j < p->n; j++)
-            *to++ = scale[i] * p->alpha * from[p->turned ? j * p->k + i : i * p->n + j];
-    return made;
-}
-
+/* The bias, and what W makes of the shift (NULL: none). */
 static struct sac_value *shifted_bias(struct sac_graph *g, const struct product *p,
                                       const float *shift)
 {
@@ -364,11 +351,13 @@ static struct sac_value *shifted_bias(struct sac_graph *g, const struct product 
     return made;
 }
 
+/* W over x * scale + shift (NULL: none) is scale W over x, with what W makes of the shift in the
+ * bias. */
 static bool fold_before(struct sac_graph *g, const struct product *p, const float *scale,
                         const float *shift, struct sac_node *made)
 {
     const bool biased = p->b || shift;
-    made->inputs[1] = scaled_rows(g, p, scale);
+    made->inputs[1] = new_weights(g, p, scale, NULL);
     made->inputs[2] = biased ? shifted_bias(g, p, shift) : NULL;
     return made->inputs[1] && (!biased || made->inputs[2]);
 }

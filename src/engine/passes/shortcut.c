@@ -10,14 +10,6 @@ struct shortcut {
     struct sac_node  *last; /* what makes the sum */
 };
 
-static bool is_conv(const struct sac_node *n)
-{
-    return (sac_is(n, "Conv") || sac_is_fused(n, "FusedConv")) && n->output_count == 1 &&
-           n->outputs[0]->dtype == SAC_F32 && n->outputs[0]->rank >= 3 &&
-           n->outputs[0]->dims[1] > 0 && sac_constant_floats(sac_node_input(n, 1)) &&
-           sac_attr_int(n, "group", 1) == 1;
-}
-
 /* ---- a residual that is Pad(x) ---- */
 
 /* A Pad of zeros behind the channels alone. */
@@ -76,7 +68,7 @@ static bool find_parts(const struct sac_value *v, struct shortcut *s)
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct shortcut s;
-    if (!is_conv(n))
+    if (!sac_is_dense_conv(n))
         return SAC_OK;
     if (sac_node_input(n, 3))
         return drop_pad(n, changed);
