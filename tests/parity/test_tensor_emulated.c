@@ -25,6 +25,8 @@ static const struct parity_case cases[] = {
     {"FusedConv", "[2,64,14,13] [272,64,1,1]! -", "activation=7 alpha=0.2 beta=0.5"},
     {"FusedConv", "[2,64,14,13] [64,64,1,1]! [64]! [2,64,14,13]", "residual=2"},
     {"FusedConv", "[2,64,9,7] [64,64,1,1]! [64]!", ""},
+    {"FusedConv", "[2,64,9,7] [144,64,1,1]! [144]! [2,40,9,7]", "residual=1"},
+    {"FusedConv", "[2,64,9,7] [48,64,1,1]! [48]! [2,32,9,7]", "residual=2 activation=5"},
     {"FusedConv", "[1,96,12,13] [96,96,2,3]! [96]! [1,96,11,11]", "residual=1"},
     {"FusedConv", "[2,64,17,17] [272,64,1,1]! [272]!", "activation=10"},
     {"FusedConv", "[2,8,10,9] [48,8,5,5]! [48]!", "pads=2,2,2,2 activation=2 alpha=0.1"},
