@@ -37,15 +37,17 @@ static int launch(const void *params, const struct ops_ports *ports, void *strea
         plain++;
         return emulated_product_plain(&p, ports);
     }
-    p.deep = tile / 4 == 1 && !p.r_type;
+    p.deep = tile / 4 == 1;
     p.tile_rows = tile / 2 % 2 ? OPS_HEAD_TILE : OPS_HEAD_SMALL_TILE;
     p.tile_columns = tile % 2 ? OPS_HEAD_TILE : OPS_HEAD_SMALL_TILE;
     p.unit_columns = tile % 2 ? 2 * OPS_HEAD_TILE : OPS_HEAD_TILE;
     if (launches % NARROW == 1) {
         p.a_piece = smaller(p.a_piece);
         p.b_piece = p.y_piece = 1;
-    } else if (launches % NARROW == 2)
+    } else if (launches % NARROW == 2) {
         p.b_piece = smaller(p.b_piece);
+        p.y_piece = smaller(p.y_piece);
+    }
     launches++;
     met[tile]++;
     meet(false, p.a_turned, p.a_piece);

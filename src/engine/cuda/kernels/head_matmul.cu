@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/cuda/kernels/head_matmul.h"
+#include "engine/cuda/kernels/head_matmul_few.cuh"
 #ifdef __CUDACC__
 #include "engine/cuda/kernels/head_matmul_plain.cuh"
 #include "engine/cuda/kernels/head_matmul_tiles.cuh"
 #include "engine/cuda/kernels/hopper.cuh"
-#else
-#include "engine/cuda/kernels/head_matmul_ending.cuh"
 #endif
 
 using namespace ops;
@@ -50,6 +49,8 @@ extern "C" int ops_launch_head_matmul(const void *params, const struct ops_ports
                                       void *stream)
 {
     const struct ops_head_matmul &p = *(const struct ops_head_matmul *)params;
+    if (p.few)
+        return product_few(p, ports, stream);
 #ifdef __CUDACC__
     return p.tile_rows ? product_by_tiles(p, ports, has_unit(), stream)
                        : product_plain(p, ports, stream);

@@ -328,7 +328,7 @@ __device__ __forceinline__ void product_fetch_other(const product_tile &t, produ
     }
 }
 
-/* COUNT sums of a row, side by side: 2, or 8 that fit 16 bytes. */
+/* COUNT sums of a row, side by side: 2; 4 or 8 that fit 16 bytes. */
 template <class S, int COUNT>
 __device__ __forceinline__ void product_sums_of(const float *room, int row, int column,
                                                 float (&v)[COUNT])
@@ -338,17 +338,20 @@ __device__ __forceinline__ void product_sums_of(const float *room, int row, int 
     for (int i = 0; i < COUNT; i++)
         v[i] = 0;
 #pragma unroll
-    for (int share = 0; share < S::WK; share++, from += S::PART)
-        if constexpr (COUNT == 8) {
-            float some[8];
+    for (int share = 0; share < S::WK; share++, from += S::PART) {
+        float some[COUNT];
+        if constexpr (COUNT == 8)
             get8(from, SAC_F32, 0, some);
-#pragma unroll
-            for (int i = 0; i < COUNT; i++)
-                v[i] += some[i];
-        } else {
+        else if constexpr (COUNT == 4)
+            get4(from, SAC_F32, 0, some);
+        else {
             const float2 pair = *reinterpret_cast<const float2 *>(from);
-            v[0] += pair.x, v[1] += pair.y;
+            some[0] = pair.x, some[1] = pair.y;
         }
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            v[i] += some[i];
+    }
 }
 
 /* Those of r beside them; of the last, some may not be there. */
@@ -357,11 +360,13 @@ __device__ __forceinline__ void product_others(const product_tile &t, bool by_ei
                                                int column, float (&v)[COUNT])
 {
     const uint16_t *from = t.r + row * t.r_row_step + column * t.r_step;
-    if constexpr (COUNT == 8)
-        if (by_eights) {
+    if (COUNT > 2 && by_eights) {
+        if constexpr (COUNT == 8)
             get8(from, SAC_F16, 0, v);
-            return;
-        }
+        else if constexpr (COUNT == 4)
+            get4(from, SAC_F16, 0, v);
+        return;
+    }
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
         v[i] = column + i < t.columns ? half_to_float(from[i * t.r_step]) : 0;
@@ -418,29 +423,32 @@ __device__ __forceinline__ void product_end(const ops_head_matmul &p, const prod
             v[i] += other[i];
 }
 
-/* Each thread stores so many columns of every so many rows. */
-template <class S>
-__device__ __forceinline__ void product_store_eights(const ops_head_matmul &p, const float *sums,
+/* Each thread stores COUNT columns, 4 or 8, of every so many rows. */
+template <class S, int COUNT>
+__device__ __forceinline__ void product_store_pieces(const ops_head_matmul &p, const float *sums,
                                                      const product_tile &t)
 {
-    constexpr int ABREAST = S::THREADS / (S::NS / 8);
-    const int column = (int)threadIdx.x % (S::NS / 8) * 8, first = (int)threadIdx.x / (S::NS / 8),
-              row_step = (int)p.y.step[2], rows = min((int)S::MS, t.rows);
+    constexpr int ABREAST = S::THREADS / (S::NS / COUNT);
+    const int     column = (int)threadIdx.x % (S::NS / COUNT) * COUNT,
+              first = (int)threadIdx.x / (S::NS / COUNT), row_step = (int)p.y.step[2],
+              rows = min((int)S::MS, t.rows);
     uint16_t *to = t.y + (first * row_step + column);
     if (column >= t.columns)
         return;
 #pragma unroll 1
     for (int row = first; row < rows; row += ABREAST, to += ABREAST * row_step) {
-        float v[8];
+        float v[COUNT];
         product_sums_of<S>(sums, row, column, v);
         product_end(p, t, row, column, v);
-        if (column + 8 <= t.columns)
-            put8(to, SAC_F16, 0, v);
-        else
+        if (column + COUNT > t.columns) {
 #pragma unroll
-            for (int k = 0; k < 7; k++)
+            for (int k = 0; k < COUNT - 1; k++)
                 if (column + k < t.columns)
                     to[k] = float_to_half(v[k]);
+        } else if constexpr (COUNT == 8)
+            put8(to, SAC_F16, 0, v);
+        else
+            put4(to, SAC_F16, 0, v);
     }
 }
 
@@ -551,7 +559,9 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     }
     __syncthreads();
     if (p.y_piece == 8)
-        product_store_eights<S>(p, sums, t);
+        product_store_pieces<S, 8>(p, sums, t);
+    else if (p.y_piece == 4)
+        product_store_pieces<S, 4>(p, sums, t);
     else
         product_store_pairs<S>(p, sums, t);
 }
