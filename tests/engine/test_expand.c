@@ -61,8 +61,53 @@ static const struct spelling go[] = {
       {"Div", "p e", "q"},
       {"Add", "e q", "y"}},
      0},
+    {"positions that are projected, turned and summed up for each sample",
+     "? 5 24",
+     "? 5 24",
+     {{"map", "1 24 5"}, {"rest", "24 5"}, {"ones", "1"}, {"zero", "0"}, {"one", "1"}},
+     {{"Shape", "x", "s"},
+      {"Slice", "s zero one", "n"},
+      {"Concat", "n rest", "wanted", "axis", "0"},
+      {"Expand", "table wanted", "e"},
+      {"MatMul", "e w", "p"},
+      {"Add", "p bias", "q"},
+      {"Softmax", "q", "r", "axis", "1"},
+      {"Transpose", "r", "t", "perm", "0 2 1"},
+      {"Add", "x t", "y"}},
+     0,
+     1},
+    {"the same of what is computed once",
+     "? 5 24",
+     "? 5 24",
+     {{"rest", "24 5"}, {"zero", "0"}, {"one", "1"}},
+     {{"Shape", "x", "s"},
+      {"Slice", "s zero one", "n"},
+      {"Concat", "n rest", "wanted", "axis", "0"},
+      {"ReduceMax", "x", "m", "axes", "0 "},
+      {"Transpose", "m", "v", "perm", "0 2 1"},
+      {"Expand", "v wanted", "e"},
+      {"Tanh", "e", "p"},
+      {"ReduceSum", "p", "q", "axes", "1 "},
+      {"Transpose", "p", "t", "perm", "0 2 1"},
+      {"Mul", "x t", "y"}},
+     0},
 };
 static const struct spelling stay[] = {
+    {"what is different from sample to sample beside it",
+     "? 5 1",
+     "? 5 24",
+     {{"map", "1 5 24"}},
+     {{"Relu", "x", "r"}, {"Expand", "r map", "e"}, {"Exp", "e", "y"}},
+     1},
+    {"the sum of all samples",
+     "? 5 24",
+     "1 5 24",
+     {{NULL}},
+     {{"Shape", "x", "s"},
+      {"ReduceMax", "x", "m", "axes", "0 "},
+      {"Expand", "m s", "e"},
+      {"ReduceSum", "e", "y", "axes", "0 "}},
+     1},
     {"wider than the other operand",
      "? 5 1",
      "? 5 24",
@@ -98,6 +143,12 @@ static void constants(struct proto *graph)
     for (int i = 0; i < 24; i++)
         row[i] = spelling_number(i);
     proto_initializer(graph, "row", 1, "24", row, sizeof row);
+    float table[24 * 5];
+    for (int i = 0; i < 24 * 5; i++)
+        table[i] = spelling_number(3 * i + 1);
+    proto_initializer(graph, "table", 1, "1 24 5", table, sizeof table);
+    proto_initializer(graph, "w", 1, "5 5", table, 25 * sizeof *table);
+    proto_initializer(graph, "bias", 1, "5", table, 5 * sizeof *table);
 }
 
 static void what_broadcasts_is_not_expanded(void **state)

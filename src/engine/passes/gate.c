@@ -12,9 +12,10 @@ static bool is_gate(const struct sac_value *x, const struct sac_value *g)
         g->dtype != SAC_F32 || x->dims[1] == SAC_DIM_OPEN || g->dims[1] != x->dims[1] ||
         (g->dims[0] != x->dims[0] && g->dims[0] != 1))
         return false;
-    if (g->data && (sac_made_by(x, "Conv") || sac_made_by(x, "Concat") || x->rank == 3))
+    if (g->data && (sac_made_by(x, "Conv") || sac_made_by(x, "Concat") || x->rank == 3 ||
+                    sac_made_by(x, "Softmax")))
         return false; /* a frozen batch norm, which the weights of convolutions take; a mask of
-                         tokens, [1,tokens,1], that are no channels */
+                         tokens, [1,tokens,1], or shares of heads, which are no channels */
     bool wide = false;
     for (int d = 2; d < x->rank; d++) {
         if (g->dims[d] != 1)
