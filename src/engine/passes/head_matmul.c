@@ -126,11 +126,23 @@ static bool read_product(struct sac_node *n, struct product *p)
            (is_moved(a, p->a.base) || is_moved(b, p->b.base) || is_moved(p->out, y));
 }
 
+/* The factor of a Mul or Div by a number behind the product, which takes it; else 1. */
+static double scale_behind(struct product *p)
+{
+    double                 factor = 1;
+    const struct sac_node *reader = sac_value_only_reader(p->out);
+    if (!reader || reader->output_count != 1 || sac_scaled(reader->outputs[0], &factor) != p->out)
+        return 1;
+    p->out = reader->outputs[0];
+    return factor;
+}
+
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct product p;
     if (!read_product(n, &p))
         return SAC_OK;
+    const double     scale = p.a.scale * p.b.scale * scale_behind(&p);
     struct sac_node *made = sac_op_node(g, "saccade", "HeadMatMul", 2, 1, n);
     if (!made)
         return SAC_ERR_MEMORY;
@@ -142,7 +154,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     if (res == SAC_OK)
         res = sac_strided_set_view(g, made, "y", "y_open", &p.y);
     if (res == SAC_OK)
-        res = sac_node_set_float(g, made, "scale", (float)(p.a.scale * p.b.scale));
+        res = sac_node_set_float(g, made, "scale", (float)scale);
     if (res == SAC_OK)
         res = sac_node_set_ints(g, made, "shape", p.out->dims, (size_t)p.out->rank);
     *changed = true;
