@@ -115,7 +115,8 @@ static const struct spelling spellings[] = {
       {"Add", "x shift", "q"},
       {"Mul", "g q", "p"},
       {"Add", "x p", "y"}},
-     1},
+     0,
+     3},
 };
 static const struct spelling last[] = {
     {"channels last",
