@@ -182,27 +182,6 @@ static struct sac_value *new_table(struct sac_graph *g, const struct spelling *s
     return made;
 }
 
-static bool same_constant(const struct sac_value *a, const struct sac_value *b)
-{
-    return a->data && b->data && same_dims(a, b) && b->dtype == SAC_F32 &&
-           memcmp(a->data, b->data, (size_t)sac_value_elements(a) * sizeof(float)) == 0;
-}
-
-/* Exporters write the tables again for each layer, for queries and for keys: all nodes with the
- * same numbers share them. */
-static struct sac_value *shared(const struct sac_graph *g, struct sac_value *table)
-{
-    for (size_t i = 0; table && table->data && i < g->node_count; i++) {
-        const struct sac_node *n = g->nodes[i];
-        if (n->gone || !sac_is_fused(n, "FusedRotary"))
-            continue;
-        for (int k = 0; k < TABLES; k++)
-            if (n->inputs[1 + k] && same_constant(n->inputs[1 + k], table))
-                return n->inputs[1 + k];
-    }
-    return table;
-}
-
 /* NULL, with SAC_OK: the node has no such table. */
 static struct sac_value *table_of(struct sac_graph *g, const struct spelling *s, int which,
                                   sac_result *res)
@@ -211,7 +190,7 @@ static struct sac_value *table_of(struct sac_graph *g, const struct spelling *s,
     struct sac_value *table = table_as_it_is(s, which);
     if (!table && dims_of_table(s, which, dims))
         table = new_table(g, s, which, dims, res);
-    return shared(g, table);
+    return sac_rotary_shared_table(g, table);
 }
 
 /* ---- the new node ---- */
@@ -253,6 +232,7 @@ struct stretch {
 struct stretches {
     struct sac_value *base;
     int               axis, count, turned; /* turned: one of them that is */
+    int64_t           block;
     struct stretch    part[PARTS_MAX];
 };
 
@@ -274,7 +254,8 @@ static bool find_stretches(struct stretches *s, const struct sac_node *n)
         const struct sac_node  *rotary =
             v && v->producer && sac_is_fused(v->producer, "FusedRotary") ? v->producer : NULL;
         struct sac_part part;
-        if (rotary && sac_node_attr(rotary, "x"))
+        const int64_t   block = rotary ? sac_attr_int(rotary, "block", 0) : s->block;
+        if (rotary && (sac_node_attr(rotary, "x") || (s->turned >= 0 && s->block != block)))
             return false;
         v = rotary ? rotary->inputs[0] : v;
         struct sac_value *base = v && !v->data ? base_of(v) : NULL;
@@ -283,6 +264,7 @@ static bool find_stretches(struct stretches *s, const struct sac_node *n)
             return false;
         end = part.end;
         s->base = base;
+        s->block = block;
         s->turned = rotary ? i : s->turned;
         s->part[s->count++] = (struct stretch){rotary, part.end - part.begin};
     }
@@ -290,17 +272,16 @@ static bool find_stretches(struct stretches *s, const struct sac_node *n)
 }
 
 /* The tables of a stretch that is turned have no other dims than those of the others. */
-static bool dims_of_whole(const struct stretches *s, int which, int64_t *dims, int64_t *block)
+static bool dims_of_whole(const struct stretches *s, int which, int64_t *dims)
 {
     const int rank = s->base->rank;
     int64_t   all = 1;
-    *block = sac_attr_int(s->part[s->turned].rotary, "block", 0);
     for (int d = 0; d < rank; d++)
         dims[d] = d == s->axis || d == rank - 1 ? s->base->dims[d] : 1;
     for (int i = 0; i < s->count; i++) {
         const struct sac_node  *n = s->part[i].rotary;
         const struct sac_value *t = n ? n->inputs[1 + which] : NULL;
-        if (n && (!sac_constant_floats(t) || sac_attr_int(n, "block", 0) != *block))
+        if (n && !sac_constant_floats(t))
             return false;
         for (int d = 0; n && d < t->rank; d++)
             if (d + rank - t->rank != s->axis)
@@ -343,22 +324,93 @@ static struct sac_value *whole_table(struct sac_graph *g, const struct stretches
         }
         to[i] = number_of_stretch(s, which, index);
     }
-    return shared(g, made);
+    return sac_rotary_shared_table(g, made);
+}
+
+/* ---- such tables where they are computed ---- */
+
+/* The axis of a table that has a line for each token of its stretch; -1: it has not. */
+static int tokens_of(const struct stretches *s, const struct stretch *part,
+                     const struct sac_value *table)
+{
+    const int axis = s->axis - (s->base->rank - table->rank);
+    for (int d = 0; d < table->rank; d++)
+        if (table->dims[d] <= 0)
+            return -1;
+    return axis >= 0 && table->dims[axis] == part->length ? axis : -1;
+}
+
+/* Ones or zeros for a stretch that is not turned, beside the tables of another. */
+static struct sac_value *still_table(struct sac_graph *g, const struct sac_value *like, int axis,
+                                     int64_t length, float number)
+{
+    int64_t dims[SAC_RANK_MAX];
+    float  *to;
+    memcpy(dims, like->dims, sizeof dims);
+    dims[axis] = length;
+    struct sac_value *made = sac_new_floats(g, "still", like->rank, dims, &to);
+    for (int64_t i = 0, count = made ? sac_value_elements(made) : 0; i < count; i++)
+        to[i] = number;
+    return made;
+}
+
+/* A Concat of such a table with constants of one number, as another layer has made it. */
+static struct sac_value *joined_before(const struct sac_value *table, int parts, int place,
+                                       struct sac_value *const *part)
+{
+    for (size_t i = 0; i < table->reader_count; i++) {
+        const struct sac_node *n = table->readers[i];
+        bool same = sac_is(n, "Concat") && n->input_count == parts && n->inputs[place] == table;
+        for (int k = 0; same && k < parts; k++)
+            same = k == place || sac_rotary_same_constant(n->inputs[k], part[k]);
+        if (same)
+            return n->outputs[0];
+    }
+    return NULL;
+}
+
+/* One computed table, and constants for the tokens that are not turned. NULL with SAC_OK: it is
+ * broadcast over the tokens, or there are several. */
+static struct sac_value *joined_table(struct sac_graph *g, const struct sac_node *like,
+                                      const struct stretches *s, int which, sac_result *res)
+{
+    struct sac_value *part[PARTS_MAX], *table = s->part[s->turned].rotary->inputs[1 + which];
+    const int         axis = tokens_of(s, &s->part[s->turned], table);
+    if (axis < 0)
+        return NULL;
+    for (int i = 0; i < s->count; i++) {
+        if (i != s->turned && s->part[i].rotary)
+            return NULL;
+        part[i] = i == s->turned ? table
+                                 : still_table(g, table, axis, s->part[i].length, which == COSINE);
+    }
+    struct sac_value *made = joined_before(table, s->count, s->turned, part);
+    if (made)
+        return made;
+    made = sac_made_of(g, like, "Concat", s->count, part, res);
+    if (!made)
+        return NULL;
+    made->dims[axis] = s->base->dims[s->axis];
+    *res = sac_node_set_int(g, made->producer, "axis", axis);
+    return made;
 }
 
 static sac_result join_stretches(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct stretches s;
-    int64_t          dims[TABLES][SAC_RANK_MAX], block;
-    if (!find_stretches(&s, n) || !dims_of_whole(&s, COSINE, dims[COSINE], &block) ||
-        !dims_of_whole(&s, SINE, dims[SINE], &block))
+    struct stretches  s;
+    sac_result        res = SAC_OK;
+    struct sac_value *table[TABLES] = {NULL};
+    int64_t           dims[SAC_RANK_MAX];
+    if (!find_stretches(&s, n))
         return SAC_OK;
-    struct sac_value *const table[] = {whole_table(g, &s, COSINE, dims[COSINE]),
-                                       whole_table(g, &s, SINE, dims[SINE])};
-    if (!table[COSINE] || !table[SINE])
-        return SAC_ERR_MEMORY;
+    for (int which = 0; which < TABLES && res == SAC_OK; which++) {
+        table[which] = dims_of_whole(&s, which, dims) ? whole_table(g, &s, which, dims)
+                                                      : joined_table(g, n, &s, which, &res);
+        if (!table[which])
+            return res;
+    }
     *changed = true;
-    return make(g, n, s.base, table, block);
+    return res == SAC_OK ? make(g, n, s.base, table, s.block) : res;
 }
 
 /* ---- where to look ---- */

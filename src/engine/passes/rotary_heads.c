@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/passes/heads.h"
+#include "engine/passes/rotary_terms.h"
 
 enum { COSINE = 1, SINE, TABLES_END };
 
@@ -73,7 +74,7 @@ static struct sac_value *turned_constant(struct sac_graph *g, const struct sac_v
             for (int64_t h = 0; h < heads; h++, to += numbers)
                 memcpy(to, from + ((b * heads + h) * tokens + i) * numbers,
                        (size_t)numbers * sizeof *to);
-    return made;
+    return sac_rotary_shared_table(g, made);
 }
 
 /* A Reshape of the table that was made before. */

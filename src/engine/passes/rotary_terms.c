@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/passes/rotary_terms.h"
 
+#include <string.h>
+
 #include "engine/ops/util.h"
 
 /* Nodes that are looked at for one number: a spelling has up to about twenty. */
@@ -292,4 +294,24 @@ bool sac_rotary_number_of(const struct sac_value *base, const struct sac_value *
 {
     struct search s = {base, base->rank - 1, NODES_MAX};
     return number_of(&s, v, i, out);
+}
+
+/* ---- tables ---- */
+
+bool sac_rotary_same_constant(const struct sac_value *a, const struct sac_value *b)
+{
+    return sac_constant_floats(a) && sac_constant_floats(b) && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0 &&
+           memcmp(a->data, b->data, (size_t)sac_value_elements(a) * sizeof(float)) == 0;
+}
+
+struct sac_value *sac_rotary_shared_table(const struct sac_graph *g, struct sac_value *table)
+{
+    for (size_t i = 0; table && table->data && i < g->node_count; i++) {
+        const struct sac_node *n = g->nodes[i];
+        for (int k = 1; !n->gone && sac_is_fused(n, "FusedRotary") && k < n->input_count; k++)
+            if (n->inputs[k] && sac_rotary_same_constant(n->inputs[k], table))
+                return n->inputs[k];
+    }
+    return table;
 }

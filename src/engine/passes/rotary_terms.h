@@ -28,4 +28,9 @@ bool sac_rotary_number_of(const struct sac_value *base, const struct sac_value *
 /* Does a node do nothing else? Its lines come from its first `*inputs` inputs, or one of them. */
 bool sac_rotary_is_seen_through(const struct sac_node *n, int *inputs);
 
+bool sac_rotary_same_constant(const struct sac_value *a, const struct sac_value *b); /* float32 */
+/* Exporters write the tables again for each layer, for queries and for keys: of a constant, the one
+ * with the same numbers that a node of the graph has, or itself. */
+struct sac_value *sac_rotary_shared_table(const struct sac_graph *g, struct sac_value *table);
+
 #endif
