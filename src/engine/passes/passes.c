@@ -19,9 +19,10 @@
  * one, another sum may be taken, which may be one more of their kind, and an activation behind a
  * shortcut; which maps can be filled up shows when gates are taken. Views around a normalisation
  * that went into a product are one once it has gone, or none, and what is behind them is the
- * product's too. When products and convolutions have taken their sums and activations, what follows
- * in 8 bits is theirs too, and that of norms and attention; what still only moves numbers becomes
- * one step, and so do elementwise steps, which are last. */
+ * product's too, and so is what is behind the halves of one. When products and convolutions have
+ * taken their sums and activations, what follows in 8 bits is theirs too, and that of norms and
+ * attention; what still only moves numbers becomes one step, and so do elementwise steps, which are
+ * last. */
 static const struct sac_pass *const passes[] = {
     &sac_pass_halves,      &sac_pass_known_dims,   &sac_pass_quantised,  &sac_pass_identity,
     &sac_pass_scatter,     &sac_pass_expand,       &sac_pass_einsum,     &sac_pass_attention_node,
@@ -35,10 +36,10 @@ static const struct sac_pass *const passes[] = {
     &sac_pass_pool,        &sac_pass_conv,         &sac_pass_spread,     &sac_pass_twin,
     &sac_pass_shortcut,    &sac_pass_conv,         &sac_pass_twin,       &sac_pass_excitation,
     &sac_pass_eights,      &sac_pass_aligned,      &sac_pass_even,       &sac_pass_parts,
-    &sac_pass_identity,    &sac_pass_product,      &sac_pass_identity,   &sac_pass_product,
-    &sac_pass_quantised,   &sac_pass_norm_sum,     &sac_pass_rounded,    &sac_pass_wide,
-    &sac_pass_norm_pair,   &sac_pass_rearrange,    &sac_pass_identity,   &sac_pass_batch_norm,
-    &sac_pass_chain,
+    &sac_pass_identity,    &sac_pass_product,      &sac_pass_glu,        &sac_pass_identity,
+    &sac_pass_product,     &sac_pass_quantised,    &sac_pass_norm_sum,   &sac_pass_rounded,
+    &sac_pass_wide,        &sac_pass_norm_pair,    &sac_pass_rearrange,  &sac_pass_identity,
+    &sac_pass_batch_norm,  &sac_pass_chain,
 };
 enum { BEFORE_FOLDING = 3 };
 
