@@ -52,6 +52,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(FusedConv)             \
     KERNEL(FusedMatMul)           \
     KERNEL(FusedNorm)             \
+    KERNEL(FusedRotary)           \
     KERNEL(GatedSum)              \
     KERNEL(Gather)                \
     KERNEL(Gelu)                  \

@@ -139,6 +139,9 @@ struct sac_map_tap {
     /* y = (x - mean) * factor * scale + shift of `count` numbers each; shift may be NULL */       \
     void sac_map_normalise_##suffix(const float *x, float mean, float factor, const float *scale,  \
                                     const float *shift, float *y, int64_t count);                  \
+    /* a line of FusedRotary: `count` numbers in blocks of twice `half` */                         \
+    void sac_map_rotate_##suffix(const float *x, const float *cosine, const float *sine,           \
+                                 int64_t half, float *y, int64_t count);                           \
     /* softmax of `count` lines of `length` numbers, one line after the other (step 1) */          \
     /* or side by side, each one's numbers `step` apart */                                         \
     void sac_map_softmax_##suffix(const float *x, float *y, int64_t length, int64_t step,          \

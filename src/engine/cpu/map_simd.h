@@ -344,6 +344,38 @@ SIMD_FN void SIMD_NAME(sac_map_normalise)(const float *x, float mean, float fact
     });
 }
 
+/* Pairs side by side: lanes of even places take the difference, the others the sum. */
+SIMD_INLINE void rotate_pairs(const float *x, const float *cosine, const float *sine, float *y,
+                              int64_t count)
+{
+    FLAT(count, {
+        const vec v = LOAD(x + i), other = v_mul(v_swap_pairs(v), LOAD(sine + i));
+        STORE(y + i, v_difference_and_sum(v, LOAD(cosine + i), other));
+    });
+}
+
+/* The first numbers of a block's pairs, then the second ones. */
+SIMD_INLINE void rotate_halves(const float *x, const float *cosine, const float *sine, int64_t half,
+                               float *y)
+{
+    const float *x2 = x + half, *cosine2 = cosine + half, *sine2 = sine + half;
+    FLAT(half, {
+        const vec a = LOAD(x + i), b = LOAD(x2 + i);
+        STORE(y + i, v_sub(v_mul(a, LOAD(cosine + i)), v_mul(b, LOAD(sine + i))));
+        STORE(y + half + i, v_fma(b, LOAD(cosine2 + i), v_mul(a, LOAD(sine2 + i))));
+    });
+}
+
+SIMD_FN void SIMD_NAME(sac_map_rotate)(const float *x, const float *cosine, const float *sine,
+                                       int64_t half, float *y, int64_t count)
+{
+    if (half == 1)
+        rotate_pairs(x, cosine, sine, y, count);
+    else
+        for (int64_t i = 0; i < count; i += 2 * half)
+            rotate_halves(x + i, cosine + i, sine + i, half, y + i);
+}
+
 /* e^x for x <= 0, and 0 where it would be subnormal: what a mask takes out costs nothing later. */
 SIMD_INLINE vec share_of(vec x)
 {

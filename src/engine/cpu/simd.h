@@ -90,6 +90,17 @@ SIMD_INLINE vec v_fma(vec a, vec b, vec c)
     return MM(fmadd_ps)(a, b, c);
 } /* a*b + c */
 
+/* Lanes 0 and 1, 2 and 3, and so on change places. */
+SIMD_INLINE vec v_swap_pairs(vec a)
+{
+    return MM(permute_ps)(a, 0xb1);
+}
+/* a*b - c in lanes 0, 2, ..., a*b + c in the others */
+SIMD_INLINE vec v_difference_and_sum(vec a, vec b, vec c)
+{
+    return MM(fmaddsub_ps)(a, b, c);
+}
+
 /* ---- what each does in its own way ---- */
 
 #if SAC_SIMD_BITS == 512

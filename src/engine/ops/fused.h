@@ -26,6 +26,7 @@
  *   QuantMatMul(X, W, B?, R?, S) FusedMatMul of them, likewise
  *   FusedNorm(X, S?, B?, R?)  each line of X made one in what its kind says, times S, plus B, both
  *                             broadcast, plus R of the output's shape (below)
+ *   FusedRotary(X, C, S)      the numbers of heads turned by the angles of their positions (below)
  *   Chain(X0, X1, ...)        elementwise steps on the broadcast inputs: engine/ops/chain.h
  *   DeformAttention(V, P, W)  attention to a few places of maps: engine/ops/deform_attention.h
  *   Rearrange(X, R?)          X's numbers in another order, or some of them, or with zeros between
@@ -71,6 +72,12 @@
  * epsilon is that of LayerNormalization (1e-5), of L1 and L2 what a smaller norm is taken for (0: a
  * line of zeros stays one). With a view x, as those of FusedAttention, the line is its last dim,
  * and the output has its four dims. y_type, y_scale and y_zero are as in engine/ops/quant.h.
+ *
+ * FusedRotary turns pairs of the numbers of a line, X's last dim (rotary position embeddings, Su et
+ * al., RoFormer, 2021): in each block of so many numbers, the attribute block, number i and number
+ * i + block / 2 are a pair. The first becomes X[i] C[i] - X[i + block / 2] S[i], the second
+ * X[i + block / 2] C[i + block / 2] + X[i] S[i + block / 2]. C and S are broadcast, but have all
+ * numbers of a line; where C is 1 and S is 0 nothing is turned. x is a view as FusedNorm's.
  *
  * Rearrange counts its output by digits, the last of them fastest: dims, how many values each has
  * (-1: as many as its axis, which is open); axis, the axis of X that it moves along; step, how far.

@@ -231,6 +231,15 @@ struct sac_fused_attention {
 /* For kernels; the node is checked. In a shape function the output's dims must be set. */
 sac_result sac_fused_attention_read(const struct sac_op_call *c, struct sac_fused_attention *a);
 
+/* fused_rotary.c */
+struct sac_fused_rotary {
+    struct sac_head_view x;                                              /* where there is one */
+    int                  rank;                                           /* of the output */
+    int64_t              dims[SAC_RANK_MAX], step[SAC_RANK_MAX], offset; /* steps and offset of X */
+    int64_t              size, block; /* numbers of a head, and of what is turned in itself */
+};
+sac_result sac_fused_rotary_read(const struct sac_op_call *c, struct sac_fused_rotary *r);
+
 /* head_matmul.c */
 struct sac_head_matmul {
     struct sac_head_view  a, b, y; /* rows by depth, depth by columns, rows by columns */

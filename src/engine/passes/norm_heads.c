@@ -30,7 +30,8 @@ struct lines {
 static bool keeps_numbers(const struct sac_node *n)
 {
     return sac_is(n, "Transpose") || sac_is_reshape(n) || sac_is(n, "Expand") ||
-           sac_is(n, "Tile") || sac_is(n, "Mul") || sac_is(n, "Div");
+           sac_is(n, "Tile") || sac_is(n, "Mul") || sac_is(n, "Div") ||
+           sac_is_fused(n, "FusedRotary");
 }
 
 /* Is it multiplied by another value to scores that a softmax reads? */

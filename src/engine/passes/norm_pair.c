@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The norms of an attention's queries and keys, whose heads one product has written beside each
- * other, are one norm of all these heads. */
+ * other, are one norm of all these heads; and so are their rotary embeddings, where these turn
+ * queries and keys alike. */
 #include <string.h>
 
 #include "engine/passes/norms.h"
@@ -8,22 +9,27 @@
 
 enum { HEADS = 3, NUMBERS = SAC_VIEW_RANK, OF_HEADS = HEADS + SAC_VIEW_RANK }; /* in a view */
 
-/* A norm of heads, and the attention's view of what it makes. */
+/* A norm of heads or a rotary embedding, and the view of what it makes. */
 struct heads {
-    struct sac_node *norm, *attention;
-    int              operand;
-    const char      *name, *open_name; /* of the attention's view */
-    int64_t          x[SAC_VIEW_ENTRIES], view[SAC_VIEW_ENTRIES];
+    struct sac_node        *norm;
+    struct sac_heads_reader by;
+    int64_t                 x[SAC_VIEW_ENTRIES], view[SAC_VIEW_ENTRIES];
 };
 
-static bool take_heads(struct sac_node *n, int operand, struct heads *h)
+/* What makes the heads for a reader, which then is who reads its input. */
+static bool take_heads(struct sac_heads_reader *by, struct heads *h)
 {
-    *h = (struct heads){.norm = sac_norm_before(n, operand),
-                        .attention = n,
-                        .operand = operand,
-                        .name = operand ? "k" : "q",
-                        .open_name = operand ? "k_open" : "q_open"};
-    return h->norm && sac_view_attr(h->norm, "x", h->x) && sac_view_attr(n, h->name, h->view);
+    struct sac_heads_reader norm = *by;
+    if (!sac_heads_reader_before(&norm))
+        return false;
+    *h = (struct heads){.norm = norm.node, .by = *by};
+    *by = norm;
+    return sac_view_attr(norm.node, "x", h->x) && sac_view_attr(h->by.node, h->by.name, h->view);
+}
+
+static bool is_rotary(const struct sac_node *n)
+{
+    return sac_is_fused(n, "FusedRotary");
 }
 
 static bool same_attr(const struct sac_node *a, const struct sac_node *b, const char *name)
@@ -35,7 +41,8 @@ static bool same_attr(const struct sac_node *a, const struct sac_node *b, const 
  * has no step, and follows itself. */
 static bool follow(const struct heads *a, const struct heads *b)
 {
-    bool same = a->norm->inputs[0] == b->norm->inputs[0] && same_attr(a->norm, b->norm, "kind") &&
+    bool same = a->norm->inputs[0] == b->norm->inputs[0] && a->norm->op == b->norm->op &&
+                same_attr(a->norm, b->norm, "kind") && same_attr(a->norm, b->norm, "block") &&
                 sac_attr_float(a->norm, "epsilon", -1) == sac_attr_float(b->norm, "epsilon", -1) &&
                 sac_view_open(a->norm, "x_open") == sac_view_open(b->norm, "x_open") &&
                 a->x[OF_HEADS] > 0 && b->x[0] == a->x[0] + a->x[HEADS] * a->x[OF_HEADS];
@@ -44,7 +51,21 @@ static bool follow(const struct heads *a, const struct heads *b)
     return same && !(sac_view_open(a->norm, "x_open") & (1 << HEADS | 1 << OF_HEADS | 1));
 }
 
-/* Have the constants at most a number for each head and number? */
+/* A table is that of all heads. */
+static bool is_of_all(const struct sac_value *table)
+{
+    return table->rank < 2 || table->dims[table->rank - 2] == 1;
+}
+
+/* Have the constants at most a number for each head and number? Tables are not joined: those of
+ * queries and keys are the same, for all heads. */
+static bool are_of_heads(const struct sac_node *a, const struct sac_node *b)
+{
+    bool fits = a->input_count == b->input_count;
+    for (int i = 1; fits && i < a->input_count; i++)
+        fits = a->inputs[i] == b->inputs[i] && is_of_all(a->inputs[i]);
+    return fits;
+}
 static bool is_of_heads(const struct sac_node *norm)
 {
     bool fits = true;
@@ -99,28 +120,44 @@ static struct sac_value *both_constants(struct sac_graph *g, const struct heads 
 /* The attention's view of b or a, rows of whose heads are now a part of those of both. */
 static bool widen(struct heads *h, int64_t column, int64_t wide)
 {
-    return sac_view_widen(h->view, sac_view_open(h->attention, h->open_name),
+    return sac_view_widen(h->view, sac_view_open(h->by.node, h->by.open_name),
                           h->x[HEADS] * h->x[NUMBERS], column, wide);
 }
 
 static sac_result set_view(struct sac_graph *g, const struct heads *h, struct sac_value *y)
 {
-    h->attention->inputs[h->operand] = y;
-    return sac_node_set_ints(g, h->attention, h->name, h->view, SAC_VIEW_ENTRIES);
+    h->by.node->inputs[h->by.input] = y;
+    sac_graph_changed(g, h->by.node);
+    return sac_node_set_ints(g, h->by.node, h->by.name, h->view, SAC_VIEW_ENTRIES);
+}
+
+/* The node of both, without its view. */
+static struct sac_node *both(struct sac_graph *g, const struct heads *a, const struct heads *b,
+                             sac_result *res)
+{
+    const bool       rotary = is_rotary(a->norm);
+    struct sac_node *made =
+        rotary ? sac_op_node(g, "saccade", "FusedRotary", a->norm->input_count, 1, a->norm)
+               : sac_line_norm_again(g, a->norm, res);
+    if (made && rotary)
+        *res = sac_copy_attrs(g, made, a->norm);
+    for (int i = 0; made && rotary && i < made->input_count; i++)
+        made->inputs[i] = a->norm->inputs[i];
+    for (int i = SAC_NORM_SCALE; made && !rotary && i <= SAC_NORM_SHIFT && *res == SAC_OK; i++)
+        made->inputs[i] = both_constants(g, a, b, i, res);
+    return made;
 }
 
 static sac_result join(struct sac_graph *g, const struct heads *a, const struct heads *b)
 {
     sac_result        res = SAC_OK;
-    struct sac_node  *made = sac_line_norm_again(g, a->norm, &res);
+    struct sac_node  *made = both(g, a, b, &res);
     struct sac_value *y = made ? sac_value_like(g, a->norm->outputs[0]) : NULL;
     int64_t           x[SAC_VIEW_ENTRIES];
     if (!y)
         return SAC_ERR_MEMORY;
     memcpy(x, a->x, sizeof x);
     x[HEADS] += b->x[HEADS];
-    for (int i = SAC_NORM_SCALE; i <= SAC_NORM_SHIFT && res == SAC_OK; i++)
-        made->inputs[i] = both_constants(g, a, b, i, &res);
     if (res == SAC_OK)
         res = sac_node_set_ints(g, made, "x", x, SAC_VIEW_ENTRIES);
     y->dims[HEADS - 1] = x[HEADS];
@@ -131,18 +168,31 @@ static sac_result join(struct sac_graph *g, const struct heads *a, const struct 
     return res == SAC_OK ? set_view(g, b, y) : res;
 }
 
-static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+/* Joins two neighbours, if they are such. */
+static sac_result join_neighbours(struct sac_graph *g, struct heads *q, struct heads *k,
+                                  bool *changed)
 {
-    struct heads q, k;
-    if (!sac_is_fused(n, "FusedAttention") || !take_heads(n, 0, &q) || !take_heads(n, 1, &k))
-        return SAC_OK;
-    struct heads *a = q.x[0] < k.x[0] ? &q : &k, *b = a == &q ? &k : &q;
+    struct heads *a = q->x[0] < k->x[0] ? q : k, *b = a == q ? k : q;
     const int64_t first = a->x[HEADS] * a->x[NUMBERS], wide = first + b->x[HEADS] * b->x[NUMBERS];
-    if (!follow(a, b) || !is_of_heads(a->norm) || !is_of_heads(b->norm) || !widen(a, 0, wide) ||
-        !widen(b, first, wide))
+    const bool    fit = is_rotary(a->norm) ? are_of_heads(a->norm, b->norm)
+                                           : is_of_heads(a->norm) && is_of_heads(b->norm);
+    if (!follow(a, b) || !fit || !widen(a, 0, wide) || !widen(b, first, wide))
         return SAC_OK;
     *changed = true;
     return join(g, a, b);
+}
+
+/* From the attention back: norms may stand before rotary embeddings. */
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    if (!sac_is_fused(n, "FusedAttention"))
+        return SAC_OK;
+    struct sac_heads_reader by_q = sac_heads_reader_of(n, 0), by_k = sac_heads_reader_of(n, 1);
+    struct heads            q, k;
+    sac_result              res = SAC_OK;
+    while (res == SAC_OK && !*changed && take_heads(&by_q, &q) && take_heads(&by_k, &k))
+        res = join_neighbours(g, &q, &k, changed);
+    return res;
 }
 
 const struct sac_pass sac_pass_norm_pair = {"norm-pair", visit};

@@ -51,12 +51,21 @@ struct sac_node *sac_line_norm_again(struct sac_graph *g, const struct sac_node 
     return made;
 }
 
-struct sac_node *sac_norm_before(const struct sac_node *attention, int operand)
+struct sac_heads_reader sac_heads_reader_of(struct sac_node *attention, int operand)
 {
-    const struct sac_value *v = attention->inputs[operand];
-    struct sac_node        *norm = v->producer;
-    return sac_is_fused(norm, "FusedNorm") && sac_is_line_norm(norm) && v->uses == 1 &&
-                   !sac_node_input(norm, SAC_NORM_RESIDUAL) && sac_node_attr(norm, "x")
-               ? norm
-               : NULL;
+    static const char *const names[] = {"q", "k", "v"};
+    static const char *const open_names[] = {"q_open", "k_open", "v_open"};
+    return (struct sac_heads_reader){attention, operand, names[operand], open_names[operand]};
+}
+
+bool sac_heads_reader_before(struct sac_heads_reader *r)
+{
+    const struct sac_value *v = r->node->inputs[r->input];
+    struct sac_node        *n = v->producer;
+    const bool              norm = sac_is_fused(n, "FusedNorm") && sac_is_line_norm(n) &&
+                      !sac_node_input(n, SAC_NORM_RESIDUAL);
+    if ((!norm && !sac_is_fused(n, "FusedRotary")) || v->uses != 1 || !sac_node_attr(n, "x"))
+        return false;
+    *r = (struct sac_heads_reader){n, 0, "x", "x_open"};
+    return true;
 }

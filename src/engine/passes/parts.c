@@ -8,14 +8,9 @@
 
 #include "engine/passes/pass.h"
 
-struct part {
-    struct sac_value *of;
-    int64_t           begin, end; /* along the axis */
-};
-
 /* The outputs of a Split all have a length where one's is known. */
 static bool split_part(const struct sac_node *n, const struct sac_value *v, int axis,
-                       struct part *out)
+                       struct sac_part *out)
 {
     const int64_t along = sac_attr_int(n, "axis", 0);
     if ((along < 0 ? along + v->rank : along) != axis)
@@ -32,7 +27,7 @@ static bool split_part(const struct sac_node *n, const struct sac_value *v, int 
 }
 
 static bool slice_part(const struct sac_node *n, const struct sac_value *v, int axis,
-                       struct part *out)
+                       struct sac_part *out)
 {
     struct sac_slice_bounds b;
     if (!sac_slice_constants(n, v->rank, &b))
@@ -45,8 +40,7 @@ static bool slice_part(const struct sac_node *n, const struct sac_value *v, int 
     return true;
 }
 
-/* What v is of another value, of which nothing is cut but along the axis. */
-static bool part_of(const struct sac_value *v, int axis, struct part *out)
+bool sac_part_along(const struct sac_value *v, int axis, struct sac_part *out)
 {
     const struct sac_node *n = v->producer;
     if ((!sac_is(n, "Split") && !sac_is(n, "Slice")) || !n->inputs[0] ||
@@ -62,11 +56,11 @@ static bool part_of(const struct sac_value *v, int axis, struct part *out)
 /* The inputs from `first` on that together are *whole; 0: they are not. */
 static int whole_from(const struct sac_node *n, int first, int axis, struct sac_value **whole)
 {
-    struct part p;
-    int64_t     end = 0;
-    int         count = 0;
+    struct sac_part p;
+    int64_t         end = 0;
+    int             count = 0;
     *whole = NULL;
-    while (first + count < n->input_count && part_of(n->inputs[first + count], axis, &p) &&
+    while (first + count < n->input_count && sac_part_along(n->inputs[first + count], axis, &p) &&
            p.begin == end && (!*whole || p.of == *whole)) {
         *whole = p.of;
         end = p.end;

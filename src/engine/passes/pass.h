@@ -38,19 +38,19 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
     sac_pass_l2_norm, sac_pass_gains, sac_pass_head_matmul, sac_pass_spread, sac_pass_norm_gain,
     sac_pass_norm_sum, sac_pass_batch_norm, sac_pass_norm_heads, sac_pass_norm_pair, sac_pass_stack,
     sac_pass_linear, sac_pass_scatter, sac_pass_left, sac_pass_eights, sac_pass_shortcut,
-    sac_pass_aligned, sac_pass_head_conv, sac_pass_repeated;
+    sac_pass_aligned, sac_pass_head_conv, sac_pass_repeated, sac_pass_rotary, sac_pass_rotary_heads,
+    sac_pass_glu;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are.
  *
- * without  bit i: row i of the list is left out. */
+ * without  bit i: pass i of the list is left out, in all its rows. */
 sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit, uint64_t without);
-enum { SAC_PASSES_MAX = 64 };
-/* The rows of what is for float16 only, as `without` has them. */
+enum { SAC_PASSES_MAX = 64 }; /* different ones: bits of `without` */
+/* The passes that are for float16 only, as `without` has them. */
 uint64_t sac_passes_of_float16(void);
-/* The name of the pass in a row of the list, where one may stand several times; NULL: there are no
- * more. */
-const char *sac_pass_name(int row);
+/* The name of pass i, which may stand in several rows of the list; NULL: there are no more. */
+const char *sac_pass_name(int i);
 
 /* Opens a fixed batch of 1 in graph and inputs. SAC_ERR_UNSUPPORTED, with the sentence kept: some
  * layer does not allow it; the graph is then unchanged. */
@@ -106,6 +106,14 @@ struct sac_slice_bounds {
     int64_t start[SAC_RANK_MAX], end[SAC_RANK_MAX], step[SAC_RANK_MAX];
 };
 bool sac_slice_constants(const struct sac_node *n, int rank, struct sac_slice_bounds *out);
+
+/* What v, made by a Slice or a Split, is of another value, of which nothing is cut but along the
+ * axis; false: it is none, or something else is cut. */
+struct sac_part {
+    struct sac_value *of;
+    int64_t           begin, end;
+};
+bool sac_part_along(const struct sac_value *v, int axis, struct sac_part *out);
 
 /* How many zeros a Pad puts before and behind each dim of its input, constant numbers of one dim
  * after the other as ONNX lists them, none negative. */

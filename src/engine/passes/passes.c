@@ -11,33 +11,36 @@
  * products are looked at, and ONNX's Attention the products that exporters without it write; norms
  * are found before anything moves the Reshapes that they are spelled with, and what is behind them
  * joins them. Convolutions of heads are of whole maps before norms look for their lines. Attention
- * is found in the Transposes and Reshapes of its exporter, once rows turn beside it. Then the
+ * is found in the Transposes and Reshapes of its exporter, once rows turn beside it; rotary
+ * embeddings before the norms and the attention around them, which see through them. Then the
  * Transposes go first, as the patterns after them match only channels first; but GELU before them,
  * since they would move into its spelling, and products from the left, which are spelled by them;
- * and again after norms, which may stand between two. Constants beside gates go into them before
- * these are taken. Of two convolutions that have become one, another sum may be taken, which may be
- * one more of their kind, and an activation behind a shortcut; which maps can be filled up shows
- * when gates are taken. Views around a normalisation that went into a product are one once it has
- * gone, or none, and what is behind them is the product's too. When products and convolutions have
- * taken their sums and activations, what follows in 8 bits is theirs too, and that of norms and
- * attention; what still only moves numbers becomes one step, and so do elementwise steps, which are
- * last. */
+ * and again after norms, which may stand between two. Transposed convolutions become plain ones
+ * before these are looked at. Constants beside gates go into them before these are taken. Of two
+ * convolutions that have become one, another sum may be taken, which may be one more of their kind,
+ * and an activation behind a shortcut; which maps can be filled up shows when gates are taken.
+ * Views around a normalisation that went into a product are one once it has gone, or none, and what
+ * is behind them is the product's too, and so is what is behind the halves of one. When products
+ * and convolutions have taken their sums and activations, what follows in 8 bits is theirs too, and
+ * that of norms and attention; what still only moves numbers becomes one step, and so do
+ * elementwise steps, which are last. */
 static const struct sac_pass *const passes[] = {
-    &sac_pass_halves,         &sac_pass_known_dims, &sac_pass_repeated,   &sac_pass_quantised,
-    &sac_pass_identity,       &sac_pass_scatter,    &sac_pass_expand,     &sac_pass_einsum,
-    &sac_pass_attention_node, &sac_pass_scores,     &sac_pass_layer_norm, &sac_pass_group_norm,
-    &sac_pass_l2_norm,        &sac_pass_norm_gain,  &sac_pass_linear,     &sac_pass_head_conv,
-    &sac_pass_norm_heads,     &sac_pass_rows,       &sac_pass_attention,  &sac_pass_head_matmul,
-    &sac_pass_expectation,    &sac_pass_deform,     &sac_pass_gelu,       &sac_pass_left,
-    &sac_pass_transpose,      &sac_pass_sums,       &sac_pass_activation, &sac_pass_focus,
-    &sac_pass_norm,           &sac_pass_transpose,  &sac_pass_norm,       &sac_pass_channels,
-    &sac_pass_gains,          &sac_pass_stack,      &sac_pass_gate,       &sac_pass_pool,
-    &sac_pass_conv,           &sac_pass_spread,     &sac_pass_twin,       &sac_pass_shortcut,
-    &sac_pass_conv,           &sac_pass_twin,       &sac_pass_excitation, &sac_pass_eights,
-    &sac_pass_aligned,        &sac_pass_even,       &sac_pass_parts,      &sac_pass_identity,
-    &sac_pass_product,        &sac_pass_identity,   &sac_pass_product,    &sac_pass_quantised,
-    &sac_pass_norm_sum,       &sac_pass_rounded,    &sac_pass_wide,       &sac_pass_norm_pair,
-    &sac_pass_rearrange,      &sac_pass_identity,   &sac_pass_batch_norm, &sac_pass_chain,
+    &sac_pass_halves,         &sac_pass_known_dims,  &sac_pass_repeated,     &sac_pass_quantised,
+    &sac_pass_identity,       &sac_pass_scatter,     &sac_pass_expand,       &sac_pass_einsum,
+    &sac_pass_attention_node, &sac_pass_scores,      &sac_pass_layer_norm,   &sac_pass_group_norm,
+    &sac_pass_l2_norm,        &sac_pass_norm_gain,   &sac_pass_linear,       &sac_pass_head_conv,
+    &sac_pass_rotary,         &sac_pass_norm_heads,  &sac_pass_rotary_heads, &sac_pass_rows,
+    &sac_pass_attention,      &sac_pass_head_matmul, &sac_pass_expectation,  &sac_pass_deform,
+    &sac_pass_gelu,           &sac_pass_left,        &sac_pass_transpose,    &sac_pass_sums,
+    &sac_pass_activation,     &sac_pass_focus,       &sac_pass_norm,         &sac_pass_transpose,
+    &sac_pass_norm,           &sac_pass_channels,    &sac_pass_gains,        &sac_pass_stack,
+    &sac_pass_gate,           &sac_pass_pool,        &sac_pass_conv,         &sac_pass_spread,
+    &sac_pass_twin,           &sac_pass_shortcut,    &sac_pass_conv,         &sac_pass_twin,
+    &sac_pass_excitation,     &sac_pass_eights,      &sac_pass_aligned,      &sac_pass_even,
+    &sac_pass_parts,          &sac_pass_identity,    &sac_pass_product,      &sac_pass_glu,
+    &sac_pass_identity,       &sac_pass_product,     &sac_pass_quantised,    &sac_pass_norm_sum,
+    &sac_pass_rounded,        &sac_pass_wide,        &sac_pass_norm_pair,    &sac_pass_rearrange,
+    &sac_pass_identity,       &sac_pass_batch_norm,  &sac_pass_chain,
 };
 enum { BEFORE_FOLDING = 4 };
 
@@ -100,23 +103,46 @@ static sac_result run_pass(struct sac_graph *g, uint64_t memory_limit, const str
     return res;
 }
 
-uint64_t sac_passes_of_float16(void)
+/* Rows of the same pass have one number: how many others come first. */
+static int number_of(size_t row)
 {
-    uint64_t rows = 0;
-    for (size_t i = 0; i < SAC_COUNT(passes); i++)
-        rows |= (uint64_t)passes[i]->float16_only << i;
-    return rows;
+    int    number = 0;
+    size_t first = 0;
+    while (passes[first] != passes[row])
+        first++;
+    for (size_t i = 0; i < first; i++) {
+        size_t k = 0;
+        while (passes[k] != passes[i])
+            k++;
+        number += k == i;
+    }
+    return number;
 }
 
-const char *sac_pass_name(int row)
+static bool is_left_out(uint64_t without, size_t row)
 {
-    _Static_assert(SAC_COUNT(passes) <= SAC_PASSES_MAX, "a row is a bit");
-    return row < (int)SAC_COUNT(passes) ? passes[row]->name : NULL;
+    return without >> number_of(row) & 1;
+}
+
+uint64_t sac_passes_of_float16(void)
+{
+    uint64_t numbers = 0;
+    for (size_t i = 0; i < SAC_COUNT(passes); i++)
+        numbers |= (uint64_t)passes[i]->float16_only << number_of(i);
+    return numbers;
+}
+
+const char *sac_pass_name(int i)
+{
+    for (size_t row = 0; row < SAC_COUNT(passes); row++)
+        if (number_of(row) == i)
+            return passes[row]->name;
+    return NULL;
 }
 
 static sac_result run_row(struct sac_graph *g, uint64_t memory_limit, uint64_t without, size_t row)
 {
-    if (without >> row & 1 || !passes[row]->visit)
+    if (is_left_out(without, row) || !passes[row]->visit)
         return SAC_OK;
     return run_pass(g, memory_limit, passes[row]);
 }
@@ -125,7 +151,7 @@ sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit, uint64_t w
 {
     sac_result res = sac_graph_refresh(g);
     for (size_t i = 0; res == SAC_OK && i < SAC_COUNT(passes); i++)
-        if (passes[i]->whole && !(without >> i & 1))
+        if (passes[i]->whole && !is_left_out(without, i))
             res = passes[i]->whole(g);
     if (res == SAC_OK) {
         forget_declared(g);

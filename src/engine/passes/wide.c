@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The products that make an attention's queries, keys and values from one input are one product
  * with their columns beside each other, of which each view shows its own: one launch for three, and
- * one reading of the input. Products of bytes too, and those with a norm of the heads between. */
+ * one reading of the input. Products of bytes too, and those with
+ * norms of the heads or rotary embeddings between. */
 #include <string.h>
 
 #include "engine/ops/quant.h"
@@ -10,32 +11,24 @@
 
 enum { OPERANDS = 3 };
 
-/* Who reads an operand through a view: the attention, or a norm before it. */
-struct reader {
-    struct sac_node *node;
-    int              input;
-    const char      *name, *open_name; /* of the view */
-};
-
 /* A product whose columns go beside others': `node` NULL means that it stays. */
 struct part {
-    struct sac_node *node;
-    struct reader    by;
-    int64_t          n, column; /* its columns, and where they begin */
-    int64_t          view[SAC_VIEW_ENTRIES];
+    struct sac_node        *node;
+    struct sac_heads_reader by;
+    int64_t                 n, column; /* its columns, and where they begin */
+    int64_t                 view[SAC_VIEW_ENTRIES];
 };
 
-static struct reader reader_of(struct sac_node *attention, int operand)
+/* Who reads the product behind an operand: the attention, or the first of what is done to lines. */
+static struct sac_heads_reader reader_of(struct sac_node *attention, int operand)
 {
-    static const char *const names[OPERANDS] = {"q", "k", "v"};
-    static const char *const open_names[OPERANDS] = {"q_open", "k_open", "v_open"};
-    struct sac_node         *norm = sac_norm_before(attention, operand);
-    if (norm)
-        return (struct reader){norm, 0, "x", "x_open"};
-    return (struct reader){attention, operand, names[operand], open_names[operand]};
+    struct sac_heads_reader r = sac_heads_reader_of(attention, operand);
+    while (sac_heads_reader_before(&r))
+        ;
+    return r;
 }
 
-static struct sac_value *operand_of(const struct reader *r)
+static struct sac_value *operand_of(const struct sac_heads_reader *r)
 {
     return r->node->inputs[r->input];
 }
@@ -90,11 +83,11 @@ static bool are_alike(const struct sac_node *a, const struct sac_node *b)
 }
 
 /* Is what it reads read by this attention and its norms alone? */
-static bool is_own(struct sac_node *attention, const struct reader *r)
+static bool is_own(struct sac_node *attention, const struct sac_heads_reader *r)
 {
     int uses = 0;
     for (int i = 0; i < OPERANDS; i++) {
-        const struct reader by = reader_of(attention, i);
+        const struct sac_heads_reader by = reader_of(attention, i);
         uses += operand_of(&by) == operand_of(r);
     }
     return operand_of(r)->uses == uses;
@@ -103,14 +96,14 @@ static bool is_own(struct sac_node *attention, const struct reader *r)
 /* The parts that share the input of operand `first`; false where it is alone. */
 static bool find_parts(struct sac_node *n, int first, struct part *part, int64_t *wide)
 {
-    const struct reader     of = reader_of(n, first);
-    const struct sac_node  *like = operand_of(&of)->producer;
-    const struct sac_value *x = like->inputs[0];
-    int                     found = 0;
+    const struct sac_heads_reader of = reader_of(n, first);
+    const struct sac_node        *like = operand_of(&of)->producer;
+    const struct sac_value       *x = like->inputs[0];
+    int                           found = 0;
     *wide = 0;
     for (int i = 0; i < OPERANDS; i++) {
-        const struct reader by = reader_of(n, i);
-        struct sac_node    *p = operand_of(&by)->producer;
+        const struct sac_heads_reader by = reader_of(n, i);
+        struct sac_node              *p = operand_of(&by)->producer;
         part[i] = (struct part){.by = by};
         if (!is_plain(p) || p->inputs[0] != x || !are_alike(like, p) || !is_own(n, &by) ||
             !sac_view_attr(by.node, by.name, part[i].view))
@@ -187,10 +180,10 @@ static struct sac_node *make(struct sac_graph *g, const struct part *part, struc
 
 static sac_result join_products(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct part   part[OPERANDS];
-    struct reader of;
-    int64_t       wide = 0;
-    int           first = 0;
+    struct part             part[OPERANDS];
+    struct sac_heads_reader of;
+    int64_t                 wide = 0;
+    int                     first = 0;
     for (; first < OPERANDS - 1; first++) {
         of = reader_of(n, first);
         if (is_plain(operand_of(&of)->producer) && find_parts(n, first, part, &wide))
@@ -201,7 +194,7 @@ static sac_result join_products(struct sac_graph *g, struct sac_node *n, bool *c
     struct sac_node *made = make(g, part, operand_of(&of)->producer, wide);
     sac_result       res = made ? SAC_OK : SAC_ERR_MEMORY;
     for (int i = 0; i < OPERANDS && res == SAC_OK; i++) {
-        const struct reader *by = &part[i].by;
+        const struct sac_heads_reader *by = &part[i].by;
         if (!part[i].node)
             continue;
         by->node->inputs[by->input] = made->outputs[0];

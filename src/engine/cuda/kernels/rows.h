@@ -14,7 +14,7 @@ KERNEL(DeformConv) KERNEL(DepthToSpace) KERNEL(DequantizeLinear) KERNEL(Det) KER
 KERNEL(Dropout) KERNEL(DynamicQuantizeLinear) KERNEL(Einsum) KERNEL(Elu) KERNEL(Equal) KERNEL(Erf)
 KERNEL(Exp) KERNEL(Expand) KERNEL(Excitation) KERNEL(Expectation)
 KERNEL(EyeLike) KERNEL(Flatten) KERNEL(Floor) KERNEL(FusedAttention)
-KERNEL(FusedBatchNorm) KERNEL(FusedConv) KERNEL(FusedMatMul) KERNEL(FusedNorm)
+KERNEL(FusedBatchNorm) KERNEL(FusedConv) KERNEL(FusedMatMul) KERNEL(FusedNorm) KERNEL(FusedRotary)
 KERNEL(GatedSum) KERNEL(Gather) KERNEL(GatherElements) KERNEL(GatherND) KERNEL(Gelu) KERNEL(Gemm)
 KERNEL(GlobalAveragePool) KERNEL(GlobalLpPool) KERNEL(GlobalMaxPool) KERNEL(Greater)
 KERNEL(GreaterOrEqual) KERNEL(GridSample) KERNEL(GroupNormalization) KERNEL(GRU)
