@@ -171,8 +171,7 @@ static bool residual_fits(const struct sac_operand *r, const struct sac_operand 
     return fits;
 }
 
-/* R, input 3, goes with the attribute. */
-static sac_result check_residual(const struct sac_op_call *c, bool fewer)
+sac_result sac_residual_check(const struct sac_op_call *c, bool fewer)
 {
     int64_t residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
     SAC_CHECK(c, residual >= 0 && residual < SAC_RESIDUAL_COUNT, "residual %lld",
@@ -185,9 +184,8 @@ static sac_result check_residual(const struct sac_op_call *c, bool fewer)
     return SAC_OK;
 }
 
-/* The first r_run numbers of each y_run have a residual. */
-static void apply_residual_and_activation(const struct sac_op_call *c, float *y, int64_t y_run,
-                                          int64_t r_run)
+void sac_residual_and_activation(const struct sac_op_call *c, float *y, int64_t y_run,
+                                 int64_t r_run)
 {
     const struct sac_activation act = sac_activation_read(c->node);
     const int64_t               residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
@@ -206,7 +204,7 @@ static sac_result fused_conv_shape(struct sac_op_call *c)
 {
     SAC_TRY(check_common(c));
     SAC_TRY(sac_conv_shape(c, 0, 1, 2, SAC_F32));
-    return check_residual(c, true);
+    return sac_residual_check(c, true);
 }
 
 static sac_result fused_conv_ref(struct sac_op_call *c)
@@ -216,7 +214,7 @@ static sac_result fused_conv_ref(struct sac_op_call *c)
     const int64_t y_run = sac_operand_elements(&c->out[0]) / SAC_MAX(c->out[0].dims[0], 1);
     const int64_t r_run =
         sac_op_has(c, 3) ? y_run / SAC_MAX(c->out[0].dims[1], 1) * c->in[3].dims[1] : 0;
-    apply_residual_and_activation(c, c->out[0].data, y_run, r_run);
+    sac_residual_and_activation(c, c->out[0].data, y_run, r_run);
     return SAC_OK;
 }
 
@@ -240,7 +238,7 @@ static sac_result fused_matmul_shape(struct sac_op_call *c)
     SAC_TRY(sac_matmul_shape(c, 0, 1, SAC_F32));
     SAC_CHECK(c, !sac_op_has(c, 2) || (c->in[2].rank == 1 && c->in[2].dims[0] == c->in[1].dims[1]),
               "input 2 is not one number for each of %lld columns", (long long)c->in[1].dims[1]);
-    return check_residual(c, false);
+    return sac_residual_check(c, false);
 }
 
 static sac_result fused_matmul_ref(struct sac_op_call *c)
@@ -251,7 +249,7 @@ static sac_result fused_matmul_ref(struct sac_op_call *c)
     sac_matmul_run(&c->in[0], &c->in[1], SAC_CLASS_F32, c->in[0].data, c->in[1].data, y);
     for (int64_t i = 0; bias && i < count; i++)
         y[i] += bias[i % columns];
-    apply_residual_and_activation(c, y, columns, columns);
+    sac_residual_and_activation(c, y, columns, columns);
     return SAC_OK;
 }
 
