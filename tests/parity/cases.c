@@ -58,6 +58,18 @@ const struct parity_case parity_cases[] = {
     {"FusedConv", "[1,16,13,9] [24,16,1,1]! [24]!", "activation=5"},
     {"FusedConv", "[1,32,8,8] [16,32,3,3]! [16]!", "pads=6,6,6,6 dilations=6,6 activation=1"},
     {"FusedConv", "[1,24,16,16] [24,1,3,3]! [24]!", "group=24 pads=1,1,1,1 activation=1"},
+    /* numbers for each channel behind the activation, and for its residual */
+    {"FusedConv", "[2,16,9,7] [38,16,1,1]! [38]! - [3,38]!", "activation=10"},
+    {"FusedConv", "[2,16,9,7] [38,16,3,3]! - [2,38,9,7] [3,38]!",
+     "pads=1,1,1,1 activation=10 residual=2"},
+    {"FusedConv", "[1,24,11,5] [48,24,1,1]! [48]! [1,48,11,5] [3,48]!", "residual=2"},
+    {"FusedConv", "[1,24,11,5] [48,24,1,1]! [48]! [1,48,11,5] [3,48]!", "activation=1 residual=1"},
+    {"FusedConv", "[1,24,11,5] [48,24,1,1]! [48]! [1,17,11,5] [3,48]!", "activation=5 residual=2"},
+    {"FusedConv", "[2,27,9,8] [27,1,5,5]! [27]! [2,27,9,8] [3,27]!",
+     "group=27 pads=2,2,2,2 activation=10 residual=2"},
+    {"FusedConv", "[1,24,9,9] [36,8,3,3]! [36]! - [3,36]!", "group=3 pads=1,1,1,1 activation=5"},
+    {"FusedConv", "[1,8,4,5,6] [12,8,3,3,3]! [12]! - [3,12]!",
+     "pads=1,1,1,1,1,1 activation=2 alpha=0.1"},
     {"FusedConv", "[1,80,8,8] [16,80,1,1]! [16]!", "activation=1"},
     /* residuals of some channels */
     {"FusedConv", "[2,16,9,7] [38,16,1,1]! [38]! [2,27,9,7]", "residual=1"},

@@ -184,6 +184,18 @@ sac_result sac_residual_check(const struct sac_op_call *c, bool fewer)
     return SAC_OK;
 }
 
+/* Number i of what the activation has made, with what is done to its channel. */
+static float end_channel(const struct sac_op_call *c, int64_t i, float v, float residual)
+{
+    if (!sac_op_has(c, SAC_ENDING))
+        return v + residual;
+    const struct sac_operand *y = &c->out[0];
+    const int64_t channels = y->dims[1], plane = sac_operand_elements(y) / y->dims[0] / channels;
+    const float  *a = (const float *)c->in[SAC_ENDING].data + i / plane % channels;
+    return v * a[SAC_ENDING_SCALE * channels] + a[SAC_ENDING_SHIFT * channels] +
+           residual * a[SAC_ENDING_RESIDUAL * channels];
+}
+
 void sac_residual_and_activation(const struct sac_op_call *c, float *y, int64_t y_run,
                                  int64_t r_run)
 {
@@ -194,9 +206,8 @@ void sac_residual_and_activation(const struct sac_op_call *c, float *y, int64_t 
     for (int64_t i = 0; i < count; i++) {
         const bool  has = r && i % y_run < r_run;
         const float other = has ? r[i / y_run * r_run + i % y_run] : 0;
-        float       v = residual == SAC_RESIDUAL_BEFORE ? y[i] + other : y[i];
-        v = sac_activate(v, &act);
-        y[i] = residual == SAC_RESIDUAL_AFTER ? v + other : v;
+        const float v = sac_activate(residual == SAC_RESIDUAL_BEFORE ? y[i] + other : y[i], &act);
+        y[i] = end_channel(c, i, v, residual == SAC_RESIDUAL_AFTER ? other : 0);
     }
 }
 
@@ -204,6 +215,12 @@ static sac_result fused_conv_shape(struct sac_op_call *c)
 {
     SAC_TRY(check_common(c));
     SAC_TRY(sac_conv_shape(c, 0, 1, 2, SAC_F32));
+    const struct sac_operand *a = &c->in[SAC_ENDING];
+    SAC_CHECK(c,
+              !sac_op_has(c, SAC_ENDING) || (a->rank == 2 && a->dims[0] == SAC_ENDING_ROWS &&
+                                             a->dims[1] == c->out[0].dims[1]),
+              "input 4 is not three numbers for each of %lld channels",
+              (long long)c->out[0].dims[1]);
     return sac_residual_check(c, true);
 }
 
@@ -223,7 +240,7 @@ static int64_t fused_conv_flops(const struct sac_op_call *c)
     return sac_row_Conv.flops(c);
 }
 
-const struct sac_op sac_row_FusedConv = {SAC_FUSED_ROW(FusedConv, 2, 4),
+const struct sac_op sac_row_FusedConv = {SAC_FUSED_ROW(FusedConv, 2, 5),
                                          SAC_TOLERANCE(1e-4f, 1e-4f), .shape = fused_conv_shape,
                                          .ref = fused_conv_ref, .flops = fused_conv_flops};
 
