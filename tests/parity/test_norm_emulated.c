@@ -110,7 +110,8 @@ static int far_from_zero(int shift)
 
 int main(void)
 {
-    static const char *const ops[] = {"SampleNorm", "GroupNormalization", "InstanceNormalization",
+    static const char *const ops[] = {"SampleNorm",         "GroupNormalization",
+                                      "FusedGroupNorm",     "InstanceNormalization",
                                       "LayerNormalization", "MeanVarianceNormalization"};
     int                      failed = 0;
     sac_device              *dev = NULL;

@@ -24,6 +24,12 @@ static const struct parity_case cases[] = {
     {"FusedConv", "[2,64,14,13] [80,64,1,1]! [80]!", "activation=3 alpha=-0.2 beta=0.3"},
     {"FusedConv", "[2,64,14,13] [272,64,1,1]! -", "activation=7 alpha=0.2 beta=0.5"},
     {"FusedConv", "[2,64,14,13] [64,64,1,1]! [64]! [2,64,14,13]", "residual=2"},
+    {"FusedConv", "[2,64,9,7] [144,64,1,1]! [144]! - [3,144]!", "activation=10"},
+    {"FusedConv", "[2,64,9,7] [48,64,1,1]! [48]! [2,48,9,7] [3,48]!", "residual=2"},
+    {"FusedConv", "[1,64,9,7] [80,64,3,3]! - [1,80,9,7] [3,80]!",
+     "pads=1,1,1,1 activation=10 residual=2"},
+    {"FusedConv", "[1,64,9,7] [80,64,3,3]! [80]! [1,32,9,7] [3,80]!",
+     "pads=1,1,1,1 activation=5 residual=1"},
     {"FusedConv", "[2,64,9,7] [64,64,1,1]! [64]!", ""},
     {"FusedConv", "[2,64,9,7] [144,64,1,1]! [144]! [2,40,9,7]", "residual=1"},
     {"FusedConv", "[2,64,9,7] [48,64,1,1]! [48]! [2,32,9,7]", "residual=2 activation=5"},
@@ -44,7 +50,7 @@ static const struct parity_case others[] = {
 
 static struct conv_tile_params places_of(const struct conv_spec *v, const uint16_t *x,
                                          const uint16_t *weights, const uint16_t *bias,
-                                         const uint16_t *residual, uint16_t *y)
+                                         const uint16_t *residual, const float *ending, uint16_t *y)
 {
     const int64_t pixels = v->out.size[1] * v->out.size[2];
     return (struct conv_tile_params){
@@ -55,7 +61,9 @@ static struct conv_tile_params places_of(const struct conv_spec *v, const uint16
                    .bias = bias,
                    .residual = residual,
                    .residual_pixel = v->residual.pixel,
-                   .residual_sample = v->residual.sample},
+                   .residual_sample = v->residual.sample,
+                   .ending = ending,
+                   .ending_c = v->out.c},
         .x = x,
         .w = weights,
         .y = y,
@@ -116,7 +124,8 @@ static int check(const struct parity_case *pc, int64_t more, int64_t apart)
              *weights = sac_alloc_aligned(64, conv_weights_bytes(&v, CONV_FORM_LAST));
     assert_non_null(weights);
     conv_weights_pack(&v, CONV_FORM_LAST, in[1].data, weights);
-    const struct conv_tile_params at = places_of(&v, x, weights, bias, residual, y);
+    const struct conv_tile_params at =
+        places_of(&v, x, weights, bias, residual, v.ending ? in[SAC_ENDING].data : NULL, y);
     for (int variant = 0; variant < CONV_TENSOR_VARIANTS; variant++) {
         struct conv_copy_shape shapes[TENSOR_MAPS];
         if (variant >= CONV_TENSOR_WINDOWS && !tensor_takes_half(&v, variant, 90))

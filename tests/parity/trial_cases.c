@@ -214,6 +214,11 @@ const struct parity_case trial_larger[] = {
     {"SampleNorm", "[2,72,64,120] [72]+! [72]!", ""},
     {"GroupNormalization", "[2,320,32,32] [320]+! [320]!", "num_groups=32"},
     {"GroupNormalization", "[9,64,28,28] [64]+! [64]!", "num_groups=32"},
+    {"FusedGroupNorm", "[2,256,40,40] [256]+! [256]! [2,256,40,40]",
+     "num_groups=32 activation=1 residual=1"},
+    {"FusedGroupNorm", "[2,64,60,80] [64]+! [64]! [2,64,60,80]",
+     "num_groups=64 activation=1 residual=2"},
+    {"FusedGroupNorm", "[8,64,160,200] [64]+! [64]!", "num_groups=64 activation=1"},
 };
 
 const int trial_larger_count = (int)SAC_COUNT(trial_larger);

@@ -115,6 +115,29 @@ static void pack_group(const struct sac_conv *v, const struct sac_conv_weights *
     }
 }
 
+/* Each group's channels in whole vectors. */
+static void spread_channels(const struct sac_conv *v, const float *from, int64_t channels,
+                            float *to)
+{
+    const int64_t groups = v->depthwise ? 1 : v->groups;
+    for (int64_t g = 0; g < groups; g++)
+        for (int64_t k = 0; k < v->group_bias; k++)
+            to[g * v->group_bias + k] = from && k < channels ? from[g * channels + k] : 0;
+}
+
+/* false: no memory. */
+static bool pack_ending(struct sac_conv *v, const float *from, int64_t channels)
+{
+    const int64_t groups = v->depthwise ? 1 : v->groups, row = v->group_bias * groups;
+    if (!from)
+        return true;
+    v->ending = sac_alloc_aligned(64, (size_t)(row * SAC_ENDING_ROWS) * sizeof(float));
+    for (int64_t i = 0; v->ending && i < SAC_ENDING_ROWS; i++)
+        spread_channels(v, from + i * channels * groups, channels, v->ending + i * row);
+    v->two_passes = true;
+    return v->ending != NULL;
+}
+
 bool sac_conv_pack(struct sac_conv *v, const struct sac_conv_weights *w)
 {
     const int64_t taps = sac_conv_taps(v), lanes = sac_simd_lanes();
@@ -126,16 +149,11 @@ bool sac_conv_pack(struct sac_conv *v, const struct sac_conv_weights *w)
     v->group_weights = v->group_bias * v->depth;
     v->weights = sac_alloc_aligned(64, (size_t)(v->group_weights * groups) * sizeof(float));
     v->bias = sac_alloc_aligned(64, (size_t)(v->group_bias * groups) * sizeof(float));
-    if (!v->weights || !v->bias)
+    if (!v->weights || !v->bias || !pack_ending(v, w->ending, channels))
         return false;
-    for (int64_t g = 0; g < groups; g++) {
-        for (int64_t k = 0; k < v->group_bias; k++)
-            v->bias[g * v->group_bias + k] =
-                w->bias && k < channels ? w->bias[g * channels + k] : 0;
-        if (!v->depthwise)
-            pack_group(v, w, w->data + g * channels * w->out_stride,
-                       v->weights + g * v->group_weights);
-    }
+    spread_channels(v, w->bias, channels, v->bias);
+    for (int64_t g = 0; g < groups && !v->depthwise; g++)
+        pack_group(v, w, w->data + g * channels * w->out_stride, v->weights + g * v->group_weights);
     if (v->depthwise)
         for (int64_t t = 0; t < taps; t++)
             for (int64_t k = 0; k < v->group_bias; k++)
@@ -188,6 +206,7 @@ void sac_conv_release(void *state)
         return;
     sac_free(s->conv.weights);
     sac_free(s->conv.bias);
+    sac_free(s->conv.ending);
     sac_free(s);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution on the CPU, channels last: out = act(conv(in) + bias [+ residual]) [+ residual].
+/* Convolution on the CPU, channels last: out = act(conv(in) + bias [+ residual]) [+ residual], with
+ * numbers of each channel in between where there is such an ending (SAC_ENDING).
  *
  * An implicit matrix product: a tile of output pixels times a few vectors of output channels stays
  * in registers during the loop over all taps and input channels. Input pixels are read in place
@@ -38,7 +39,7 @@ struct sac_conv {
     int64_t                 residual_fewer; /* the last channels that it does not have */
     struct sac_activation   act;
     float clamp_min, clamp_max; /* applied when sums are stored; enough for none, relu and clip */
-    bool  two_passes;           /* any other activation, or a residual after it */
+    bool  two_passes;           /* any other activation, or what comes after it */
 
     /* Work is split into rows: row r is line r % out_h of slice r / out_h, of which each sample has
      * out_d. A pointwise convolution treats its map as lines of a convenient length; the last may
@@ -50,6 +51,7 @@ struct sac_conv {
      * block], or depthwise [kernel_d][kernel_h][kernel_w][channels in whole vectors] */
     float  *weights;
     float  *bias;                      /* per group, padded with zeros to whole vectors */
+    float  *ending;                    /* SAC_ENDING_ROWS, each as the bias; NULL: none */
     int64_t group_weights, group_bias; /* floats a group; depthwise: floats in all */
     int64_t depth; /* weights of an output channel: a block's begin at its first channel times it */
     int64_t first; /* of a part (sac_conv_part): its first output channel */
@@ -63,6 +65,7 @@ struct sac_conv_weights {
     const float *data;
     int64_t      out_stride, in_stride;
     const float *bias;
+    const float *ending; /* [SAC_ENDING_ROWS][channels], or NULL */
 };
 static inline int64_t sac_conv_taps(const struct sac_conv *v)
 {

@@ -75,6 +75,42 @@ SIMD_INLINE void finish(const struct ending *e, vec *acc, const int pixels, cons
     }
 }
 
+/* What is done to a vector of channels, and to their residual. */
+struct channel_ending {
+    vec scale, shift, residual;
+};
+SIMD_INLINE struct channel_ending ending_at(const struct sac_conv *c, int64_t lane)
+{
+    const int64_t row = c->depthwise ? c->group_bias : c->group_bias * c->groups;
+    const float  *at = c->ending + lane;
+    return (struct channel_ending){v_load(at + SAC_ENDING_SCALE * row),
+                                   v_load(at + SAC_ENDING_SHIFT * row),
+                                   v_load(at + SAC_ENDING_RESIDUAL * row)};
+}
+
+/* The same as second_pass, with numbers for each channel behind the activation. */
+SIMD_FN static void end_channels(const struct tile *t, int64_t x0, int64_t x1, int64_t channels)
+{
+    const struct sac_conv *c = t->c;
+    const bool             add = c->residual_kind == SAC_RESIDUAL_AFTER;
+    for (int64_t x = x0; x < x1; x++) {
+        float       *p = t->out + x * c->out.pixel;
+        const float *r = t->residual + x * c->residual.pixel;
+        for (int64_t k = 0; k < channels; k += LANES) {
+            const struct channel_ending e = ending_at(c, t->lane + k);
+            const int64_t               left = channels - k;
+            vec v = left >= LANES ? v_load(p + k) : v_load_first(p + k, v_first(left));
+            v = v_fma(v, e.scale, e.shift);
+            if (add)
+                v = v_fma(residual_of(r + k, t->added - k), e.residual, v);
+            if (left >= LANES)
+                v_store(p + k, v);
+            else
+                v_store_count(p + k, v, left);
+        }
+    }
+}
+
 /* What finish leaves to a second pass while the line is in the L1 cache: curved activations (their
  * code in every tile costs more than the extra load and store) and a residual after them. */
 SIMD_INLINE void second_pass(const struct tile *t, int64_t x0, int64_t x1, int64_t channels,
@@ -82,7 +118,7 @@ SIMD_INLINE void second_pass(const struct tile *t, int64_t x0, int64_t x1, int64
 {
     const struct sac_conv      *c = t->c;
     const struct sac_activation act = {kind, c->act.alpha, c->act.beta};
-    const bool                  add = c->residual_kind == SAC_RESIDUAL_AFTER;
+    const bool                  add = c->residual_kind == SAC_RESIDUAL_AFTER && !c->ending;
     if (channels == LANES && t->added >= LANES) { /* a depthwise tile: the general loop's counting
                                                      would be half of it */
         for (int64_t x = x0; x < x1; x++) {
@@ -122,8 +158,14 @@ SIMD_FN static void curve(const struct tile *t, int64_t x0, int64_t x1, int64_t 
     case SAC_ACT_GELU: second_pass(t, x0, x1, channels, SAC_ACT_GELU); break;
     case SAC_ACT_GELU_TANH: second_pass(t, x0, x1, channels, SAC_ACT_GELU_TANH); break;
     case SAC_ACT_SQUARED_RELU: second_pass(t, x0, x1, channels, SAC_ACT_SQUARED_RELU); break;
+    case SAC_ACT_NONE:
+        if (t->c->ending)
+            break; /* which comes with the residual */
+        /* fall through */
     default: second_pass(t, x0, x1, channels, SAC_ACT_NONE); break;
     }
+    if (t->c->ending)
+        end_channels(t, x0, x1, channels);
 }
 
 /* From the plane of the weights before `plane` to that one: those of a plain input lie in each
@@ -338,6 +380,7 @@ SIMD_INLINE void depthwise_tile(const struct columns *d, const int pixels, const
     struct tile            t = {.c = c,
                                 .out = d->out,
                                 .residual = d->residual,
+                                .lane = d->bias - c->bias,
                                 .channels = d->channels,
                                 .added = d->channels,
                                 .out_step = c->out.pixel,

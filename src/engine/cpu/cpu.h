@@ -49,6 +49,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Floor)                 \
     KERNEL(FusedAttention)        \
     KERNEL(FusedBatchNorm)        \
+    KERNEL(FusedGroupNorm)        \
     KERNEL(FusedConv)             \
     KERNEL(FusedMatMul)           \
     KERNEL(FusedNorm)             \

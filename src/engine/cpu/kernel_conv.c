@@ -23,12 +23,13 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
     if (!sac_call_is_float(q->call) || !sac_volume_fits(&c->in[0]) ||
         sac_operand_elements(&c->out[0]) == 0)
         return sac_kernel_refuse("not float32 of one to three spatial dimensions, or empty");
-    if (!c->in[1].data || (sac_op_has(c, 2) && !c->in[2].data))
+    if (!c->in[1].data || (sac_op_has(c, 2) && !c->in[2].data) ||
+        (sac_op_has(c, SAC_ENDING) && !c->in[SAC_ENDING].data))
         return sac_kernel_refuse("weights are not constant");
     const bool image = offer.in_layout[0] == SAC_LAYOUT_PLAIN &&
                        c->in[0].dims[1] <= PLAIN_CHANNELS && c->in[1].dims[1] == c->in[0].dims[1];
     offer.in_layout[0] = image ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;
-    offer.in_layout[1] = offer.in_layout[2] = SAC_LAYOUT_PLAIN;
+    offer.in_layout[1] = offer.in_layout[2] = offer.in_layout[SAC_ENDING] = SAC_LAYOUT_PLAIN;
     offer.in_layout[3] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
     offer.strided = true;
     if (fewer_channels(c) && sac_attr_int(c->node, "group", 1) != 1)
@@ -125,7 +126,8 @@ static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     read_shape(v, plan, &window);
     const int64_t                 taps = sac_conv_taps(v);
     const struct sac_conv_weights w = {c->in[1].data, v->group_in_c * v->planes * taps, taps,
-                                       sac_op_has(c, 2) ? c->in[2].data : NULL};
+                                       sac_op_has(c, 2) ? c->in[2].data : NULL,
+                                       sac_op_has(c, SAC_ENDING) ? c->in[SAC_ENDING].data : NULL};
     return sac_conv_prepare(dev, plan, s, &w);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SampleNorm, InstanceNormalization, GroupNormalization, and GatedSum. */
+/* SampleNorm, InstanceNormalization, GroupNormalization and what is fused with one, and GatedSum.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +9,10 @@
 #include "engine/cpu/map.h"
 
 enum {
-    STRETCH = 4096,  /* floats whose moments are computed at once: half of the L1 cache */
-    PIXELS_MAX = 128 /* of each channel that are added up in single precision */
+    STRETCH = 4096,   /* floats whose moments are computed at once: half of the L1 cache */
+    PIXELS_MAX = 128, /* of each channel that are added up in single precision */
+    TURN = 2048,      /* floats that are normalised before something is added to them */
+    RESIDUAL = 3      /* input of a FusedGroupNorm */
 };
 
 struct norm_state {
@@ -17,6 +20,7 @@ struct norm_state {
     int64_t               stretches, length;
     double                epsilon;
     struct sac_activation act;
+    enum sac_residual     residual;
     float                *scale, *shift; /* [c] */
     bool                  last;          /* channels last: patterns; else plane by plane */
     int                   pieces;
@@ -24,7 +28,7 @@ struct norm_state {
 
 struct norm_job {
     const struct norm_state *s;
-    const float             *x;
+    const float             *x, *r; /* r: what is added, or NULL */
     float                   *y;
     double                  *moments;       /* [stretches][2] of the sample under way */
     float                   *scale, *shift; /* patterns, or per channel when plain */
@@ -39,12 +43,12 @@ static struct sac_kernel_offer norm_supports(struct sac_device                *d
     if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call))
         return sac_kernel_refuse("needs AVX2");
     for (int i = 1; i < c->in_count; i++) {
-        offer.in_layout[i] = SAC_LAYOUT_PLAIN;
-        if (c->in[i].present && !c->in[i].data)
+        offer.in_layout[i] = i == RESIDUAL ? offer.in_layout[0] : SAC_LAYOUT_PLAIN;
+        if (i < RESIDUAL && c->in[i].present && !c->in[i].data)
             return sac_kernel_refuse("scale or shift is not constant");
     }
     offer.out_layout[0] = offer.in_layout[0];
-    offer.in_place = 0;
+    offer.in_place = sac_op_has(c, RESIDUAL) ? -1 : 0; /* the residual may be the input too */
     if (sac_layout_is_half(q->in_layout[0]) || sac_operand_elements(&c->in[0]) == 0)
         return sac_kernel_refuse("half precision, or empty");
     return offer;
@@ -130,6 +134,26 @@ static void join(const struct norm_state *s, const double *moments, double *mean
     *variance = squares / (double)s->count;
 }
 
+/* Numbers from `at` to `end`, with patterns that begin there. */
+static void apply_to(const struct norm_job *j, const float *scale, const float *shift,
+                     int64_t length, int64_t at, int64_t end)
+{
+    static const struct sac_activation none = {SAC_ACT_NONE, 0, 0};
+    const struct norm_state           *s = j->s;
+    const bool                         before = s->residual == SAC_RESIDUAL_BEFORE;
+    const int64_t                      turn = j->r ? SAC_MAX(TURN / length, 1) * length : end - at;
+    for (; at < end; at += turn) {
+        const int64_t count = SAC_MIN(turn, end - at);
+        SAC_SIMD_PICK(sac_map_affine)
+        (before ? &none : &s->act, j->x + at, scale, shift, length, j->y + at, count);
+        if (j->r)
+            SAC_SIMD_PICK(sac_map_binary)
+        (SAC_BINARY_ADD, j->y + at, j->r + at, 0, j->y + at, count);
+        if (before && s->act.kind != SAC_ACT_NONE)
+            SAC_SIMD_PICK(sac_map_activate)(&s->act, j->y + at, j->y + at, count);
+    }
+}
+
 static void apply_piece(void *arg, int piece, int worker)
 {
     const struct norm_job   *j = arg;
@@ -139,8 +163,7 @@ static void apply_piece(void *arg, int piece, int worker)
         const int64_t units = (s->count + s->length - 1) / s->length;
         const int64_t first = units * piece / s->pieces * s->length;
         const int64_t end = SAC_MIN(units * (piece + 1) / s->pieces * s->length, s->count);
-        SAC_SIMD_PICK(sac_map_affine)
-        (&s->act, j->x + first, j->scale, j->shift, s->length, j->y + first, end - first);
+        apply_to(j, j->scale, j->shift, s->length, first, end);
         return;
     }
     const int64_t plane = s->count / s->c;
@@ -148,8 +171,7 @@ static void apply_piece(void *arg, int piece, int worker)
         float scale[16], shift[16];
         sac_pattern_fill(scale, 16, &j->scale[k], 1);
         sac_pattern_fill(shift, 16, &j->shift[k], 1);
-        SAC_SIMD_PICK(sac_map_affine)
-        (&s->act, j->x + k * plane, scale, shift, sac_simd_lanes(), j->y + k * plane, plane);
+        apply_to(j, scale, shift, sac_simd_lanes(), k * plane, (k + 1) * plane);
     }
 }
 
@@ -231,9 +253,11 @@ static sac_result channel_prepare(struct sac_device *dev, struct sac_kernel_plan
     n->last = plan->in_layout[0] == SAC_LAYOUT_CHANNELS_LAST;
     n->length = n->last ? sac_pattern_length(n->c, sac_simd_lanes()) : n->c;
     n->epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
-    s->groups = c->node->op->id == SAC_OP_GroupNormalization
-                    ? sac_attr_int(c->node, "num_groups", 1)
-                    : n->c;
+    n->act = sac_activation_read(c->node);
+    n->residual = (enum sac_residual)sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
+    s->groups = c->node->op->id == SAC_OP_InstanceNormalization
+                    ? n->c
+                    : sac_attr_int(c->node, "num_groups", 1);
     s->plane = n->count / n->c;
     s->pixels = SAC_CLAMP(STRETCH / n->c, (int64_t)1, (int64_t)PIXELS_MAX);
     n->stretches = n->last ? (s->plane + s->pixels - 1) / s->pixels : n->c;
@@ -346,6 +370,7 @@ static sac_result channel_run(struct sac_device *dev, void *state, void *const *
     for (int64_t i = 0; i < n->n; i++) {
         apply.x = job.x = (const float *)in[0] + i * n->count;
         apply.y = (float *)out[0] + i * n->count;
+        apply.r = n->residual ? (const float *)in[RESIDUAL] + i * n->count : NULL;
         sac_worker_pool_run(dev->workers, n->pieces, n->last ? last_piece : plain_piece, &job);
         if (n->last)
             join_pieces(&job);
@@ -359,6 +384,8 @@ const struct sac_kernel sac_cpu_InstanceNormalization = {
     SAC_OP_InstanceNormalization, norm_supports, channel_prepare, channel_run, channel_release};
 const struct sac_kernel sac_cpu_GroupNormalization = {
     SAC_OP_GroupNormalization, norm_supports, channel_prepare, channel_run, channel_release};
+const struct sac_kernel sac_cpu_FusedGroupNorm = {SAC_OP_FusedGroupNorm, norm_supports,
+                                                  channel_prepare, channel_run, channel_release};
 
 /* ---- GatedSum ---- */
 

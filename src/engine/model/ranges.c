@@ -137,6 +137,7 @@ static bool magnifies(const struct sac_node *n, int input)
     case SAC_OP_InstanceNormalization:
     case SAC_OP_LayerNormalization:
     case SAC_OP_GroupNormalization:
+    case SAC_OP_FusedGroupNorm:
     case SAC_OP_SampleNorm:
     case SAC_OP_RMSNormalization:
     case SAC_OP_FusedNorm:

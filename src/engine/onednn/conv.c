@@ -196,6 +196,8 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
         return sac_kernel_refuse("not float32 with constant weights");
     if (sac_op_has(c, 3) && c->in[3].dims[1] != c->out[0].dims[1])
         return sac_kernel_refuse("a residual of fewer channels");
+    if (sac_op_has(c, SAC_ENDING))
+        return sac_kernel_refuse("numbers for each channel behind its activation");
     if (!worth_it(c, deconv))
         return sac_kernel_refuse("the CPU's own kernel is as fast");
     if (!read_request(&r, &plan))

@@ -171,8 +171,7 @@ static bool residual_fits(const struct sac_operand *r, const struct sac_operand 
     return fits;
 }
 
-/* R, input 3, goes with the attribute. */
-static sac_result check_residual(const struct sac_op_call *c, bool fewer)
+sac_result sac_residual_check(const struct sac_op_call *c, bool fewer)
 {
     int64_t residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
     SAC_CHECK(c, residual >= 0 && residual < SAC_RESIDUAL_COUNT, "residual %lld",
@@ -185,9 +184,20 @@ static sac_result check_residual(const struct sac_op_call *c, bool fewer)
     return SAC_OK;
 }
 
-/* The first r_run numbers of each y_run have a residual. */
-static void apply_residual_and_activation(const struct sac_op_call *c, float *y, int64_t y_run,
-                                          int64_t r_run)
+/* Number i of what the activation has made, with what is done to its channel. */
+static float end_channel(const struct sac_op_call *c, int64_t i, float v, float residual)
+{
+    if (!sac_op_has(c, SAC_ENDING))
+        return v + residual;
+    const struct sac_operand *y = &c->out[0];
+    const int64_t channels = y->dims[1], plane = sac_operand_elements(y) / y->dims[0] / channels;
+    const float  *a = (const float *)c->in[SAC_ENDING].data + i / plane % channels;
+    return v * a[SAC_ENDING_SCALE * channels] + a[SAC_ENDING_SHIFT * channels] +
+           residual * a[SAC_ENDING_RESIDUAL * channels];
+}
+
+void sac_residual_and_activation(const struct sac_op_call *c, float *y, int64_t y_run,
+                                 int64_t r_run)
 {
     const struct sac_activation act = sac_activation_read(c->node);
     const int64_t               residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
@@ -196,9 +206,8 @@ static void apply_residual_and_activation(const struct sac_op_call *c, float *y,
     for (int64_t i = 0; i < count; i++) {
         const bool  has = r && i % y_run < r_run;
         const float other = has ? r[i / y_run * r_run + i % y_run] : 0;
-        float       v = residual == SAC_RESIDUAL_BEFORE ? y[i] + other : y[i];
-        v = sac_activate(v, &act);
-        y[i] = residual == SAC_RESIDUAL_AFTER ? v + other : v;
+        const float v = sac_activate(residual == SAC_RESIDUAL_BEFORE ? y[i] + other : y[i], &act);
+        y[i] = end_channel(c, i, v, residual == SAC_RESIDUAL_AFTER ? other : 0);
     }
 }
 
@@ -206,7 +215,13 @@ static sac_result fused_conv_shape(struct sac_op_call *c)
 {
     SAC_TRY(check_common(c));
     SAC_TRY(sac_conv_shape(c, 0, 1, 2, SAC_F32));
-    return check_residual(c, true);
+    const struct sac_operand *a = &c->in[SAC_ENDING];
+    SAC_CHECK(c,
+              !sac_op_has(c, SAC_ENDING) || (a->rank == 2 && a->dims[0] == SAC_ENDING_ROWS &&
+                                             a->dims[1] == c->out[0].dims[1]),
+              "input 4 is not three numbers for each of %lld channels",
+              (long long)c->out[0].dims[1]);
+    return sac_residual_check(c, true);
 }
 
 static sac_result fused_conv_ref(struct sac_op_call *c)
@@ -216,7 +231,7 @@ static sac_result fused_conv_ref(struct sac_op_call *c)
     const int64_t y_run = sac_operand_elements(&c->out[0]) / SAC_MAX(c->out[0].dims[0], 1);
     const int64_t r_run =
         sac_op_has(c, 3) ? y_run / SAC_MAX(c->out[0].dims[1], 1) * c->in[3].dims[1] : 0;
-    apply_residual_and_activation(c, c->out[0].data, y_run, r_run);
+    sac_residual_and_activation(c, c->out[0].data, y_run, r_run);
     return SAC_OK;
 }
 
@@ -225,7 +240,7 @@ static int64_t fused_conv_flops(const struct sac_op_call *c)
     return sac_row_Conv.flops(c);
 }
 
-const struct sac_op sac_row_FusedConv = {SAC_FUSED_ROW(FusedConv, 2, 4),
+const struct sac_op sac_row_FusedConv = {SAC_FUSED_ROW(FusedConv, 2, 5),
                                          SAC_TOLERANCE(1e-4f, 1e-4f), .shape = fused_conv_shape,
                                          .ref = fused_conv_ref, .flops = fused_conv_flops};
 
@@ -240,7 +255,7 @@ static sac_result fused_matmul_shape(struct sac_op_call *c)
     SAC_TRY(sac_matmul_shape(c, 0, 1, SAC_F32));
     SAC_CHECK(c, !sac_op_has(c, 2) || (c->in[2].rank == 1 && c->in[2].dims[0] == c->in[1].dims[1]),
               "input 2 is not one number for each of %lld columns", (long long)c->in[1].dims[1]);
-    return check_residual(c, false);
+    return sac_residual_check(c, false);
 }
 
 static sac_result fused_matmul_ref(struct sac_op_call *c)
@@ -251,7 +266,7 @@ static sac_result fused_matmul_ref(struct sac_op_call *c)
     sac_matmul_run(&c->in[0], &c->in[1], SAC_CLASS_F32, c->in[0].data, c->in[1].data, y);
     for (int64_t i = 0; bias && i < count; i++)
         y[i] += bias[i % columns];
-    apply_residual_and_activation(c, y, columns, columns);
+    sac_residual_and_activation(c, y, columns, columns);
     return SAC_OK;
 }
 

@@ -18,8 +18,12 @@
  *                             tokens of what keys and values have in common (below)
  *   FusedBatchNorm(X, scale, B, mean, variance)  BatchNormalization's inference: epsilon,
  *                             activation, alpha, beta
- *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual, which may have
- *                             fewer channels than the output, whose others then have none
+ *   FusedGroupNorm(X, scale, B, R?)  GroupNormalization with numbers for each channel, of as many
+ *                             groups as channels InstanceNormalization: num_groups, epsilon;
+ *                             activation, alpha, beta; residual as FusedConv, of X's shape
+ *   FusedConv(X, W, B?, R?, A?)  Conv's attributes; activation, alpha, beta; residual, which may
+ * have fewer channels than the output, whose others then have none; A, [3,channels]: times A[0]
+ * plus A[1] behind the activation, and a residual that is added behind that is times A[2]
  *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
  *                             shape: activation, alpha, beta; residual as FusedConv
  *   QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h
@@ -112,6 +116,14 @@ float sac_activate(float x, const struct sac_activation *a);
     .id = SAC_OP_##op, .name = #op, .domain = "saccade", .opset_min = 1,            \
     .opset_max = SAC_OPSET_NEWEST, /* nodes keep the opset of those they replace */ \
         .input_min = in_min, .input_max = in_max, .output_max = 1
+
+/* R, input 3, goes with the attribute `residual`, and has the dims of output 0, or fewer channels
+ * (of [N,C,...]) where it may. */
+sac_result sac_residual_check(const struct sac_op_call *c, bool fewer);
+/* Adds it to y, of output 0's size, and applies the activation. The first r_run numbers of each
+ * y_run have a residual. */
+void sac_residual_and_activation(const struct sac_op_call *c, float *y, int64_t y_run,
+                                 int64_t r_run);
 
 /* The attribute `shape` for `count` numbers, in which one dim may be open. */
 sac_result sac_fused_dims(const struct sac_op_call *c, int64_t count, int64_t *dims, int *rank);

@@ -49,6 +49,10 @@ enum sac_residual {
     SAC_RESIDUAL_COUNT
 };
 
+/* Input A of FusedConv, [3,channels]: what is done to each channel behind the activation. */
+enum { SAC_ENDING = 4 }; /* which input */
+enum sac_ending_row { SAC_ENDING_SCALE, SAC_ENDING_SHIFT, SAC_ENDING_RESIDUAL, SAC_ENDING_ROWS };
+
 /* The attribute "kind" of FusedNorm: what is made one of a line. */
 enum sac_norm_kind {
     SAC_NORM_CENTRED = 0, /* the variance, about a mean that becomes zero: LayerNormalization */

@@ -141,14 +141,19 @@ const struct sac_op sac_row_BatchNormalization = {SAC_ROW(BatchNormalization, 7,
                                                   SAC_TOLERANCE(1e-5f, 1e-5f), .shape = batch_shape,
                                                   .ref = batch_ref, .batch = sac_batch_first};
 
+static sac_result known_activation(struct sac_op_call *c)
+{
+    SAC_CHECK(c, sac_activation_is_known(c->node, "activation"), "activation %lld",
+              (long long)sac_attr_int(c->node, "activation", SAC_ACT_NONE));
+    return SAC_OK;
+}
+
 static sac_result fused_batch_shape(struct sac_op_call *c)
 {
     SAC_TRY(batch_shape(c));
     SAC_CHECK(c, !trains(c), "training mode; have inference");
     SAC_CHECK(c, c->in[0].dtype == SAC_F32, "input of dtype %s, not float32", sac_in_dtype(c, 0));
-    SAC_CHECK(c, sac_activation_is_known(c->node, "activation"), "activation %lld",
-              (long long)sac_attr_int(c->node, "activation", SAC_ACT_NONE));
-    return SAC_OK;
+    return known_activation(c);
 }
 
 static sac_result fused_batch_ref(struct sac_op_call *c)
@@ -301,6 +306,34 @@ static sac_result group_ref(struct sac_op_call *c)
     norm.shape.dims[2] = parts ? rest / parts : 0;
     return sac_norm_rows(c, &norm);
 }
+
+/* Scale and bias are of channels, whatever the opset. */
+static sac_result fused_group_shape(struct sac_op_call *c)
+{
+    const int64_t groups = sac_attr_int(c->node, "num_groups", 0);
+    SAC_TRY(check_channels(c));
+    for (int i = 0; i < c->in_count; i++)
+        SAC_CHECK(c, !c->in[i].present || c->in[i].dtype == SAC_F32,
+                  "input %d of dtype %s, not float32", i, sac_in_dtype(c, i));
+    SAC_CHECK(c, groups > 0 && c->in[0].dims[1] % groups == 0,
+              "%lld channels do not divide into %lld groups", (long long)c->in[0].dims[1],
+              (long long)groups);
+    SAC_TRY(check_vectors(c, 1, 2, c->in[0].dims[1]));
+    SAC_TRY(known_activation(c));
+    SAC_TRY(sac_shape_same(c));
+    return sac_residual_check(c, false);
+}
+
+static sac_result fused_group_ref(struct sac_op_call *c)
+{
+    SAC_TRY(group_ref(c));
+    sac_residual_and_activation(c, c->out[0].data, 1, 1);
+    return SAC_OK;
+}
+
+const struct sac_op sac_row_FusedGroupNorm = {SAC_FUSED_ROW(FusedGroupNorm, 3, 4),
+                                              SAC_TOLERANCE(1e-4f, 1e-4f),
+                                              .shape = fused_group_shape, .ref = fused_group_ref};
 
 #define ROWS_ROW(op, since, in_min, in_max, outputs, shape_fn, ref_fn, batch_fn)        \
     const struct sac_op sac_row_##op = {SAC_ROW(op, since, in_min, in_max, outputs),    \

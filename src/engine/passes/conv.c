@@ -49,6 +49,41 @@ static struct sac_node *fused_conv(struct sac_graph *g, const struct sac_node *n
 
 /* ---- y * scale + shift per channel, into weights and bias ---- */
 
+/* Weights that float16 would lose: beyond its largest number, or all of a channel below its
+ * smallest one with all digits. Those of 8 bits have factors in float32. */
+static const float HALF_MOST = 65504, HALF_LEAST = 0x1p-14f;
+
+static float largest(const float *v, int64_t count)
+{
+    float most = 0;
+    for (int64_t i = 0; i < count; i++)
+        most = fmaxf(most, fabsf(v[i]));
+    return most;
+}
+
+/* Does float16 hold n's weights times these factors as well as before? A normalisation's factors
+ * are small where the sums are large, and beside a sum of larger numbers small ones are not missed.
+ * A factor of 0 may be meant. */
+static bool factors_fit(const struct sac_node *n, const struct sac_node *reader, const float *scale)
+{
+    const struct sac_value *w = n->inputs[1];
+    const int64_t           channels = w->dims[0], each = sac_value_elements(w) / channels;
+    const bool              may_be_small =
+        sac_is(reader, "BatchNormalization") || sac_only_reader(reader, "Add");
+    for (int64_t c = 0; c < channels; c++) {
+        if (!isfinite(scale[c]))
+            return false;
+        if (is_quantised(n) || scale[c] == 0)
+            continue;
+        const float most = largest((const float *)w->data + c * each, each),
+                    now = most * fabsf(scale[c]);
+        if ((now > HALF_MOST && most <= HALF_MOST) ||
+            (!may_be_small && now < HALF_LEAST && most >= HALF_LEAST))
+            return false;
+    }
+    return true;
+}
+
 /* NULL: no memory. */
 static struct sac_node *fold_affine(struct sac_graph *g, struct sac_node *n, struct sac_node *last,
                                     const float *scale, const float *shift)
@@ -138,6 +173,7 @@ static sac_result absorb_affine(struct sac_graph *g, struct sac_node *n, struct 
         return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a normalisation");
     sac_result res = SAC_OK;
     if (affine(reader, n->outputs[0], channels, numbers, numbers + channels) &&
+        factors_fit(n, reader, numbers) &&
         (bare || clip_behind(n, channels, numbers, numbers + channels, &clip))) {
         struct sac_node *made = fold_affine(g, n, reader, numbers, numbers + channels);
         *changed = true;
@@ -178,7 +214,8 @@ static sac_result absorb_affine_of_part(struct sac_graph *g, struct sac_node *n,
         for (int64_t c = 0; c < channels; c++)
             numbers[c] = 1, numbers[channels + c] = 0;
         if (!affine(reader, t->value, t->end - t->first, numbers + t->first,
-                    numbers + channels + t->first))
+                    numbers + channels + t->first) ||
+            !factors_fit(n, reader, numbers))
             continue;
         *changed = true;
         sac_graph_replace(g, reader->outputs[0], t->value);
@@ -298,6 +335,21 @@ static bool pads_nothing(const struct sac_node *n)
     return strcmp(mode, "NOTSET") == 0 || strcmp(mode, "VALID") == 0;
 }
 
+/* May the weights be multiplied by numbers of the input's channels? */
+static bool factors_before_fit(const struct sac_node *n, const float *scale)
+{
+    const struct sac_value *w = n->inputs[1];
+    const int64_t out = w->dims[0], in = w->dims[1], each = sac_value_elements(w) / out / in,
+                  of_group = out / sac_attr_int(n, "group", 1);
+    for (int64_t i = 0; i < out * in; i++) {
+        const float factor = scale[i / in / of_group * in + i % in],
+                    most = largest((const float *)w->data + i * each, each);
+        if (!isfinite(factor) || (most * fabsf(factor) > HALF_MOST && most <= HALF_MOST))
+            return false;
+    }
+    return true;
+}
+
 /* W over x * scale + shift is W scale over x, with what W makes of the shift in the bias. */
 static sac_result fold_before(struct sac_graph *g, struct sac_node *n, struct sac_value *x,
                               const float *scale, const float *shift)
@@ -357,7 +409,7 @@ static sac_result absorb_norm_before(struct sac_graph *g, struct sac_node *n, bo
     if (!numbers)
         return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a normalisation");
     sac_result res = SAC_OK;
-    if (affine(norm, x, channels, numbers, numbers + channels)) {
+    if (affine(norm, x, channels, numbers, numbers + channels) && factors_before_fit(n, numbers)) {
         *changed = true;
         res = fold_before(g, n, x, numbers, numbers + channels);
     }

@@ -2,7 +2,7 @@
 /* Nodes that change nothing: Identity, Dropout at inference, a Cast to the same dtype, a Transpose
  * that moves nothing, a Pad by nothing (PyTorch 1 writes one before each average pooling), a
  * Reshape to the same shape, a Resize to the same size, a Slice of all, a Concat or Sum of one, a
- * Reshape of a Reshape. */
+ * Reshape of a Reshape, a Relu of what is never below 0 (RAFT's encoders). */
 #include <string.h>
 
 #include "engine/passes/pass.h"
@@ -62,8 +62,40 @@ static bool resizes_nothing(const struct sac_node *n)
     return same && (sizes || scale);
 }
 
+/* Is an activation's result never below 0? */
+static bool act_is_positive(const struct sac_activation *act)
+{
+    switch (act->kind) {
+    case SAC_ACT_RELU:
+    case SAC_ACT_SIGMOID:
+    case SAC_ACT_HARD_SIGMOID:
+    case SAC_ACT_SOFTPLUS: return true;
+    case SAC_ACT_CLIP: return act->alpha >= 0 && act->beta >= 0;
+    default: return false;
+    }
+}
+
+/* Is no number of v below 0? Looks at so many nodes at most. */
+static bool is_positive(const struct sac_value *v, int *nodes)
+{
+    static const char *const keep[] = {"MaxPool", "AveragePool", "GlobalAveragePool", "Reshape",
+                                       "Transpose"};
+    struct sac_activation    act;
+    const struct sac_node   *n = v ? v->producer : NULL;
+    if (!n || v->dtype != SAC_F32 || --*nodes < 0)
+        return false;
+    if (sac_activation_of(n, &act))
+        return act_is_positive(&act);
+    if (sac_is_any(n, keep, SAC_COUNT(keep)))
+        return is_positive(sac_node_input(n, 0), nodes);
+    return (sac_is(n, "Add") || sac_is(n, "Mul")) && is_positive(n->inputs[0], nodes) &&
+           is_positive(n->inputs[1], nodes);
+}
+
 static bool changes_nothing(const struct sac_node *n)
 {
+    enum { NODES_MAX = 64 };
+    int                     nodes = NODES_MAX;
     const struct sac_value *in = sac_node_input(n, 0), *out = n->outputs[0];
     if (!in || !out)
         return false;
@@ -86,6 +118,8 @@ static bool changes_nothing(const struct sac_node *n)
         return resizes_nothing(n);
     if (sac_is(n, "Reshape"))
         return sac_same_shape(in, out);
+    if (sac_is(n, "Relu"))
+        return is_positive(in, &nodes);
     return (sac_is(n, "Concat") || sac_is(n, "Sum")) && n->input_count == 1;
 }
 

@@ -76,11 +76,11 @@ enum ops_norm_kind {
  * side by side, of which `units` is the outer view then. */
 enum ops_eights { OPS_EIGHTS_NONE, OPS_EIGHTS_ALONG, OPS_EIGHTS_ACROSS };
 /* A line's units of so many neighbouring numbers, in two dimensions at most: offsets of in, out,
- * scale and bias from their place in the line. stills: bit k for one number a unit. */
+ * scale, bias and residual from their place in the line. stills: bit k for one number a unit. */
 struct ops_walk {
     int64_t            count;
     struct ops_divisor inner;
-    int32_t            step[4][2];
+    int32_t            step[5][2];
     uint32_t           stills;
 };
 /* A line that is spread over the registers of blocks of so many threads: a cluster, from two blocks
@@ -94,7 +94,7 @@ struct ops_spread {
 };
 /* Units that a thread holds: of 16 bytes, or of fewer. */
 #define OPS_SPREAD_TURNS(bytes) ((bytes) == 16 ? 8 : 16)
-struct ops_norm { /* operand 0: in, 1: out, 2: scale, 3: bias, 4: statistics, 5: residual */
+struct ops_norm { /* operand 0: in, 1: out, 2: scale, 3: bias, 4: residual, 5: statistics */
     struct ops_lines  lines;
     struct ops_spread spread; /* where it can be, before all others */
     struct ops_walk   walk;   /* of eights along a line */
@@ -104,6 +104,7 @@ struct ops_norm { /* operand 0: in, 1: out, 2: scale, 3: bias, 4: statistics, 5:
     int32_t           kind, in_type, out_type;
     int32_t           scale_port, scale_type, bias_port, bias_type; /* port -1: none */
     int32_t           residual_port, residual_type;                 /* type 0: none */
+    int32_t           residual_after;          /* it is added behind the activation */
     int32_t           mean_type, inverse_type; /* of outputs 1 and 2; 0: not wanted */
     int32_t           activation;              /* enum ops_fn */
     double            epsilon;                 /* of L1 and L2: the least norm */

@@ -5,6 +5,8 @@
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/fused.h"
 
+enum { SCALE = 1, BIAS, RESIDUAL }; /* inputs */
+
 /* Statistics stay float32 whatever the plan's precision. */
 static bool norm_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
@@ -19,6 +21,15 @@ static bool channel_layouts(const struct sac_kernel_question *q, struct sac_kern
     norm_layouts(q, offer);
     offer->strided = sac_layout_is_last(offer->out_layout[0]);
     return true;
+}
+
+/* A residual is read in the order in which the map lies. */
+static bool group_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+{
+    if (sac_op_has(q->call, RESIDUAL))
+        offer->in_layout[RESIDUAL] =
+            ops_with_last(offer->in_layout[RESIDUAL], sac_layout_is_last(offer->in_layout[0]));
+    return channel_layouts(q, offer);
 }
 
 /* In training the statistics are the input's: only the host knows how. */
@@ -63,13 +74,13 @@ static bool walk_line(const struct ops_lines *l, int n, struct ops_walk *w)
 {
     struct ops_view units;
     unsigned        stills;
-    if (!ops_view_units(&l->inner, 4, n, true, &units, &stills) || (stills & 3) || units.rank > 2 ||
+    if (!ops_view_units(&l->inner, 5, n, true, &units, &stills) || (stills & 3) || units.rank > 2 ||
         units.wide)
         return false;
     *w = (struct ops_walk){.count = units.count,
                            .inner = ops_divisor_of(units.size[units.rank - 1]),
                            .stills = stills};
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 5; k++) {
         const int each = stills >> k & 1 ? 1 : n;
         int64_t   reach = n;
         if (!steps_by(&l->outer, k, each))
@@ -153,7 +164,8 @@ static void across_lines(struct ops_norm *p)
     if (ops_is_f16_or_f32(p->in_type) && ops_is_f16_or_f32(p->out_type) && l->inner.rank == 1 &&
         !p->mean_type && !p->inverse_type && steps_by(&l->inner, 0, 8) &&
         steps_by(&l->inner, 1, 8) && l->inner.step[2][0] == 0 && l->inner.step[3][0] == 0 &&
-        ops_view_units(&l->outer, 4, 8, true, &p->units, &stills) && !(stills & 3)) {
+        steps_by(&l->inner, 4, 8) && ops_view_units(&l->outer, 5, 8, true, &p->units, &stills) &&
+        !(stills & 3)) {
         p->eights = OPS_EIGHTS_ACROSS;
         p->stills = stills;
         stand_side_by_side(l, p->units.count, 4);
@@ -163,8 +175,8 @@ static void across_lines(struct ops_norm *p)
 
 static void choose_threads(struct ops_norm *p)
 {
-    const int  types[OPS_OPERANDS] = {p->in_type,   p->out_type, p->scale_type,
-                                      p->bias_type, 0,           p->residual_type};
+    const int  types[OPS_OPERANDS] = {p->in_type, p->out_type, p->scale_type, p->bias_type,
+                                      p->residual_type};
     const bool centred = p->kind == OPS_NORM_CENTRED || p->kind == OPS_NORM_MEAN_VARIANCE;
     bool       floats = true;
     for (int k = 0; k < OPS_OPERANDS; k++)
@@ -173,7 +185,7 @@ static void choose_threads(struct ops_norm *p)
     ops_choose_team(&p->lines, centred);
     if (p->activation == OPS_FN_IDENTITY)
         ops_choose_held(&p->lines, OPS_OPERANDS, 1u << 2 | 1u << 3, types);
-    if (p->lines.held.lanes || !centred || bytes || p->residual_type || p->lines.outer.count == 0)
+    if (p->lines.held.lanes || !centred || bytes || p->lines.outer.count == 0)
         return;
     if (floats)
         spread_line(p);
@@ -195,6 +207,15 @@ static sac_result finish_norm(struct sac_kernel_plan *plan, struct ops_norm *p,
     return SAC_OK;
 }
 
+/* R, input 3 of a node that may have one, of the output's shape, and where it is added. */
+static void norm_residual(struct sac_kernel_plan *plan, struct ops_norm *p, struct ops_shape *s,
+                          const int64_t *steps)
+{
+    norm_vector(plan, s, RESIDUAL, steps, &p->residual_port, &p->residual_type);
+    p->residual_after =
+        sac_attr_int(plan->call->node, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_AFTER;
+}
+
 /* One number of scale and bias per channel; lines from dimension `first` on, 2: a map, 1: a
  * sample. */
 static sac_result channel_norm(struct sac_kernel_plan *plan, struct ops_norm *p, int first)
@@ -209,7 +230,9 @@ static sac_result channel_norm(struct sac_kernel_plan *plan, struct ops_norm *p,
     ops_shape_over_in(&s, plan);
     norm_vector(plan, &s, 1, channel, &p->scale_port, &p->scale_type);
     norm_vector(plan, &s, 2, channel, &p->bias_port, &p->bias_type);
-    ops_shape_add(&s, 0, none);
+    for (int k = 0; k < 2; k++)
+        ops_shape_add(&s, 0, none);
+    p->residual_port = -1;
     p->epsilon = sac_attr_float(plan->call->node, "epsilon", 1e-5f);
     return finish_norm(plan, p, &s, along);
 }
@@ -227,6 +250,13 @@ static sac_result sample_fill(struct sac_kernel_plan *plan, void *params)
     return channel_norm(plan, p, 1);
 }
 
+/* Steps along the channels become those along groups, and in each. */
+static void in_groups(const int64_t *own, int rank, int64_t each, int64_t *steps)
+{
+    for (int d = 0; d <= rank; d++)
+        steps[d] = d == 0 ? own[0] : d == 1 ? own[1] * each : own[d - 1];
+}
+
 /* Lines over [N,G,(C/G,spatial...)]; up to opset 20 scale and bias are by group. */
 static sac_result group_fill(struct sac_kernel_plan *plan, void *params)
 {
@@ -236,26 +266,37 @@ static sac_result group_fill(struct sac_kernel_plan *plan, void *params)
     struct ops_norm          *p = params;
     const int64_t    groups = sac_attr_int(c->node, "num_groups", 1), each = in->dims[1] / groups;
     const bool       by_group = c->in[1].dims[0] == groups && groups != in->dims[1];
-    int64_t          own[2][SAC_RANK_MAX], dims[OPS_SHAPE_DIMS], steps[2][OPS_SHAPE_DIMS];
+    int64_t          own[3][SAC_RANK_MAX] = {{0}}, dims[OPS_SHAPE_DIMS], steps[3][OPS_SHAPE_DIMS];
     const int64_t    vector[OPS_SHAPE_DIMS] = {0, by_group ? 1 : each, by_group ? 0 : 1};
     bool             along[OPS_SHAPE_DIMS] = {false};
     struct ops_shape s;
     ops_steps_in(plan, 0, own[0]);
     ops_steps_out(plan, 0, own[1]);
+    if (sac_op_has(c, RESIDUAL))
+        ops_steps_in(plan, RESIDUAL, own[2]);
+    for (int k = 0; k < 3; k++)
+        in_groups(own[k], in->rank, each, steps[k]);
     for (int d = 0; d <= in->rank; d++) {
         dims[d] = d == 0 ? in->dims[0] : d == 1 ? groups : d == 2 ? each : in->dims[d - 1];
         along[d] = d >= 2;
-        for (int k = 0; k < 2; k++)
-            steps[k][d] = d == 0 ? own[k][0] : d == 1 ? own[k][1] * each : own[k][d - 1];
     }
     ops_shape_init(&s, in->rank + 1, dims);
     ops_shape_add(&s, 0, steps[0]);
     ops_shape_add(&s, 0, steps[1]);
     norm_vector(plan, &s, 1, vector, &p->scale_port, &p->scale_type);
     norm_vector(plan, &s, 2, vector, &p->bias_port, &p->bias_type);
+    norm_residual(plan, p, &s, steps[2]);
     ops_shape_add(&s, 0, none);
     p->epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
     return finish_norm(plan, p, &s, along);
+}
+
+static sac_result fused_group_fill(struct sac_kernel_plan *plan, void *params)
+{
+    const struct sac_activation act = sac_activation_read(plan->call->node);
+    struct ops_norm            *p = params;
+    p->activation = ops_activation_fn(&act, &p->a, &p->b);
+    return group_fill(plan, params);
 }
 
 /* The strides of an operand that is broadcast over the output. */
@@ -286,7 +327,6 @@ static enum ops_norm_kind kind_of(const struct sac_line_norm *n)
 static void line_operands(struct sac_kernel_plan *plan, const struct sac_line_norm *n,
                           struct ops_norm *p, struct ops_shape *s)
 {
-    enum { SCALE = 1, BIAS, RESIDUAL };
     int64_t steps[SAC_RANK_MAX], step = 1;
     ops_shape_init(s, n->rank, n->dims);
     if (n->viewed)
@@ -298,13 +338,13 @@ static void line_operands(struct sac_kernel_plan *plan, const struct sac_line_no
     norm_vector(plan, s, SCALE, steps, &p->scale_port, &p->scale_type);
     broadcast_steps(plan, BIAS, steps);
     norm_vector(plan, s, BIAS, steps, &p->bias_port, &p->bias_type);
+    broadcast_steps(plan, RESIDUAL, steps);
+    norm_residual(plan, p, s, steps);
     for (int d = n->rank - 1; d >= 0; d--) {
         steps[d] = d < n->axis ? step : 0;
         step *= d < n->axis ? n->dims[d] : 1;
     }
     ops_shape_add(s, 0, steps);
-    broadcast_steps(plan, RESIDUAL, steps);
-    norm_vector(plan, s, RESIDUAL, steps, &p->residual_port, &p->residual_type);
 }
 
 static sac_result line_fill(struct sac_kernel_plan *plan, void *params)
@@ -344,8 +384,8 @@ static sac_result plain_norm(struct sac_kernel_plan *plan, struct ops_norm *p, c
     static const int64_t none[OPS_SHAPE_DIMS];
     struct ops_shape     s;
     ops_shape_over_in(&s, plan);
-    p->scale_port = p->bias_port = -1;
-    for (int k = 0; k < 3; k++)
+    p->scale_port = p->bias_port = p->residual_port = -1;
+    for (int k = 0; k < 4; k++)
         ops_shape_add(&s, 0, none);
     return finish_norm(plan, p, &s, along);
 }
@@ -452,6 +492,7 @@ static sac_result batch_fill(struct sac_kernel_plan *plan, void *params)
 
 OPS_ROW(InstanceNormalization, channel_layouts, instance_fill, ops_launch_norm, ops_norm)
 OPS_ROW(GroupNormalization, channel_layouts, group_fill, ops_launch_norm, ops_norm)
+OPS_ROW(FusedGroupNorm, group_layouts, fused_group_fill, ops_launch_norm, ops_norm)
 OPS_ROW(LayerNormalization, line_layouts, line_fill, ops_launch_norm, ops_norm)
 OPS_ROW(RMSNormalization, line_layouts, line_fill, ops_launch_norm, ops_norm)
 OPS_ROW(FusedNorm, line_layouts, line_fill, ops_launch_norm, ops_norm)

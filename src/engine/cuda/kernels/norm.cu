@@ -68,22 +68,23 @@ template <bool ACTIVATED> struct norm_body {
     }
 
     template <class TEAM>
-    OPS_BODY void apply_to(int64_t row, const int64_t *at, float mean, float inverse, int64_t first,
+    OPS_BODY void apply_to(const int64_t *at, float mean, float inverse, int64_t first,
                            int64_t last, const TEAM &team) const
     {
-        const int64_t other = residual ? place_of<5>(p.lines.outer, row) : 0;
         for (int64_t j = first + team.lane(); j < last; j += team.lanes()) {
-            int64_t in_line[4];
+            int64_t in_line[5];
             place(p.lines.inner, j, in_line);
             float v = (get_float(in, p.in_type, at[0] + in_line[0]) - mean) * inverse;
             if (scale)
                 v *= get_float(scale, p.scale_type, at[2] + in_line[2]);
             if (bias)
                 v += get_float(bias, p.bias_type, at[3] + in_line[3]);
-            if (residual)
-                v += get_float(residual, p.residual_type, other + place_of<5>(p.lines.inner, j));
+            const float other =
+                residual ? get_float(residual, p.residual_type, at[4] + in_line[4]) : 0;
+            v += p.residual_after ? 0 : other;
             if (ACTIVATED)
                 v = real_function(p.activation, v, 0.0f, 0.0f, (float)p.a, (float)p.b);
+            v += p.residual_after ? other : 0;
             if (!ACTIVATED && p.bytes.type)
                 put_byte(p.bytes, out, at[1] + in_line[1], v);
             else
@@ -111,11 +112,11 @@ template <bool ACTIVATED> struct norm_body {
         const double inverse = inverse_of(p, m.squares[0]);
         if (team.lane() == 0 && part == 0) {
             if (p.mean_type)
-                put_float(mean_out, p.mean_type, at[4], m.mean[0]);
+                put_float(mean_out, p.mean_type, place_of<5>(p.lines.outer, row), m.mean[0]);
             if (p.inverse_type)
-                put_float(inverse_out, p.inverse_type, at[4], inverse);
+                put_float(inverse_out, p.inverse_type, place_of<5>(p.lines.outer, row), inverse);
         }
-        apply_to(row, at, (float)m.mean[0], (float)inverse, first, last, team);
+        apply_to(at, (float)m.mean[0], (float)inverse, first, last, team);
     }
 };
 
@@ -169,7 +170,7 @@ template <class WAY> struct held_norm_body {
         }
         if (residual) {
             held<WAY, TEAM> other(team, count);
-            other.read(residual, p.residual_type, place_of<5>(p.lines.outer, row), 0);
+            other.read(residual, p.residual_type, at[4], 0);
             OPS_UNROLL
             for (int e = 0; e < x.COUNT; e++)
                 x.v[e] += other.v[e];
@@ -179,9 +180,9 @@ template <class WAY> struct held_norm_body {
         else
             x.write(out, p.out_type, at[1]);
         if (x.lane == 0 && x.n && p.mean_type)
-            put_float(mean_out, p.mean_type, at[4], mean);
+            put_float(mean_out, p.mean_type, place_of<5>(p.lines.outer, row), mean);
         if (x.lane == 0 && x.n && p.inverse_type)
-            put_float(inverse_out, p.inverse_type, at[4], inverse);
+            put_float(inverse_out, p.inverse_type, place_of<5>(p.lines.outer, row), inverse);
     }
 };
 
@@ -215,7 +216,7 @@ template <class WAY, bool CENTRED, bool RESIDUAL> struct half_norm_body {
         for (int k = 0; k < WAY::EIGHTS; k++)
             raw[k] = first + k * step < n ? load8(in, SAC_F16, at[0] + first + k * step) : raw8{};
         if constexpr (RESIDUAL) {
-            const int64_t from = place_of<5>(p.lines.outer, row) + first;
+            const int64_t from = place_of<4>(p.lines.outer, row) + first;
             OPS_UNROLL
             for (int k = 0; k < WAY::EIGHTS; k++)
                 if (first + k * step < n)
@@ -345,6 +346,7 @@ int eights(const struct ops_norm &p, const struct ops_ports *ports, void *stream
     const norm_ports<T> to = {(const T *)ports->in[0],
                               p.scale_port < 0 ? NULL : ports->in[p.scale_port],
                               p.bias_port < 0 ? NULL : ports->in[p.bias_port],
+                              p.residual_type ? ports->in[p.residual_port] : NULL,
                               ports->out[0],
                               p.mean_type ? ports->out[1] : NULL,
                               p.inverse_type ? ports->out[2] : NULL};
@@ -374,7 +376,7 @@ int norm(const struct ops_norm &p, const struct ops_ports *ports, void *stream)
                                  p.lines.parts > 1 ? (one_moment<double> *)ports->scratch : NULL,
                                  false};
     const uint32_t       stills = p.eights == OPS_EIGHTS_ALONG ? p.walk.stills : p.stills;
-    const bool           vectors = fits16(body.in) && fits16(body.out) &&
+    const bool           vectors = fits16(body.in) && fits16(body.out) && fits16(body.residual) &&
                          ((stills >> 2 & 1) || fits16(body.scale)) &&
                          ((stills >> 3 & 1) || fits16(body.bias));
     if (p.eights != OPS_EIGHTS_NONE && vectors)

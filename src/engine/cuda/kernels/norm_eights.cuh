@@ -100,7 +100,7 @@ template <int K> OPS_BODY int32_t walk_place(const ops_walk &w, int32_t unit)
 
 template <class T> struct norm_ports {
     const T    *in;
-    const void *scale, *bias;
+    const void *scale, *bias, *residual;
     void       *out, *mean_out, *inverse_out;
 };
 
@@ -180,16 +180,37 @@ OPS_APART void activate(int function, float a, float b, float (&v)[LANES])
         v[k] = real_function(function, v[k], 0.0f, 0.0f, a, b);
 }
 
-template <bool ACTIVATED>
-OPS_BODY void put_normal(const struct ops_norm &p, void *out, int64_t at, float (&v)[LANES])
+template <bool ACTIVATED> OPS_BODY void activate_by(const struct ops_norm &p, float (&v)[LANES])
 {
-    if (ACTIVATED)
+    if (ACTIVATED && p.activation != OPS_FN_RELU) {
         activate(p.activation, (float)p.a, (float)p.b, v);
-    put8(out, p.out_type, at, v);
+        return;
+    }
+    OPS_UNROLL
+    for (int k = 0; ACTIVATED && k < LANES; k++)
+        v[k] = v[k] < 0 ? 0 : v[k];
+}
+
+/* Eight numbers of an output at `at`, and of the residual, if there is one, at `other`. */
+template <bool ACTIVATED, class T>
+OPS_BODY void put_normal(const struct ops_norm &p, const norm_ports<T> &to, int64_t at,
+                         int64_t other, float (&v)[LANES])
+{
+    float more[LANES] = {};
+    if (to.residual)
+        get8(to.residual, p.residual_type, other, more);
+    OPS_UNROLL
+    for (int k = 0; k < LANES; k++)
+        v[k] += p.residual_after ? 0 : more[k];
+    activate_by<ACTIVATED>(p, v);
+    OPS_UNROLL
+    for (int k = 0; k < LANES; k++)
+        v[k] += p.residual_after ? more[k] : 0;
+    put8(to.out, p.out_type, at, v);
 }
 
 /* The place of a unit of p.units in operand K. */
-template <int K> OPS_BODY int64_t unit_place(const struct ops_norm &p, const int64_t (&at)[4])
+template <int K> OPS_BODY int64_t unit_place(const struct ops_norm &p, const int64_t (&at)[5])
 {
     return (p.stills >> K & 1) ? at[K] : at[K] * LANES;
 }
@@ -207,7 +228,7 @@ template <bool ACTIVATED, class T> struct across_body {
                       last = part_start(n, part + 1, p.lines.parts);
         const int64_t in_step = p.lines.inner.step[0][0], out_step = p.lines.inner.step[1][0];
         const int     lanes = team.lanes();
-        int64_t       at[4];
+        int64_t       at[5];
         place(p.units, unit, at);
         const T   *in = to.in + at[0] * LANES;
         const auto in_line = [in_step](int64_t j) { return j * in_step; };
@@ -236,7 +257,8 @@ template <bool ACTIVATED, class T> struct across_body {
         OPS_UNROLL
         for (int k = 0; k < LANES; k++)
             factor[k] = inverse_of(p, m.squares[k]) * (to.scale ? factor[k] : 1);
-        const int64_t out = at[1] * LANES;
+        const int64_t out = at[1] * LANES, other = unit_place<4>(p, at),
+                      other_step = p.lines.inner.step[4][0];
         for (int64_t j = first + team.lane(); j < last; j += NORM_TURNS * lanes) {
             norm_turns x(in, j, last, lanes, in_line);
             OPS_UNROLL
@@ -246,7 +268,9 @@ template <bool ACTIVATED, class T> struct across_body {
                 OPS_UNROLL
                 for (int k = 0; k < LANES; k++)
                     x.v[t][k] = (x.v[t][k] - m.mean[k]) * factor[k] + shift[k];
-                put_normal<ACTIVATED>(p, to.out, out + (j + (int64_t)t * lanes) * out_step, x.v[t]);
+                const int64_t row = j + (int64_t)t * lanes;
+                put_normal<ACTIVATED>(p, to, out + row * out_step, other + row * other_step,
+                                      x.v[t]);
             }
         }
     }
@@ -285,9 +309,9 @@ template <bool ACTIVATED, class T> struct along_body {
         const float inverse = inverse_of(p, m.squares[0]);
         if (team.lane() == 0 && part == 0) {
             if (p.mean_type)
-                put_float(to.mean_out, p.mean_type, at[4], m.mean[0]);
+                put_float(to.mean_out, p.mean_type, place_of<5>(p.lines.outer, row), m.mean[0]);
             if (p.inverse_type)
-                put_float(to.inverse_out, p.inverse_type, at[4], inverse);
+                put_float(to.inverse_out, p.inverse_type, place_of<5>(p.lines.outer, row), inverse);
         }
         for (int64_t j = first + team.lane(); j < last; j += NORM_TURNS * lanes) {
             norm_turns x(in, j, last, lanes, in_line);
@@ -318,7 +342,8 @@ template <bool ACTIVATED, class T> struct along_body {
             for (int k = 0; k < LANES; k++)
                 v[k] += other[k];
         }
-        put_normal<ACTIVATED>(p, to.out, line[1] + walk_place<1>(p.walk, unit), v);
+        put_normal<ACTIVATED>(p, to, line[1] + walk_place<1>(p.walk, unit),
+                              line[4] + walk_place<4>(p.walk, unit), v);
     }
 };
 

@@ -38,6 +38,7 @@ template <class T, int N, bool ACTIVATED> struct spread_body {
     struct ops_norm      p;
     const T             *in;
     const float         *scale, *bias;
+    const void          *residual;
     void                *out, *mean_out, *inverse_out;
 
     __device__ int begin_of(int part) const
@@ -139,7 +140,7 @@ template <class T, int N, bool ACTIVATED> struct spread_body {
                                           float mean, float inverse) const
     {
         const ops_walk &w = p.spread.walk;
-        float           v[N], other[N];
+        float           v[N], other[N], more[N] = {};
         raw.to(v);
         OPS_UNROLL
         for (int e = 0; e < N; e++)
@@ -156,9 +157,22 @@ template <class T, int N, bool ACTIVATED> struct spread_body {
             for (int e = 0; e < N; e++)
                 v[e] += other[e];
         }
+        if (residual) {
+            const int64_t at = line[4] + walk_place<4>(w, unit);
+            if (p.residual_type == SAC_F16)
+                load<N>((const uint16_t *)residual + at).to(more);
+            else
+                load<N>((const float *)residual + at).to(more);
+        }
         OPS_UNROLL
-        for (int e = 0; ACTIVATED && e < N; e++)
-            v[e] = activated(p.activation, v[e], (float)p.a, (float)p.b);
+        for (int e = 0; e < N; e++) {
+            v[e] += p.residual_after ? 0 : more[e];
+            if (ACTIVATED)
+                v[e] = p.activation == OPS_FN_RELU
+                           ? (v[e] < 0 ? 0 : v[e])
+                           : activated(p.activation, v[e], (float)p.a, (float)p.b);
+            v[e] += p.residual_after ? more[e] : 0;
+        }
         store(out, p.out_type, line[1] + walk_place<1>(w, unit), v);
     }
 
@@ -174,9 +188,9 @@ template <class T, int N, bool ACTIVATED> struct spread_body {
             all = joined(all, room);
         const float inverse = inverse_of(p, all.squares);
         if (part == 0 && threadIdx.x == 0 && p.mean_type)
-            put_float(mean_out, p.mean_type, line[4], all.mean);
+            put_float(mean_out, p.mean_type, place_of<5>(p.lines.outer, row), all.mean);
         if (part == 0 && threadIdx.x == 0 && p.inverse_type)
-            put_float(inverse_out, p.inverse_type, line[4], inverse);
+            put_float(inverse_out, p.inverse_type, place_of<5>(p.lines.outer, row), inverse);
         OPS_UNROLL
         for (int t = 0; t < TURNS; t++)
             if (first + t * (int)blockDim.x < last)
@@ -206,6 +220,7 @@ int spread(const struct ops_norm &p, const struct ops_ports *ports, cudaStream_t
                            (const T *)ports->in[0],
                            (const float *)scale,
                            (const float *)bias,
+                         p.residual_type ? ports->in[p.residual_port] : NULL,
                            ports->out[0],
                          p.mean_type ? ports->out[1] : NULL,
                          p.inverse_type ? ports->out[2] : NULL};
@@ -245,6 +260,7 @@ inline bool norm_spreads(const struct ops_norm &p, const struct ops_ports *ports
            fits_unit(p, 1, ports->out[0], p.out_type) &&
            (p.scale_port < 0 || fits_unit(p, 2, ports->in[p.scale_port], SAC_F32)) &&
            (p.bias_port < 0 || fits_unit(p, 3, ports->in[p.bias_port], SAC_F32)) &&
+           (!p.residual_type || fits_unit(p, 4, ports->in[p.residual_port], p.residual_type)) &&
            (p.spread.shift == 0 || has_clusters());
 }
 

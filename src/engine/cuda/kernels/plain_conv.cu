@@ -3,6 +3,7 @@
  * but slowly. */
 #include "engine/cuda/kernels/functions.cuh"
 #include "engine/cuda/kernels/window.cuh"
+#include "engine/ops/fused_kinds.h"
 
 using namespace ops;
 
@@ -12,7 +13,7 @@ namespace
 /* T: float or double. */
 template <class T> struct conv_body {
     struct ops_conv p;
-    const void     *in[4];
+    const void     *in[5];
     void           *out;
 
     /* The offset of the weights of a kernel's row. */
@@ -86,14 +87,21 @@ template <class T> struct conv_body {
         v += p.residual_after ? 0 : residual;
         if (p.activation != OPS_FN_IDENTITY)
             v = (T)real_function(p.activation, (float)v, 0.0f, 0.0f, (float)p.a, (float)p.b);
-        put_float(out, p.out_type, offset5(p.w.y_step, at), p.residual_after ? v + residual : v);
+        T after = p.residual_after ? residual : 0;
+        if (p.type[4]) {
+            const int64_t channels = (int64_t)p.group * p.out_each;
+            v = v * floats<T>::get(in[4], p.type[4], SAC_ENDING_SCALE * channels + at.c) +
+                floats<T>::get(in[4], p.type[4], SAC_ENDING_SHIFT * channels + at.c);
+            after *= floats<T>::get(in[4], p.type[4], SAC_ENDING_RESIDUAL * channels + at.c);
+        }
+        put_float(out, p.out_type, offset5(p.w.y_step, at), v + after);
     }
 };
 
 template <class T> int run(const struct ops_conv &p, const struct ops_ports *ports, void *stream)
 {
     conv_body<T> body = {
-        p, {ports->in[0], ports->in[1], ports->in[2], ports->in[3]}, ports->out[0]};
+        p, {ports->in[0], ports->in[1], ports->in[2], ports->in[3], ports->in[4]}, ports->out[0]};
     return each(body, p.places.count, stream);
 }
 

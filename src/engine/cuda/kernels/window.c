@@ -214,7 +214,7 @@ static sac_result conv_fill(struct sac_kernel_plan *plan, void *params)
     p->out_each = (int)SAC_MAX(out_channels / p->group, 1);
     p->transposed = c->node->op->id == SAC_OP_ConvTranspose;
     p->exact = c->in[0].dtype == SAC_F64;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         p->type[i] = ops_in_type(plan, i);
     p->out_type = ops_out_type(plan, 0);
     p->activation = OPS_FN_IDENTITY;

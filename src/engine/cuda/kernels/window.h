@@ -33,14 +33,14 @@ struct ops_pool {
 OPS_LAUNCHER(ops_launch_pool);
 
 /* Conv, FusedConv and ConvTranspose, each output a sum by one thread. Ports: x, weights, bias,
- * residual. */
+ * residual, ending. */
 struct ops_conv {
     struct ops_window w;
     struct ops_places places;
     int64_t           residual_step[5];
     int32_t           group, in_each, out_each;   /* channels of a group */
     int32_t           transposed, exact;          /* exact: in double */
-    int32_t           type[4], out_type;          /* type 0: there is none */
+    int32_t           type[5], out_type;          /* type 0: there is none */
     int32_t           residual_after, activation; /* enum ops_fn */
     int32_t           residual_c;                 /* channels that have one */
     double            a, b;

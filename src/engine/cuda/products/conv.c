@@ -19,7 +19,7 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
                                      ? SAC_LAYOUT_CHANNELS_LAST_HALF
                                      : SAC_LAYOUT_CHANNELS_LAST;
     offer.in_layout[0] = offer.in_layout[3] = offer.out_layout[0] = last;
-    offer.in_layout[1] = offer.in_layout[2] = SAC_LAYOUT_PLAIN;
+    offer.in_layout[1] = offer.in_layout[2] = offer.in_layout[SAC_ENDING] = SAC_LAYOUT_PLAIN;
     offer.strided = true;
     offer.in_place = -1; /* a cuDNN plan may write before it has read all its input */
     return offer;
@@ -108,6 +108,26 @@ static sac_result get_bias(struct source *s, const void **device)
     return res;
 }
 
+static void fill_ending(void *arg, void *host)
+{
+    const struct source *s = arg;
+    memcpy(host, s->plan->call->in[SAC_ENDING].data,
+           (size_t)s->spec->out.c * SAC_ENDING_ROWS * sizeof(float));
+}
+
+static sac_result get_ending(struct source *s, const float **device)
+{
+    struct sac_weights *w = s->plan->weights;
+    void               *found = NULL;
+    if (!s->spec->ending)
+        return SAC_OK;
+    sac_result res = w->ops->get(w, s->plan->call->in[SAC_ENDING].data, "ending f32",
+                                 (size_t)s->spec->out.c * SAC_ENDING_ROWS * sizeof(float),
+                                 fill_ending, s, &found);
+    *device = found;
+    return res;
+}
+
 /* ---- the state ---- */
 
 static void conv_release(void *state)
@@ -125,6 +145,8 @@ static sac_result make_ready(struct sac_device *dev, struct conv_state *s,
     struct source                    source = {dev, plan, &s->spec, CONV_FORM_LAST};
     const struct conv_weights_source weights = {get_weights, &source};
     sac_result                       res = get_bias(&source, &s->bias);
+    if (res == SAC_OK)
+        res = get_ending(&source, &s->ending);
     if (res == SAC_OK)
         res = cuda_enter(dev);
     if (res != SAC_OK)
@@ -163,6 +185,7 @@ static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     }
     plan->in_taken[1] = true;
     plan->in_taken[2] = s->spec.bias;
+    plan->in_taken[SAC_ENDING] = s->spec.ending;
     plan->scratch_bytes = conv_scratch_bytes(s);
     plan->state = s;
     conv_describe(s, plan);

@@ -88,6 +88,7 @@ __device__ __forceinline__ void emit_some(const depthwise &p, const strip &s, in
         for (int i = 0; i < COUNT * WIDTH; i++)
             v[i] += other[i];
     activate_all(f.act, f.alpha, f.beta, v);
+    end_channels<WIDTH>(f, s.c, v, other);
     if (f.residual_kind == SAC_RESIDUAL_AFTER)
 #pragma unroll
         for (int i = 0; i < COUNT * WIDTH; i++)

@@ -75,8 +75,9 @@ struct in_maps {
 // 2026-11-28).
 struct ending_kind {
     int  act;      // of float16 enum sac_activation_kind, of 8 bits conv_stream_act
-    int  residual; // of those that are added to what has no activation: BEFORE
+    int  residual; // of those that are added to what has no activation, nor such an ending: BEFORE
     bool half;     // numbers of the output, and of the residual
+    bool channels = false; // each is scaled and shifted behind the activation (SAC_ENDING)
 
     // An activation of those that cost most, where nothing but the 8 bits of the output comes
     // behind.
@@ -98,7 +99,9 @@ template <bool HALF> struct endings {
                                          {SAC_ACT_CLIP, SAC_RESIDUAL_NONE, true},
                                          {SAC_ACT_LEAKY_RELU, SAC_RESIDUAL_NONE, true},
                                          {SAC_ACT_HARD_SWISH, SAC_RESIDUAL_NONE, true},
-                                         {SAC_ACT_SQUARED_RELU, SAC_RESIDUAL_NONE, true}};
+                                         {SAC_ACT_SQUARED_RELU, SAC_RESIDUAL_NONE, true},
+                                         {SAC_ACT_GELU, SAC_RESIDUAL_NONE, true, true},
+                                         {SAC_ACT_NONE, SAC_RESIDUAL_AFTER, true, true}};
     static constexpr int         COUNT = sizeof OF / sizeof *OF;
 };
 template <> struct endings<false> {
@@ -126,6 +129,10 @@ template <class S, int I> struct known_ending {
     static __device__ __forceinline__ int residual(const conv_tensor_params &)
     {
         return KIND.residual;
+    }
+    static __device__ __forceinline__ bool channels(const conv_tensor_params &)
+    {
+        return KIND.channels;
     }
     static __device__ __forceinline__ bool half_output(const conv_tensor_params &)
     {
@@ -159,6 +166,10 @@ template <class S> struct any_ending {
     static __device__ __forceinline__ int residual(const conv_tensor_params &p)
     {
         return p.s.b.at.finish.residual_kind;
+    }
+    static __device__ __forceinline__ bool channels(const conv_tensor_params &p)
+    {
+        return S::HALF && p.s.b.at.finish.ending;
     }
     static __device__ __forceinline__ bool half_output(const conv_tensor_params &p)
     {
@@ -199,16 +210,17 @@ template <class S> static int ending_of(const conv_tensor_params &p)
     const bool half = S::HALF || p.s.b.y_kind == CONV_F16, other = p.s.b.residual_kind == CONV_F16;
     const int  act = S::HALF ? f.act : p.s.act,
               none = S::HALF ? (int)SAC_ACT_NONE : (int)CONV_STREAM_NONE,
-              residual = act == none && f.residual_kind == SAC_RESIDUAL_AFTER
+              residual = act == none && f.residual_kind == SAC_RESIDUAL_AFTER && !f.ending
                              ? (int)SAC_RESIDUAL_BEFORE
                              : f.residual_kind;
-    const ending_kind own = {act, residual, half};
+    const ending_kind own = {act, residual, half, f.ending != nullptr};
     int               i = 0;
     if (own.in_halves(S::HALF) && !halves_will_do<S>(p))
         return endings<S::HALF>::COUNT;
     for (; i < endings<S::HALF>::COUNT; i++) {
         const ending_kind kind = endings<S::HALF>::OF[i];
         if (kind.act == act && kind.residual == residual && kind.half == half &&
+            kind.channels == own.channels &&
             (residual == SAC_RESIDUAL_NONE || S::HALF || other == half))
             break;
     }
@@ -269,9 +281,35 @@ template <int COUNT> __device__ __forceinline__ void limit(float (&v)[COUNT], fl
         v[i] = fminf(fmaxf(v[i], low), high);
 }
 
+// Four neighbouring channels' numbers of a row of the ending, from channel c on. Of those that the
+// output does not have, which are not stored, the last's.
+__device__ __forceinline__ void ending_row(const conv_finish &f, int row, int c, float (&v)[4])
+{
+    const int64_t last = f.ending_c - 4;
+    floats_at(f.ending + row * f.ending_c + (c < last ? c : last), v);
+}
+
+// Times the scales of the channels from `channel` on, plus their shifts.
+template <class S>
+__device__ __forceinline__ void ending_channels(const conv_tensor_params &p, int channel,
+                                                float (&v)[S::NUMBERS])
+{
+    const conv_finish &f = p.s.b.at.finish;
+#pragma unroll
+    for (int g = 0; g < S::PART; g++) {
+        float scale[4], shift[4];
+        ending_row(f, SAC_ENDING_SCALE, channel + g * 16, scale);
+        ending_row(f, SAC_ENDING_SHIFT, channel + g * 16, shift);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            v[g * 8 + i] = fmaf(v[g * 8 + i], scale[i % 4], shift[i % 4]);
+    }
+}
+
+// channel: of the thread's first number.
 template <class S, class E, class PLACES>
 __device__ __forceinline__ void ending_add(const conv_tensor_params &p, const PLACES &places,
-                                           int first, float (&v)[S::NUMBERS])
+                                           int first, int channel, float (&v)[S::NUMBERS])
 {
 #pragma unroll
     for (int i = 0; i < S::NUMBERS; i += 4) {
@@ -288,9 +326,13 @@ __device__ __forceinline__ void ending_add(const conv_tensor_params &p, const PL
         else
             floats_of_bytes(*reinterpret_cast<const uint32_t *>(places.template other<1>(four)),
                             other);
+        const float same = p.s.b.residual_scale;
+        float       scales[4] = {same, same, same, same};
+        if (E::channels(p) && E::residual(p) == SAC_RESIDUAL_AFTER)
+            ending_row(p.s.b.at.finish, SAC_ENDING_RESIDUAL, channel + i / 8 * 16, scales);
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            v[i + j] = fmaf(p.s.b.residual_scale, other[j], v[i + j]);
+            v[i + j] = fmaf(scales[j], other[j], v[i + j]);
     }
 }
 
@@ -416,13 +458,14 @@ __device__ __forceinline__ void ending_in_halves(const conv_tensor_params &p, co
 }
 #endif
 
-// A part of the tile, whose fours begin with `four` of the places.
+// A part of the tile, which begins at that channel, whose fours begin with `four` of the places.
 template <class S, class E, class PLACES>
 __device__ __forceinline__ void ending_part(const conv_tensor_params &p, const float *factors,
-                                            const PLACES &places, int part, int four,
-                                            const uint32_t (&sum)[S::SUMS])
+                                            const PLACES &places, int tile_channel, int part,
+                                            int four, const uint32_t (&sum)[S::SUMS])
 {
-    float v[S::NUMBERS];
+    const int channel = tile_channel + (threadIdx.x & 3) * 4 + part * S::PART * 16;
+    float     v[S::NUMBERS];
     ending_sums<S, E>(part, factors, sum, v);
 #ifdef __CUDA_ARCH__
     if constexpr (E::IN_HALVES) {
@@ -431,10 +474,12 @@ __device__ __forceinline__ void ending_part(const conv_tensor_params &p, const f
     }
 #endif
     if (E::residual(p) == SAC_RESIDUAL_BEFORE)
-        ending_add<S, E>(p, places, four, v);
+        ending_add<S, E>(p, places, four, channel, v);
     E::activate(p, v);
+    if (E::channels(p))
+        ending_channels<S>(p, channel, v);
     if (E::residual(p) == SAC_RESIDUAL_AFTER)
-        ending_add<S, E>(p, places, four, v);
+        ending_add<S, E>(p, places, four, channel, v);
     ending_put<S, E>(p, places, four, v);
 }
 

@@ -23,6 +23,7 @@ struct conv_state {
     struct conv_spec     spec;
     struct conv_ready   *ready;
     const void          *bias, *weights; /* on the device, in the form that the choice reads */
+    const float         *ending;         /* there, [SAC_ENDING_ROWS][channels]; NULL: none */
     char                 label[96];      /* of the node, for sentences */
 };
 

@@ -27,6 +27,10 @@ struct conv_finish {
     const void *residual;   /* NULL: none */
     int64_t     residual_c; /* channels that have one, from the first on */
     int64_t     residual_pixel, residual_sample;
+    /* [SAC_ENDING_ROWS][ending_c]: what is done to each channel behind the activation, and to a
+     * residual that is added then; NULL: nothing. */
+    const float *ending;
+    int64_t      ending_c;
 };
 
 /* y = finish(y), in place, over n samples of `pixels` pixels. */

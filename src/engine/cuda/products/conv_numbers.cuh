@@ -237,12 +237,41 @@ __device__ __forceinline__ void residual_of(const struct conv_finish &f, int64_t
         v[i] = c + i < f.residual_c ? (float)from[i] : 0.0f;
 }
 
+/* What is done to WIDTH channels from c on behind the activation, and their residuals of it. */
+template <int WIDTH> struct channel_ending {
+    float scale[WIDTH], shift[WIDTH], residual[WIDTH];
+
+    __device__ __forceinline__ channel_ending(const struct conv_finish &f, int64_t c)
+    {
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) {
+            scale[i] = __ldg(f.ending + SAC_ENDING_SCALE * f.ending_c + c + i);
+            shift[i] = __ldg(f.ending + SAC_ENDING_SHIFT * f.ending_c + c + i);
+            residual[i] = __ldg(f.ending + SAC_ENDING_RESIDUAL * f.ending_c + c + i);
+        }
+    }
+};
+/* The same of numbers of several pixels, of which each has WIDTH. */
+template <int WIDTH, int COUNT>
+__device__ __forceinline__ void end_channels(const struct conv_finish &f, int64_t c,
+                                             float (&v)[COUNT], float (&other)[COUNT])
+{
+    if (!f.ending)
+        return;
+    const channel_ending<WIDTH> ending(f, c);
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        v[i] = fmaf(v[i], ending.scale[i % WIDTH], ending.shift[i % WIDTH]);
+        other[i] *= ending.residual[i % WIDTH];
+    }
+}
+
 /* Sums of WIDTH channels from c on, at this pixel of this sample, to what is stored. */
 template <class T, int WIDTH>
 __device__ __forceinline__ void finish(const struct conv_finish &f, int64_t c, int64_t residual_at,
                                        float (&v)[WIDTH])
 {
-    float bias[WIDTH], other[WIDTH];
+    float bias[WIDTH], other[WIDTH] = {};
     if (f.bias) {
         load<T, WIDTH>((const T *)f.bias + c, bias);
 #pragma unroll
@@ -256,6 +285,7 @@ __device__ __forceinline__ void finish(const struct conv_finish &f, int64_t c, i
         for (int i = 0; i < WIDTH; i++)
             v[i] += other[i];
     activate_all(f.act, f.alpha, f.beta, v);
+    end_channels<WIDTH>(f, c, v, other);
     if (f.residual_kind == SAC_RESIDUAL_AFTER)
 #pragma unroll
         for (int i = 0; i < WIDTH; i++)

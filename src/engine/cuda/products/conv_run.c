@@ -28,6 +28,8 @@ static struct conv_finish finish_of(const struct conv_state *s, const struct con
                                 .beta = v->act.beta,
                                 .residual_kind = (int)v->residual_kind,
                                 .bias = s->bias,
+                                .ending = s->ending,
+                                .ending_c = v->out.c,
                                 .residual =
                                     v->residual_kind == SAC_RESIDUAL_NONE ? NULL : p->residual,
                                 .residual_c = v->residual.c,
@@ -37,7 +39,8 @@ static struct conv_finish finish_of(const struct conv_state *s, const struct con
 
 static bool has_pass(const struct conv_spec *v)
 {
-    return v->bias || v->act.kind != SAC_ACT_NONE || v->residual_kind != SAC_RESIDUAL_NONE;
+    return v->bias || v->act.kind != SAC_ACT_NONE || v->residual_kind != SAC_RESIDUAL_NONE ||
+           v->ending;
 }
 
 static cudaError_t run_pass(const struct conv_state *s, const struct conv_pointers *p,

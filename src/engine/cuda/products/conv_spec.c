@@ -100,6 +100,11 @@ bool conv_spec_read_any(const struct sac_kernel_plan *plan, struct conv_spec *ou
         return refuse(why, why_size, "more than three spatial dimensions, or empty");
     if (!w->data || (sac_op_has(c, 2) && !c->in[2].data) || !plan->weights)
         return refuse(why, why_size, "weights are not constant");
+    if (c->node->op->id == SAC_OP_FusedConv && sac_op_has(c, SAC_ENDING)) {
+        s.ending = true;
+        if (!c->in[SAC_ENDING].data)
+            return refuse(why, why_size, "its ending is not constant");
+    }
     s.transposed = c->node->op->id == SAC_OP_ConvTranspose;
     s.groups = sac_attr_int(c->node, "group", 1);
     s.bias = sac_op_has(c, 2);
@@ -141,6 +146,8 @@ size_t conv_spec_text(const struct conv_spec *s, char *out, size_t size)
                      " %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64 "/%" PRId64 "/%" PRId64 "/%d",
                      maps[i]->size[0], maps[i]->size[1], maps[i]->size[2], maps[i]->c,
                      maps[i]->pixel, maps[i]->sample, maps[i]->align);
+    if (s->ending && (size_t)at < size)
+        at += snprintf(out + at, size - (size_t)at, " ending");
     return at > 0 && (size_t)at < size ? (size_t)at : 0;
 }
 
@@ -268,7 +275,7 @@ bool conv_stem_shape_of(const struct conv_spec *s, struct conv_stem_shape *out)
         !flat || s->in.c > 16 || s->out.c % 16 != 0 || s->kernel[1] > 8 || s->kernel[2] > 8 ||
         s->stride[1] != s->stride[2] || s->stride[1] > 4 || s->dilation[1] != 1 ||
         s->dilation[2] != 1 || s->n * (s->out.c / 16) > 65535 ||
-        s->residual_kind != SAC_RESIDUAL_NONE)
+        s->residual_kind != SAC_RESIDUAL_NONE || s->ending)
         return false;
     if (s->in.pixel != s->in.c || s->out.align < 16 || s->out.pixel % 8 != 0 ||
         s->out.sample % 8 != 0)

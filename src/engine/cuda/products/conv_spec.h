@@ -32,6 +32,7 @@ struct conv_spec {
     bool                  bias;
     enum sac_residual     residual_kind;
     struct sac_activation act;
+    bool                  ending; /* something is done to each channel behind it */
 };
 
 /* false: why says what is not covered. Checks everything that the kernels trust. */

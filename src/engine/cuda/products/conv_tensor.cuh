@@ -366,7 +366,7 @@ tensor_end(const conv_tensor_params &p, const tensor_memory<S> &memory, int grou
             barrier_wait(memory.come + slot, rings.residual.parity);
 #pragma unroll E::UNROLL
         for (int i = 0; i < PARTS; i++)
-            ending_part<S, E>(p, factors, in_panels<S>{other, to}, panel * PARTS + i,
+            ending_part<S, E>(p, factors, in_panels<S>{other, to}, t.channel, panel * PARTS + i,
                               i * 2 * S::PART, sum);
         store_panel<S>(p, group, k, t, to);
         rings.panel = rings.panel + 1 == p.panels ? 0 : rings.panel + 1;

@@ -233,7 +233,7 @@ __device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m,
     const bool         inside = m < p.m;
     const int64_t      n = inside ? m / p.pixels : 0, pixel = inside ? m - n * p.pixels : 0;
     __half            *y = (__half *)p.y + n * p.y_sample + pixel * p.y_pixel + first;
-    float              numbers[2 * S::NT], other[2 * S::NT];
+    float              numbers[2 * S::NT], other[2 * S::NT] = {};
     if (f.residual) {
         const __half *from =
             (const __half *)f.residual + n * f.residual_sample + pixel * f.residual_pixel + first;
@@ -248,6 +248,16 @@ __device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m,
         for (int i = 0; i < 2 * S::NT; i++)
             numbers[i] += other[i];
     activate_all(f.act, f.alpha, f.beta, numbers);
+    if (f.ending)
+#pragma unroll
+        for (int i = 0; i < 2 * S::NT; i++) {
+            const int at = k + i / 2 * 8 + 2 * t + i % 2;
+            if (at >= p.out_c)
+                continue;
+            const channel_ending<1> ending(f, first + at);
+            numbers[i] = fmaf(numbers[i], ending.scale[0], ending.shift[0]);
+            other[i] *= ending.residual[0];
+        }
     if (f.residual_kind == SAC_RESIDUAL_AFTER)
 #pragma unroll
         for (int i = 0; i < 2 * S::NT; i++)

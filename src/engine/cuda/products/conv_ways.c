@@ -257,7 +257,8 @@ static void add_from(struct conv_ways *l, const struct cudnn_target *t, const st
 
 static bool wants_fusion(const struct conv_spec *s)
 {
-    return s->bias || s->act.kind != SAC_ACT_NONE || s->residual_kind != SAC_RESIDUAL_NONE;
+    return s->bias || s->act.kind != SAC_ACT_NONE || s->residual_kind != SAC_RESIDUAL_NONE ||
+           s->ending;
 }
 
 static void add_tiles(struct conv_ways *l, const struct conv_spec *s)

@@ -277,7 +277,7 @@ __device__ __forceinline__ void multiply_window_tiles(const conv_tensor_params &
             using E = decltype(ending);
 #pragma unroll E::UNROLL
             for (int part = 0; part < S::SUMS / S::NUMBERS; part++)
-                ending_part<S, E>(p, factors, places, part, part * 2 * S::PART, sum);
+                ending_part<S, E>(p, factors, places, t.channel, part, part * 2 * S::PART, sum);
         });
     }
 }

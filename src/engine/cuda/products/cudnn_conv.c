@@ -199,7 +199,7 @@ static bool mode_of(enum sac_activation_kind kind, cudnnPointwiseMode_t *out)
 bool cudnn_graph_can_fuse(const struct conv_spec *s)
 {
     cudnnPointwiseMode_t mode;
-    if (conv_residual_is_part(s))
+    if (conv_residual_is_part(s) || s->ending)
         return false;
     if (s->act.kind == SAC_ACT_CLIP) /* saccade handles reversed ranges */
         return s->act.alpha <= s->act.beta;
