@@ -14,6 +14,7 @@
  * once rows turn beside it. Then the Transposes go first, as the patterns after them match only
  * channels first; but GELU before them, since they would move into its spelling, and products from
  * the left, which are spelled by them; and again after norms, which may stand between two.
+ * Transposed convolutions become plain ones before these are looked at.
  * Constants beside gates go into them before these are taken. Of two convolutions that have become
  * one, another sum may be taken, which may be one more of their kind, and an activation behind a
  * shortcut; which maps can be filled up shows when gates are taken. Views around a normalisation
@@ -30,13 +31,13 @@ static const struct sac_pass *const passes[] = {
     &sac_pass_deform,    &sac_pass_gelu,       &sac_pass_left,        &sac_pass_transpose,
     &sac_pass_sums,      &sac_pass_activation, &sac_pass_focus,       &sac_pass_norm,
     &sac_pass_transpose, &sac_pass_norm,       &sac_pass_channels,    &sac_pass_gains,
-    &sac_pass_stack,     &sac_pass_gate,       &sac_pass_pool,        &sac_pass_conv,
-    &sac_pass_spread,    &sac_pass_twin,       &sac_pass_shortcut,    &sac_pass_conv,
-    &sac_pass_twin,      &sac_pass_excitation, &sac_pass_eights,      &sac_pass_aligned,
-    &sac_pass_even,      &sac_pass_parts,      &sac_pass_identity,    &sac_pass_product,
-    &sac_pass_identity,  &sac_pass_product,    &sac_pass_quantised,   &sac_pass_norm_sum,
-    &sac_pass_rounded,   &sac_pass_wide,       &sac_pass_norm_pair,   &sac_pass_rearrange,
-    &sac_pass_identity,  &sac_pass_batch_norm, &sac_pass_chain,
+    &sac_pass_stack,     &sac_pass_gate,       &sac_pass_pool,        &sac_pass_conv_transpose,
+    &sac_pass_conv,      &sac_pass_spread,     &sac_pass_twin,        &sac_pass_shortcut,
+    &sac_pass_conv,      &sac_pass_twin,       &sac_pass_excitation,  &sac_pass_eights,
+    &sac_pass_aligned,   &sac_pass_even,       &sac_pass_parts,       &sac_pass_identity,
+    &sac_pass_product,   &sac_pass_identity,   &sac_pass_product,     &sac_pass_quantised,
+    &sac_pass_norm_sum,  &sac_pass_rounded,    &sac_pass_wide,        &sac_pass_norm_pair,
+    &sac_pass_rearrange, &sac_pass_identity,   &sac_pass_batch_norm,  &sac_pass_chain,
 };
 enum { BEFORE_FOLDING = 3 };
 
