@@ -38,7 +38,7 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
     sac_pass_l2_norm, sac_pass_gains, sac_pass_head_matmul, sac_pass_spread, sac_pass_norm_gain,
     sac_pass_norm_sum, sac_pass_batch_norm, sac_pass_norm_heads, sac_pass_norm_pair, sac_pass_stack,
     sac_pass_linear, sac_pass_scatter, sac_pass_left, sac_pass_eights, sac_pass_shortcut,
-    sac_pass_aligned, sac_pass_head_conv, sac_pass_conv_transpose;
+    sac_pass_aligned, sac_pass_head_conv, sac_pass_conv_transpose, sac_pass_adaptive;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are.
