@@ -26,6 +26,79 @@
         "Transpose", of "f", to, "perm", "0 1 3 2"                                         \
     }
 
+/* Third `of` of the numbers of all heads, as a map. */
+#define THIRDS                                       \
+    {"Relu", "x", "a"}, {"Reshape", "a parts", "r"}, \
+    {                                                \
+        "Split", "r single", "q k v", "axis", "2"    \
+    }
+#define MAP(of)                                              \
+    {"Squeeze", of " two", "s"}, {"Reshape", "s wide", "m"}, \
+    {                                                        \
+        "Transpose", "m", "c", "perm", "0 3 1 2"             \
+    }
+#define PARTS                                   \
+    SHAPES, {"wide", "-1 2 3 8"}, {"two", "2"}, \
+    {                                           \
+        "single", "1 1 1"                       \
+    }
+
+static const struct spelling pools[] = {
+    {"the largest of all heads, which have a third of each row",
+     "? 6 24",
+     "? 8 1 2",
+     {PARTS},
+     {THIRDS, MAP("q"), {"MaxPool", "c", "y", "kernel_shape", "2 2"}},
+     1,
+     3},
+    {"means of the last third, of an output too",
+     "? 6 24",
+     "? 8 1 2",
+     {PARTS},
+     {THIRDS, MAP("v"), {"AveragePool", "c", "y", "kernel_shape", "2 2"}},
+     0,
+     .also = "v",
+     .also_dims = "? 6 1 2 4"},
+    {"the largest of heads that count with the batch",
+     "? 6 24",
+     "? 2 2 4",
+     {SHAPES},
+     {{"Relu", "x", "a"},
+      {"Reshape", "a parts", "r"},
+      {"Transpose", "r", "t", "perm", "2 0 3 1 4"},
+      {"Split", "t thirds", "q1 k1 v1", "axis", "0"},
+      {"Squeeze", "k1 zero", "k"},
+      {"Reshape", "k maps", "m"},
+      {"Transpose", "m", "c", "perm", "0 3 1 2"},
+      {"MaxPool", "c", "p", "kernel_shape", "2 2"},
+      {"Reshape", "p pooled", "f"},
+      {"Transpose", "f", "y", "perm", "0 1 3 2"}},
+     1,
+     3},
+    {"a third of the tokens",
+     "? 6 24",
+     "? 24 1 1",
+     {{"single", "2 2 2"}, {"wide", "-1 1 2 24"}},
+     {{"Relu", "x", "a"},
+      {"Split", "a single", "q k v", "axis", "1"},
+      {"Reshape", "k wide", "m"},
+      {"Transpose", "m", "c", "perm", "0 3 1 2"},
+      {"MaxPool", "c", "y", "kernel_shape", "1 2"}},
+     1},
+    {"every third channel",
+     "? 6 24",
+     "? 8 1 2",
+     {{"apart", "-1 6 8 3"}, {"single", "1 1 1"}, {"wide", "-1 2 3 8"}, {"three", "3"}},
+     {{"Relu", "x", "a"},
+      {"Reshape", "a apart", "r"},
+      {"Split", "r single", "q k v", "axis", "3"},
+      {"Squeeze", "k three", "s"},
+      {"Reshape", "s wide", "m"},
+      {"Transpose", "m", "c", "perm", "0 3 1 2"},
+      {"MaxPool", "c", "y", "kernel_shape", "2 2"}},
+     1},
+};
+
 static const struct spelling convs[] = {
     {"one of two heads", "? 6 24", "? 2 2 4", {SHAPES}, {QUERIES, POOLED("q", "y")}, 1, 2},
     {"the last of two heads, of an output too",
@@ -195,6 +268,13 @@ static void convolutions_of_heads_are_one_of_all(void **state)
         spelling_check(&convs[i], "Conv", add_constants);
 }
 
+static void pools_read_part_of_the_map(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(pools); i++)
+        spelling_check(&pools[i], "MaxPool", add_constants);
+}
+
 static void norms_write_the_heads_order(void **state)
 {
     (void)state;
@@ -206,6 +286,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_of_heads_are_one_of_all),
+        cmocka_unit_test(pools_read_part_of_the_map),
         cmocka_unit_test(norms_write_the_heads_order),
     };
     return cmocka_run_group_tests(tests, NULL, close_device);

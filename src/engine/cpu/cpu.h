@@ -33,6 +33,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(Clip)                  \
     KERNEL(Concat)                \
     KERNEL(Conv)                  \
+    KERNEL(ConvTranspose)         \
     KERNEL(CumSum)                \
     KERNEL(DeformAttention)       \
     KERNEL(DeformConv)            \

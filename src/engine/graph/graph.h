@@ -47,9 +47,10 @@ struct sac_value {
     enum sac_dtype dtype;              /* SAC_DTYPE_NONE until inferred */
     int            rank;               /* -1 until inferred */
     int64_t        dims[SAC_RANK_MAX]; /* SAC_DIM_OPEN where open */
-    bool           batched;            /* its first dim is open and the batch itself */
-    bool           shared;             /* a constant whose data another may have, too */
-    const void    *data;               /* constant: dense, aligned to its dtype; NULL otherwise */
+    int64_t        batches; /* its first dim is open and so many times the batch; else 0 */
+    bool           counts;  /* integers that shapes tell: 0, 1, 2, ... in ONNX's order */
+    bool           shared;  /* a constant whose data another may have, too */
+    const void    *data;    /* constant: dense, aligned to its dtype; NULL otherwise */
     /* Set by sac_graph_refresh and sac_graph_update: */
     struct sac_node  *producer; /* NULL: graph input or constant */
     int               uses;     /* by nodes (also of subgraphs) and graph outputs */

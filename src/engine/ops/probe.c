@@ -41,6 +41,24 @@ static sac_result probe_once(struct sac_infer *inf, int which)
     return sac_infer_run(inf);
 }
 
+/* Of what dim both are such a multiple. */
+static int64_t batches_of(int64_t a, int64_t b)
+{
+    const int64_t times = a / stand_ins[0].batch;
+    return a == times * stand_ins[0].batch && b == times * stand_ins[1].batch ? times : 0;
+}
+
+static bool counts(const struct sac_operand *o)
+{
+    const int64_t elements = sac_operand_elements(o);
+    if (!o->data || o->dtype != SAC_I64 || elements < 1)
+        return false;
+    for (int64_t i = 0; i < elements; i++)
+        if (((const int64_t *)o->data)[i] != i)
+            return false;
+    return true;
+}
+
 /* Combines what both runs inferred for a value; nothing when one of them could not infer it. */
 static void note_shape(struct sac_value *v, const struct sac_operand *a,
                        const struct sac_operand *b)
@@ -51,8 +69,7 @@ static void note_shape(struct sac_value *v, const struct sac_operand *a,
     v->rank = a->rank;
     for (int d = 0; d < a->rank; d++)
         v->dims[d] = a->dims[d] == b->dims[d] ? a->dims[d] : SAC_DIM_OPEN;
-    v->batched =
-        a->rank > 0 && a->dims[0] == stand_ins[0].batch && b->dims[0] == stand_ins[1].batch;
+    v->batches = a->rank > 0 ? batches_of(a->dims[0], b->dims[0]) : 0;
 }
 
 static bool is_input(const struct sac_graph *g, const struct sac_value *v)
@@ -78,8 +95,9 @@ sac_result sac_graph_probe(struct sac_graph *g, uint64_t memory_limit, bool tole
     }
     for (size_t i = 0; i < g->value_count && res == SAC_OK; i++) {
         struct sac_value *v = g->values[i];
+        v->counts = counts(&inf[0].values[v->id]) && counts(&inf[1].values[v->id]);
         if (is_input(g, v))
-            v->batched = v->rank > 0 && v->dims[0] == SAC_DIM_OPEN;
+            v->batches = v->rank > 0 && v->dims[0] == SAC_DIM_OPEN;
         else if (!v->data)
             note_shape(v, &inf[0].values[v->id], &inf[1].values[v->id]);
     }

@@ -110,9 +110,8 @@ static struct sac_node *fold_affine(struct sac_graph *g, struct sac_node *n, str
     return made;
 }
 
-/* n applies y * scale + shift per channel to v. */
-static bool affine(const struct sac_node *n, const struct sac_value *v, int64_t channels,
-                   float *scale, float *shift)
+bool sac_scales_channels(const struct sac_node *n, const struct sac_value *v, int64_t channels,
+                         float *scale, float *shift)
 {
     if (sac_is(n, "BatchNormalization"))
         return n->inputs[0] == v && sac_batch_norm_constants(n, channels, scale, shift);
@@ -172,7 +171,7 @@ static sac_result absorb_affine(struct sac_graph *g, struct sac_node *n, struct 
     if (!numbers)
         return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a normalisation");
     sac_result res = SAC_OK;
-    if (affine(reader, n->outputs[0], channels, numbers, numbers + channels) &&
+    if (sac_scales_channels(reader, n->outputs[0], channels, numbers, numbers + channels) &&
         factors_fit(n, reader, numbers) &&
         (bare || clip_behind(n, channels, numbers, numbers + channels, &clip))) {
         struct sac_node *made = fold_affine(g, n, reader, numbers, numbers + channels);
@@ -213,8 +212,8 @@ static sac_result absorb_affine_of_part(struct sac_graph *g, struct sac_node *n,
             continue;
         for (int64_t c = 0; c < channels; c++)
             numbers[c] = 1, numbers[channels + c] = 0;
-        if (!affine(reader, t->value, t->end - t->first, numbers + t->first,
-                    numbers + channels + t->first) ||
+        if (!sac_scales_channels(reader, t->value, t->end - t->first, numbers + t->first,
+                                 numbers + channels + t->first) ||
             !factors_fit(n, reader, numbers))
             continue;
         *changed = true;
@@ -232,7 +231,7 @@ static sac_result absorb_affine_of_part(struct sac_graph *g, struct sac_node *n,
 static bool moves(const struct sac_node *n)
 {
     return sac_is(n, "Reshape") || sac_is(n, "Transpose") || sac_is(n, "Flatten") ||
-           sac_is(n, "Squeeze") || sac_is(n, "Unsqueeze");
+           sac_is(n, "Squeeze") || sac_is(n, "Unsqueeze") || sac_is(n, "DepthToSpace");
 }
 
 /* The only reader of n's numbers: others may ask for their shape. */
@@ -409,7 +408,8 @@ static sac_result absorb_norm_before(struct sac_graph *g, struct sac_node *n, bo
     if (!numbers)
         return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a normalisation");
     sac_result res = SAC_OK;
-    if (affine(norm, x, channels, numbers, numbers + channels) && factors_before_fit(n, numbers)) {
+    if (sac_scales_channels(norm, x, channels, numbers, numbers + channels) &&
+        factors_before_fit(n, numbers)) {
         *changed = true;
         res = fold_before(g, n, x, numbers, numbers + channels);
     }

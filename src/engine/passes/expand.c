@@ -39,7 +39,7 @@ static bool has_dim(const struct sac_graph *g, const struct sac_value *v, const 
         return false;
     if (y->dims[d] != SAC_DIM_OPEN)
         return v->dims[own] == y->dims[d];
-    return own == 0 && d == 0 && v->batched && y->batched && has_one_batch(g);
+    return own == 0 && d == 0 && v->batches && v->batches == y->batches && has_one_batch(g);
 }
 
 /* Does another operand of n have that dim? */

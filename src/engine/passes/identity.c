@@ -54,7 +54,7 @@ static bool resizes_nothing(const struct sac_node *n)
     const struct sac_value *in = n->inputs[0];
     bool                    same = sac_same_shape(in, n->outputs[0]) && n->opset >= 11;
     /* sizes that are only known to be open may be those of something else */
-    same &= in->dims[0] != SAC_DIM_OPEN || (in->batched && n->outputs[0]->batched);
+    same &= in->dims[0] != SAC_DIM_OPEN || (in->batches == 1 && n->outputs[0]->batches == 1);
     /* TensorFlow's begin half a pixel further, or anywhere */
     same &= strncmp(sac_attr_string(n, "coordinate_transformation_mode", ""), "tf_", 3) != 0;
     for (int64_t i = 0; i < count; i++)
@@ -143,6 +143,29 @@ static bool skips_a_view(struct sac_node *n)
     return true;
 }
 
+/* So many times the batch; 0: not known, or not open. */
+static int64_t elements_per_batch(const struct sac_value *v)
+{
+    int64_t elements = v->batches;
+    for (int d = 1; d < v->rank; d++)
+        if (v->dims[d] == SAC_DIM_OPEN || __builtin_mul_overflow(elements, v->dims[d], &elements))
+            return 0;
+    return elements;
+}
+
+/* All numbers of a line, in their order: what PyTorch's newer exporter makes of as_strided, behind
+ * means whose map lies channels last there. */
+static bool gathers_all(const struct sac_node *n)
+{
+    const struct sac_value *line = sac_node_input(n, 0), *index = sac_node_input(n, 1);
+    if (!sac_is(n, "Gather") || sac_attr_int(n, "axis", 0) != 0 || line->rank != 1 ||
+        !index->counts || index->rank < 1)
+        return false;
+    const int64_t elements = elements_per_batch(index);
+    return elements > 0 ? elements == elements_per_batch(line)
+                        : line->dims[0] >= 0 && line->dims[0] == sac_value_elements(index);
+}
+
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     if (n->output_count < 1)
@@ -150,6 +173,12 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     if (changes_nothing(n)) {
         sac_graph_replace(g, n->outputs[0], n->inputs[0]);
         *changed = true;
+    } else if (gathers_all(n)) {
+        sac_result        res = SAC_OK;
+        struct sac_value *line = n->inputs[0], *index = n->inputs[1];
+        struct sac_value *y = sac_reshaped(g, n, line, index->rank, index->dims, &res);
+        *changed = y != NULL;
+        return y ? sac_take_over(g, y->producer, n) : res;
     } else {
         *changed = skips_a_view(n);
     }

@@ -39,7 +39,8 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
     sac_pass_norm_sum, sac_pass_batch_norm, sac_pass_norm_heads, sac_pass_norm_pair, sac_pass_stack,
     sac_pass_linear, sac_pass_scatter, sac_pass_left, sac_pass_eights, sac_pass_shortcut,
     sac_pass_aligned, sac_pass_head_conv, sac_pass_repeated, sac_pass_rotary, sac_pass_rotary_heads,
-    sac_pass_glu, sac_pass_norm_ending, sac_pass_conv_ending;
+    sac_pass_glu, sac_pass_norm_ending, sac_pass_conv_ending, sac_pass_conv_transpose,
+    sac_pass_adaptive;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are.
@@ -92,6 +93,11 @@ bool sac_constant_per_channel(const struct sac_value *v, int rank, int64_t chann
  */
 bool sac_batch_norm_constants(const struct sac_node *n, int64_t channels, float *scale,
                               float *shift);
+/* n, a BatchNormalization or arithmetic with constants, makes y * scale + shift of each channel of
+ * v.
+ */
+bool sac_scales_channels(const struct sac_node *n, const struct sac_value *v, int64_t channels,
+                         float *scale, float *shift);
 /* The axes of a reduction (attribute or constant input), normalised; false when they are not
  * known. */
 bool sac_reduce_axes(const struct sac_node *n, int rank, bool *reduced);
