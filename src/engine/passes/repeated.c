@@ -99,7 +99,7 @@ static struct sac_value *of_one(struct sac_graph *g, struct sac_node *n, int of,
     made->outputs[0] = y;
     y->producer = made;
     y->dims[0] = 1;
-    y->batched = false;
+    y->batches = 0;
     return y;
 }
 
