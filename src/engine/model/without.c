@@ -21,19 +21,6 @@ static const struct {
     {"branches", {.plan = SAC_WITHOUT_BRANCHES}},
 };
 
-/* All rows of the list that have the name of this one; 0: an earlier one has it. */
-static uint64_t rows_of(int row)
-{
-    uint64_t bits = 0;
-    for (int i = 0; sac_pass_name(i); i++)
-        if (strcmp(sac_pass_name(i), sac_pass_name(row)) == 0) {
-            if (i < row)
-                return 0;
-            bits |= (uint64_t)1 << i;
-        }
-    return bits;
-}
-
 const char *sac_without_name(int i, struct sac_without *out)
 {
     if (i < (int)SAC_COUNT(rows)) {
@@ -41,13 +28,11 @@ const char *sac_without_name(int i, struct sac_without *out)
         return rows[i].name;
     }
     i -= (int)SAC_COUNT(rows);
-    for (int row = 0; sac_pass_name(row); row++) {
-        *out = (struct sac_without){.passes = rows_of(row)};
-        if (out->passes && i-- == 0)
-            return sac_pass_name(row);
-    }
-    *out = (struct sac_without){.passes = 0};
-    return sac_device_without_name(i);
+    int passes = 0;
+    while (sac_pass_name(passes))
+        passes++;
+    *out = (struct sac_without){.passes = i < passes ? (uint64_t)1 << i : 0};
+    return i < passes ? sac_pass_name(i) : sac_device_without_name(i - passes);
 }
 
 static void add_name(char *out, size_t size, const char *name)
@@ -61,7 +46,7 @@ void sac_without_text(const struct sac_without *without, char *out, size_t size)
     struct sac_without left = *without, row;
     const char        *name;
     out[0] = '\0';
-    for (int i = 0; (name = sac_without_name(i, &row)); i++)
+    for (int i = 0; (left.passes || left.plan) && (name = sac_without_name(i, &row)); i++)
         if ((left.passes & row.passes) == row.passes && (left.plan & row.plan) == row.plan &&
             (left.passes & row.passes || left.plan & row.plan)) {
             add_name(out, size, name);

@@ -110,19 +110,21 @@ static sac_result run_pass(struct sac_graph *g, uint64_t memory_limit, const str
     return res;
 }
 
-/* Rows of the same pass have one number: how many others come first. */
-static int number_of(size_t row)
+/* Is it the first row of its pass? */
+static bool is_first(size_t row)
 {
-    int    number = 0;
     size_t first = 0;
     while (passes[first] != passes[row])
         first++;
-    for (size_t i = 0; i < first; i++) {
-        size_t k = 0;
-        while (passes[k] != passes[i])
-            k++;
-        number += k == i;
-    }
+    return first == row;
+}
+
+/* A pass has one number in all its rows: how many others come first. */
+static int number_of(size_t row)
+{
+    int number = 0;
+    for (size_t i = 0; passes[i] != passes[row]; i++)
+        number += is_first(i);
     return number;
 }
 
@@ -142,7 +144,7 @@ uint64_t sac_passes_of_float16(void)
 const char *sac_pass_name(int i)
 {
     for (size_t row = 0; row < SAC_COUNT(passes); row++)
-        if (number_of(row) == i)
+        if (is_first(row) && i-- == 0)
             return passes[row]->name;
     return NULL;
 }
