@@ -107,6 +107,46 @@ static const struct spelling spellings[] = {
      "? 6 4 5"},
 };
 
+static const struct spelling products[] = {
+    {"factors of a product's residual, as in CAFormer",
+     "? 7 6",
+     "? 7 6",
+     {{"none", "0"}},
+     {{"MatMul", "x square", "a"}, {"Mul", "x row", "b"}, {"Add", "b a", "y"}},
+     1,
+     1},
+    {"that others read as well",
+     "? 7 6",
+     "? 7 6",
+     {{"none", "0"}},
+     {{"MatMul", "x square", "a"},
+      {"Mul", "x row", "b"},
+      {"Add", "b a", "c"},
+      {"MatMul", "c square", "d"},
+      {"Mul", "row c", "e"},
+      {"Add", "d e", "y"}},
+     2,
+     2},
+    {"behind an activation",
+     "? 7 6",
+     "? 7 6",
+     {{"none", "0"}},
+     {{"MatMul", "x square", "a"},
+      {"Tanh", "a", "b"},
+      {"Mul", "b row", "c"},
+      {"Add", "c row", "d"},
+      {"Add", "d x", "y"}},
+     1,
+     1},
+    {"factors of each row stay",
+     "? 6 6",
+     "? 6 6",
+     {{"none", "0"}},
+     {{"MatMul", "x square", "a"}, {"Mul", "x rows", "b"}, {"Add", "b a", "y"}},
+     1,
+     2},
+};
+
 #define PART_BY(factors)                                \
     CONV("x", "a"), {"Split", "a", "b c", "axis", "1"}, \
     {                                                   \
@@ -179,6 +219,9 @@ static void constants(struct proto *graph)
     proto_initializer(graph, "endless", 1, "", &endless, sizeof endless);
     proto_initializer(graph, "three", 1, "3 1 1", w + 5, 3 * sizeof *w);
     proto_initializer(graph, "w", 1, "6 6 1 1", w, sizeof w);
+    proto_initializer(graph, "square", 1, "6 6", w, sizeof w);
+    proto_initializer(graph, "row", 1, "6", w + 17, 6 * sizeof *w);
+    proto_initializer(graph, "rows", 1, "6 1", w + 17, 6 * sizeof *w);
     proto_initializer(graph, "w1", 1, "6 6 1", w, sizeof w);
 }
 
@@ -187,6 +230,8 @@ static void each_is_one_step(void **state)
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(spellings); i++)
         spelling_check(&spellings[i], "FusedConv", constants);
+    for (size_t i = 0; i < SAC_COUNT(products); i++)
+        spelling_check(&products[i], "FusedMatMul", constants);
 }
 
 static void weights_keep_their_digits(void **state)

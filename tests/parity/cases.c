@@ -59,6 +59,10 @@ const struct parity_case parity_cases[] = {
     {"FusedConv", "[1,32,8,8] [16,32,3,3]! [16]!", "pads=6,6,6,6 dilations=6,6 activation=1"},
     {"FusedConv", "[1,24,16,16] [24,1,3,3]! [24]!", "group=24 pads=1,1,1,1 activation=1"},
     /* numbers for each channel behind the activation, and for its residual */
+    {"FusedMatMul", "[2,9,24] [24,40]! [40]! - [3,40]!", "activation=10"},
+    {"FusedMatMul", "[2,9,24] [24,40]! - [2,9,40] [3,40]!", "residual=2"},
+    {"FusedMatMul", "[17,33] [33,21]! [21]! [17,21] [3,21]!", "activation=5 residual=2"},
+    {"FusedMatMul", "[17,33] [33,21]! [21]! [17,21] [3,21]!", "activation=1 residual=1"},
     {"FusedConv", "[2,16,9,7] [38,16,1,1]! [38]! - [3,38]!", "activation=10"},
     {"FusedConv", "[2,16,9,7] [38,16,3,3]! - [2,38,9,7] [3,38]!",
      "pads=1,1,1,1 activation=10 residual=2"},

@@ -125,8 +125,7 @@ static void spread_channels(const struct sac_conv *v, const float *from, int64_t
             to[g * v->group_bias + k] = from && k < channels ? from[g * channels + k] : 0;
 }
 
-/* false: no memory. */
-static bool pack_ending(struct sac_conv *v, const float *from, int64_t channels)
+bool sac_conv_pack_ending(struct sac_conv *v, const float *from, int64_t channels)
 {
     const int64_t groups = v->depthwise ? 1 : v->groups, row = v->group_bias * groups;
     if (!from)
@@ -149,7 +148,7 @@ bool sac_conv_pack(struct sac_conv *v, const struct sac_conv_weights *w)
     v->group_weights = v->group_bias * v->depth;
     v->weights = sac_alloc_aligned(64, (size_t)(v->group_weights * groups) * sizeof(float));
     v->bias = sac_alloc_aligned(64, (size_t)(v->group_bias * groups) * sizeof(float));
-    if (!v->weights || !v->bias || !pack_ending(v, w->ending, channels))
+    if (!v->weights || !v->bias || !sac_conv_pack_ending(v, w->ending, channels))
         return false;
     spread_channels(v, w->bias, channels, v->bias);
     for (int64_t g = 0; g < groups && !v->depthwise; g++)

@@ -112,6 +112,9 @@ struct sac_conv_state {
     bool              by_channels;  /* units of one chunk follow each other, not those of a band */
     bool              has_residual; /* input 3 */
 };
+/* Packs an ending, [SAC_ENDING_ROWS][channels] of each group, once group_bias is known; NULL: there
+ * is none. false: no memory. */
+bool sac_conv_pack_ending(struct sac_conv *v, const float *from, int64_t channels);
 /* Fills block, weights, bias and their strides from the rest of v; false: no memory. */
 bool sac_conv_pack(struct sac_conv *v, const struct sac_conv_weights *w);
 /* In a pointwise convolution line ends do not matter: treats its map, or the maps of all samples,

@@ -90,7 +90,7 @@ static bool read_fused(const struct sac_op_call *c, struct product *p)
     if (!read_matmul(c, p))
         return false;
     p->bias = has_bias ? &c->in[2] : NULL;
-    return !has_bias || c->in[2].data;
+    return (!has_bias || c->in[2].data) && (!sac_op_has(c, SAC_ENDING) || c->in[SAC_ENDING].data);
 }
 
 static bool read_product(const struct sac_op_call *c, struct product *p)
@@ -128,6 +128,7 @@ static void product_release(void *state)
     struct product_state *s = state;
     if (s) {
         sac_free(s->conv.bias);
+        sac_free(s->conv.ending);
         sac_free(s->constant);
         sac_free(s->at);
     }
@@ -224,7 +225,9 @@ static bool make(struct product_state *s, struct sac_device *dev, const struct s
     s->panel = (int64_t)s->conv.block * sac_simd_lanes() * s->p.depth;
     s->panels = (s->conv.group_weights + s->panel - 1) / s->panel;
     s->conv.bias = sac_calloc((size_t)s->conv.group_bias, sizeof *s->conv.bias);
-    if (!s->conv.bias || !pair_up(s, c))
+    const float *ending =
+        is_fused(c->node) && sac_op_has(c, SAC_ENDING) ? c->in[SAC_ENDING].data : NULL;
+    if (!s->conv.bias || !pair_up(s, c) || !sac_conv_pack_ending(&s->conv, ending, s->p.columns))
         return false;
     if (s->p.bias)
         memcpy(s->conv.bias, s->p.bias->data, (size_t)s->p.columns * sizeof *s->conv.bias);

@@ -190,8 +190,10 @@ static float end_channel(const struct sac_op_call *c, int64_t i, float v, float 
     if (!sac_op_has(c, SAC_ENDING))
         return v + residual;
     const struct sac_operand *y = &c->out[0];
-    const int64_t channels = y->dims[1], plane = sac_operand_elements(y) / y->dims[0] / channels;
-    const float  *a = (const float *)c->in[SAC_ENDING].data + i / plane % channels;
+    const bool                last = c->node->op->id == SAC_OP_FusedMatMul;
+    const int64_t             channels = c->in[SAC_ENDING].dims[1],
+                  plane = last ? 1 : sac_operand_elements(y) / y->dims[0] / channels;
+    const float *a = (const float *)c->in[SAC_ENDING].data + i / plane % channels;
     return v * a[SAC_ENDING_SCALE * channels] + a[SAC_ENDING_SHIFT * channels] +
            residual * a[SAC_ENDING_RESIDUAL * channels];
 }
@@ -211,16 +213,21 @@ void sac_residual_and_activation(const struct sac_op_call *c, float *y, int64_t 
     }
 }
 
+static sac_result check_ending(const struct sac_op_call *c, int64_t channels)
+{
+    const struct sac_operand *a = &c->in[SAC_ENDING];
+    SAC_CHECK(c,
+              !sac_op_has(c, SAC_ENDING) ||
+                  (a->rank == 2 && a->dims[0] == SAC_ENDING_ROWS && a->dims[1] == channels),
+              "input 4 is not three numbers for each of %lld channels", (long long)channels);
+    return SAC_OK;
+}
+
 static sac_result fused_conv_shape(struct sac_op_call *c)
 {
     SAC_TRY(check_common(c));
     SAC_TRY(sac_conv_shape(c, 0, 1, 2, SAC_F32));
-    const struct sac_operand *a = &c->in[SAC_ENDING];
-    SAC_CHECK(c,
-              !sac_op_has(c, SAC_ENDING) || (a->rank == 2 && a->dims[0] == SAC_ENDING_ROWS &&
-                                             a->dims[1] == c->out[0].dims[1]),
-              "input 4 is not three numbers for each of %lld channels",
-              (long long)c->out[0].dims[1]);
+    SAC_TRY(check_ending(c, c->out[0].dims[1]));
     return sac_residual_check(c, true);
 }
 
@@ -255,6 +262,7 @@ static sac_result fused_matmul_shape(struct sac_op_call *c)
     SAC_TRY(sac_matmul_shape(c, 0, 1, SAC_F32));
     SAC_CHECK(c, !sac_op_has(c, 2) || (c->in[2].rank == 1 && c->in[2].dims[0] == c->in[1].dims[1]),
               "input 2 is not one number for each of %lld columns", (long long)c->in[1].dims[1]);
+    SAC_TRY(check_ending(c, c->in[1].dims[1]));
     return sac_residual_check(c, false);
 }
 
@@ -279,8 +287,8 @@ static int64_t fused_matmul_flops(const struct sac_op_call *c)
 static bool fused_matmul_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
 {
     const struct sac_value *r = n->input_count > 3 ? n->inputs[3] : NULL;
-    for (int i = 1; i < 3 && i < n->input_count; i++)
-        if (sac_batch_axis(w, n->inputs[i]) >= 0)
+    for (int i = 1; i < n->input_count; i++)
+        if (i != 3 && n->inputs[i] && sac_batch_axis(w, n->inputs[i]) >= 0)
             return sac_batch_refuse(w, "a parameter depends on the input");
     if (k < 0 || k >= n->inputs[0]->rank - 1)
         return sac_batch_refuse(w, "it multiplies along the batch");
@@ -290,7 +298,7 @@ static bool fused_matmul_batch(struct sac_batch_walk *w, struct sac_node *n, int
 }
 
 const struct sac_op sac_row_FusedMatMul = {
-    SAC_FUSED_ROW(FusedMatMul, 2, 4), SAC_TOLERANCE(1e-4f, 1e-4f), .shape = fused_matmul_shape,
+    SAC_FUSED_ROW(FusedMatMul, 2, 5), SAC_TOLERANCE(1e-4f, 1e-4f), .shape = fused_matmul_shape,
     .ref = fused_matmul_ref,          .flops = fused_matmul_flops, .batch = fused_matmul_batch};
 
 /* ---- SampleNorm ---- */

@@ -24,8 +24,9 @@
  *   FusedConv(X, W, B?, R?, A?)  Conv's attributes; activation, alpha, beta; residual, which may
  * have fewer channels than the output, whose others then have none; A, [3,channels]: times A[0]
  * plus A[1] behind the activation, and a residual that is added behind that is times A[2]
- *   FusedMatMul(X, W, B?, R?) act(X W + B) over X [..., k], W [k, n], B [n] and R of the output's
- *                             shape: activation, alpha, beta; residual as FusedConv
+ *   FusedMatMul(X, W, B?, R?, A?)  act(X W + B) over X [..., k], W [k, n], B [n] and R of the
+ *                             output's shape: activation, alpha, beta; residual and A, [3,n], as
+ *                             FusedConv
  *   QuantConv(X, W, B?, R?, S)   FusedConv of 8-bit numbers: engine/ops/quant.h
  *   QuantMatMul(X, W, B?, R?, S) FusedMatMul of them, likewise
  *   FusedNorm(X, S?, B?, R?)  each line of X made one in what its kind says, times S, plus B, both

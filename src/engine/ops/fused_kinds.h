@@ -49,7 +49,8 @@ enum sac_residual {
     SAC_RESIDUAL_COUNT
 };
 
-/* Input A of FusedConv, [3,channels]: what is done to each channel behind the activation. */
+/* Input A of FusedConv and FusedMatMul, [3,channels]: what is done to each channel behind the
+ * activation. */
 enum { SAC_ENDING = 4 }; /* which input */
 enum sac_ending_row { SAC_ENDING_SCALE, SAC_ENDING_SHIFT, SAC_ENDING_RESIDUAL, SAC_ENDING_ROWS };
 

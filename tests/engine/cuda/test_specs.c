@@ -15,7 +15,7 @@
 
 struct conv_job {
     const struct conv_spec *s;
-    const float            *x, *w, *bias, *residual;
+    const float            *x, *w, *bias, *residual, *ending;
     float                  *y;
 };
 
@@ -65,6 +65,16 @@ static double sum_at(const struct conv_job *j, int64_t n, const int64_t at[3], i
     return sum;
 }
 
+/* What is stored of channel k, of the numbers behind its activation and its residual there. */
+static float ended(const struct conv_job *j, int64_t k, float v, float residual)
+{
+    const float *const a = j->ending ? j->ending + k : NULL;
+    const int64_t      channels = j->s->out.c;
+    return a ? v * a[SAC_ENDING_SCALE * channels] + a[SAC_ENDING_SHIFT * channels] +
+                   residual * a[SAC_ENDING_RESIDUAL * channels]
+             : v + residual;
+}
+
 static void compute(const struct conv_job *j, enum conv_form form)
 {
     const struct conv_spec *s = j->s;
@@ -79,7 +89,7 @@ static void compute(const struct conv_job *j, enum conv_form form)
                                     : j->residual[map_at(&s->residual, n, at[0], at[1], at[2]) + k];
                 v = sac_activate(s->residual_kind == SAC_RESIDUAL_BEFORE ? v + r : v, &s->act);
                 j->y[map_at(&s->out, n, at[0], at[1], at[2]) + k] =
-                    s->residual_kind == SAC_RESIDUAL_AFTER ? v + r : v;
+                    ended(j, k, v, s->residual_kind == SAC_RESIDUAL_AFTER ? r : 0);
             }
         }
 }
@@ -149,8 +159,10 @@ static void check_conv(const struct parity_case *pc, int64_t room)
     assert_int_equal(conv_spec_flops(&spec), s.node.op->flops(c));
     assert_int_equal(conv_weights_bytes(&spec, CONV_FORM_LAST), sac_operand_bytes(&c->in[1]));
     for (int form = CONV_FORM_LAST; form <= CONV_FORM_TAPS; form++) {
-        struct conv_job job = {
-            .s = &spec, .x = spread(&c->in[0], &spec.in), .bias = spec.bias ? c->in[2].data : NULL};
+        struct conv_job    job = {.s = &spec,
+                                  .x = spread(&c->in[0], &spec.in),
+                                  .bias = spec.bias ? c->in[2].data : NULL,
+                                  .ending = spec.ending ? c->in[SAC_ENDING].data : NULL};
         struct sac_operand empty = c->out[0];
         float             *w = sac_alloc(conv_weights_bytes(&spec, CONV_FORM_LAST));
         float             *residual = spec.residual.c ? spread(&c->in[3], &spec.residual) : NULL;

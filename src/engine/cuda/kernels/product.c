@@ -94,13 +94,17 @@ static sac_result fused_fill(struct sac_kernel_plan *plan, void *params)
     struct ops_shape            outer, inner;
     const int64_t               none[SAC_RANK_MAX] = {0};
     matmul_shapes(plan, 0, 1, &outer, &inner);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         p->type[i] = ops_in_type(plan, i);
+    p->columns = c->in[1].dims[1];
     for (int i = 2; i < 4; i++)
         if (p->type[i])
             ops_shape_in(&outer, plan, i);
         else
             ops_shape_add(&outer, 0, none);
+    int64_t column[SAC_RANK_MAX] = {0};
+    column[c->out[0].rank - 1] = 1;
+    ops_shape_add(&outer, 0, column);
     p->out_type = ops_out_type(plan, 0);
     p->activation = ops_activation_fn(&act, &p->a, &p->b);
     p->residual_after = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_AFTER;

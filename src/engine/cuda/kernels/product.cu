@@ -3,6 +3,7 @@
 #include "engine/cuda/kernels/product.h"
 #include "engine/cuda/kernels/team.cuh"
 #include "engine/cuda/kernels/window.cuh"
+#include "engine/ops/fused_kinds.h"
 
 using namespace ops;
 
@@ -50,7 +51,7 @@ template <class T> struct product_body {
 
 struct fused_body {
     struct ops_product_fused            p;
-    const void                         *in[4];
+    const void                         *in[5];
     void                               *out;
     template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
     {
@@ -70,7 +71,13 @@ struct fused_body {
         v += p.residual_after ? 0 : residual;
         if (p.activation != OPS_FN_IDENTITY)
             v = real_function(p.activation, v, 0.0f, 0.0f, (float)p.a, (float)p.b);
-        put(out, p.out_type, at[0], p.residual_after ? v + residual : v);
+        float after = p.residual_after ? residual : 0;
+        if (p.type[4]) {
+            v = v * get<float>(in[4], p.type[4], SAC_ENDING_SCALE * p.columns + at[6]) +
+                get<float>(in[4], p.type[4], SAC_ENDING_SHIFT * p.columns + at[6]);
+            after *= get<float>(in[4], p.type[4], SAC_ENDING_RESIDUAL * p.columns + at[6]);
+        }
+        put(out, p.out_type, at[0], v + after);
     }
 };
 
@@ -126,7 +133,7 @@ extern "C" int ops_launch_product_fused(const void *params, const struct ops_por
 {
     const struct ops_product_fused *p = (const struct ops_product_fused *)params;
     fused_body                      body = {*p, {}, ports->out[0]};
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 5; k++)
         body.in[k] = p->type[k] ? ports->in[k] : NULL;
     return lines<SOLO | WARPS>(body, p->lines.team, p->lines.outer.count, 1, stream);
 }

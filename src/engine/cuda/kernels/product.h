@@ -8,7 +8,7 @@
 #include "engine/cuda/kernels/window.h"
 
 /* The output, and five factors at most. */
-enum { OPS_PRODUCT_OPERANDS = 6 };
+enum { OPS_PRODUCT_OPERANDS = 7 };
 
 /* Operand 0: out, 1...: the factors, then what Gemm adds. The outer view walks the output, the
  * inner one the products of a sum. */
@@ -20,11 +20,12 @@ struct ops_product {
 };
 OPS_LAUNCHER(ops_launch_product);
 
-/* FusedMatMul. Operands: out, x, w, the output's index, bias, residual; the types of inputs that
- * are left out are 0. */
+/* FusedMatMul. Operands: out, x, w, the output's index, bias, residual, the column's ending, whose
+ * rows have so many numbers; the types of inputs that are left out are 0. */
 struct ops_product_fused {
     struct ops_lines lines;
-    int32_t          type[4], out_type, residual_after, activation; /* enum ops_fn */
+    int32_t          type[5], out_type, residual_after, activation; /* enum ops_fn */
+    int64_t          columns;
     double           a, b;
 };
 OPS_LAUNCHER(ops_launch_product_fused);

@@ -120,7 +120,9 @@ template <> struct endings<false> {
 
 template <class S, int I> struct known_ending {
     static constexpr ending_kind KIND = endings<S::HALF>::OF[I];
-    static constexpr int         ACT = KIND.act, UNROLL = S::NS / 16;
+    // Unrolled, the loads of all parts' numbers would be under way at once, in registers that
+    // spill.
+    static constexpr int ACT = KIND.act, UNROLL = KIND.channels ? 1 : S::NS / 16;
     // A limit that is an activation's own is none behind it.
     static constexpr bool SATURATES =
         S::KIND == CONV_BYTES_S8 && !KIND.half && ACT != CONV_STREAM_CLAMP;

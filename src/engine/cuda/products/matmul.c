@@ -60,6 +60,7 @@ static struct sac_kernel_offer matmul_supports(struct sac_device                
     }
     for (int i = 0; i < 4; i++)
         offer.in_layout[i] = layout;
+    offer.in_layout[SAC_ENDING] = SAC_LAYOUT_PLAIN;
     offer.out_layout[0] = layout;
     offer.in_place = spec.fused && spec.matrix && !q->call->in[3].data ? 3 : -1;
     return ok ? offer : sac_kernel_refuse("cuBLASLt has no kernel for it");
@@ -122,6 +123,27 @@ static sac_result take_constants(struct sac_device *dev, struct matmul_state *s,
     return res;
 }
 
+static void fill_ending(void *arg, void *host)
+{
+    const struct sac_operand *o = arg;
+    memcpy(host, o->data, (size_t)sac_operand_elements(o) * sizeof(float));
+}
+
+/* For both ways, and before they are measured. */
+static sac_result take_ending(struct matmul_state *s, struct sac_kernel_plan *plan)
+{
+    struct sac_operand ending = plan->call->in[SAC_ENDING];
+    void              *device = NULL;
+    if (!s->spec.ending)
+        return SAC_OK;
+    sac_result res = plan->weights->ops->get(plan->weights, ending.data, "ending f32",
+                                             (size_t)sac_operand_elements(&ending) * sizeof(float),
+                                             fill_ending, &ending, &device);
+    s->conv.ending = device;
+    plan->in_taken[SAC_ENDING] = true;
+    return res;
+}
+
 /* ---- running ---- */
 
 static cudaError_t execute(struct matmul_state *s, const struct matmul_pointers *p,
@@ -155,6 +177,7 @@ static cudaError_t queue_pass(const struct matmul_state *s, const struct matmul_
         .beta = v->act.beta,
         .bias = v->bias && !matmul_ends_with_bias(v) ? p->bias : NULL,
         .residual = v->residual_in_pass ? operand(s, in, 3) : NULL,
+        .ending = s->conv.ending,
         .y = p->y,
         .count = v->m * v->n,
         .columns = v->n,
@@ -165,10 +188,11 @@ static cudaError_t queue_pass(const struct matmul_state *s, const struct matmul_
 static cudaError_t run_conv(const struct matmul_state *s, void *const *in, void *const *out,
                             void *scratch, cudaStream_t stream)
 {
-    const struct conv_pointers p = {.x = in[0],
-                                    .residual = s->spec.matrix ? in[s->spec.c_port] : NULL,
-                                    .y = out[0],
-                                    .scratch = scratch};
+    const struct conv_pointers p = {
+        .x = in[0],
+        .residual = s->spec.matrix || s->spec.residual_in_pass ? in[s->spec.c_port] : NULL,
+        .y = out[0],
+        .scratch = scratch};
     return conv_execute(&s->conv, &p, stream);
 }
 
@@ -406,7 +430,9 @@ static void matmul_release(void *state)
 
 static sac_result make(struct sac_device *dev, struct matmul_state *s, struct sac_kernel_plan *plan)
 {
-    sac_result res = cuda_enter(dev);
+    sac_result res = take_ending(s, plan);
+    if (res == SAC_OK)
+        res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
     const bool made = s->spec.fused

@@ -17,12 +17,13 @@ bool matmul_conv_spec(const struct products_gpu *gpu, const struct matmul_spec *
                       const struct sac_kernel_plan *plan, struct conv_spec *out)
 {
     const struct sac_op_call *c = plan->call;
-    if (!s->fused || s->precision != SAC_PRECISION_FP16 || s->residual_in_pass)
+    if (!s->fused || s->precision != SAC_PRECISION_FP16 || (s->residual_in_pass && !s->ending))
         return false;
+    const bool added = s->matrix || s->residual_in_pass;
     if (!plan->weights || !c->in[1].data || c->in[1].rank != 2 || (s->bias && !c->in[2].data))
         return false;
     if (s->k % 8 != 0 || s->n % 8 != 0 || s->a_align < 16 || s->y_align < 16 ||
-        s->m > INT32_MAX / SAC_MAX(s->k, s->n) || (s->matrix && s->c_align < 16))
+        s->m > INT32_MAX / SAC_MAX(s->k, s->n) || (added && s->c_align < 16))
         return false;
     *out = (struct conv_spec){.precision = s->precision,
                               .turned = true,
@@ -34,9 +35,10 @@ bool matmul_conv_spec(const struct products_gpu *gpu, const struct matmul_spec *
                               .stride = {1, 1, 1},
                               .dilation = {1, 1, 1},
                               .bias = s->bias,
-                              .act = s->act};
-    if (s->matrix) {
-        out->residual_kind = SAC_RESIDUAL_BEFORE;
+                              .act = s->act,
+                              .ending = s->ending};
+    if (added) {
+        out->residual_kind = s->matrix ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_AFTER;
         out->residual = map_of(s->m, s->n, s->c_align);
     }
     return conv_ways_for(gpu, out);

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* y = act(y + bias) + residual, in place, over rows of `columns` numbers. act as in
+/* y = act(y + bias) + residual, in place, over rows of `columns` numbers. act and ending as in
  * ops/fused_kinds.h. */
 struct matmul_pass_params {
     bool        half;
@@ -20,8 +20,10 @@ struct matmul_pass_params {
     float       alpha, beta;
     const void *bias;     /* [columns]; NULL: none */
     const void *residual; /* [count]; NULL: none */
-    void       *y;
-    int64_t     count, columns;
+    /* [SAC_ENDING_ROWS][columns]; NULL: none */
+    const float *ending;
+    void        *y;
+    int64_t      count, columns;
 };
 cudaError_t matmul_launch_pass(const struct matmul_pass_params *p, cudaStream_t stream);
 

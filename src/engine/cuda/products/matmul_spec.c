@@ -173,7 +173,9 @@ static bool read_fused(const struct sac_op_call *c, struct matmul_spec *s)
     s->act = sac_activation_read(c->node);
     s->bias = sac_op_has(c, 2);
     s->bias_scale = 1;
-    s->residual_in_pass = residual == SAC_RESIDUAL_AFTER && s->act.kind != SAC_ACT_NONE;
+    s->ending = sac_op_has(c, SAC_ENDING);
+    s->residual_in_pass =
+        residual == SAC_RESIDUAL_AFTER && (s->act.kind != SAC_ACT_NONE || s->ending);
     s->matrix = residual != SAC_RESIDUAL_NONE && !s->residual_in_pass;
     s->beta = s->matrix ? 1 : 0;
     s->c_port = 3;
@@ -194,7 +196,7 @@ enum sac_activation_kind matmul_ends_with(const struct matmul_spec *s)
 bool matmul_needs_pass(const struct matmul_spec *s)
 {
     return s->act.kind != matmul_ends_with(s) || s->bias != matmul_ends_with_bias(s) ||
-           s->residual_in_pass;
+           s->residual_in_pass || s->ending;
 }
 
 static bool read_node(const struct sac_op_call *c, struct matmul_spec *s)
@@ -223,6 +225,8 @@ bool matmul_spec_read(const struct sac_kernel_plan *plan, struct matmul_spec *ou
         return refuse(why, why_size, "empty");
     if (!read_node(c, &s))
         return refuse(why, why_size, "it broadcasts in a way that cuBLASLt does not");
+    if (s.ending && (!c->in[SAC_ENDING].data || !plan->weights))
+        return refuse(why, why_size, "its ending is not constant");
     if (s.m > INT32_MAX || s.n > INT32_MAX || s.k > INT32_MAX || s.batch > INT32_MAX)
         return refuse(why, why_size, "a matrix of more than 2^31 rows or columns");
     s.y_step = s.m * s.n;

@@ -25,6 +25,7 @@ struct matmul_spec {
     bool                  fused;
     struct sac_activation act;
     bool                  residual_in_pass;
+    bool                  ending; /* something is done to each column behind it */
     /* cuBLASLt has no kernel with this epilogue: bias and activation are the pass's too. */
     bool bare;
     int  a_align, b_align, c_align, y_align; /* bytes */
