@@ -39,9 +39,7 @@ static const struct spelling go[] = {
      "? 12",
      "3 4",
      {{"none", "0"}},
-     {{"ReduceSum", "x front", "t"},
-      {"Squeeze", "t front", "l"},
-      {"Gather", "l constant", "y"}},
+     {{"ReduceSum", "x front", "t"}, {"Squeeze", "t front", "l"}, {"Gather", "l constant", "y"}},
      0},
 };
 

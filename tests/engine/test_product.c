@@ -63,6 +63,16 @@ static const struct spelling spellings[] = {
       {"Gemm", "n narrow bias", "y"}},
      1,
      1},
+    {"before two products",
+     "? 24",
+     "? 16",
+     {{NULL}},
+     {{"BatchNormalization", "x scale24 shift24 mean24 variance24", "n"},
+      {"Gemm", "n narrow bias", "p"},
+      {"Gemm", "n other", "q"},
+      {"Add", "p q", "y"}},
+     2,
+     2},
     {"before the product, of other columns",
      "? 24 24",
      "? 24 16",
@@ -152,6 +162,7 @@ static void numbers(struct proto *graph, const char *name, const char *dims, flo
 static void constants(struct proto *graph)
 {
     numbers(graph, "narrow", "24 16", 0, 0.1f);
+    numbers(graph, "other", "24 16", 0, 0.2f);
     numbers(graph, "square", "24 24", 0, 0.1f);
     numbers(graph, "wide", "24 32", 0, 0.1f);
     numbers(graph, "turned", "16 24", 0, 0.1f);

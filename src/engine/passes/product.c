@@ -406,10 +406,12 @@ static struct sac_value *factors_before(const struct product *p, float *scale)
     return NULL;
 }
 
-/* What only this product reads. */
+/* What only this product reads; a normalisation also goes into each of several products (LeViT's
+ * two heads). */
 static sac_result absorb_before(struct sac_graph *g, const struct product *p, bool *changed)
 {
-    if (p->s || p->x->uses != 1 || p->w->uses != 1)
+    const bool only = p->x->uses == 1 || sac_made_by(p->x, "BatchNormalization");
+    if (p->s || !only || p->w->uses != 1)
         return SAC_OK;
     float *numbers = sac_calloc((size_t)p->k * 2, sizeof *numbers);
     if (!numbers)
