@@ -157,6 +157,34 @@ static const struct spelling spellings[] = {
       ATTEND("qr", "k")},
      1,
      3},
+    {SPELLED("one head of keys and values"),
+     {{"MatMul", "x wq", "qp"},
+      {"MatMul", "x wk8", "kp"},
+      {"MatMul", "x wv8", "vp"},
+      {"Reshape", "qp tokens3", "q4"},
+      {"Unsqueeze", "kp n1", "k"},
+      {"Unsqueeze", "vp n1", "v"},
+      TURN("q4", "q"),
+      HALVES("q", "cos", "sin", "qr"),
+      HALVES("k", "cos", "sin", "kr"),
+      ATTEND("qr", "kr")},
+     1,
+     3},
+    {SPELLED("keys before queries"),
+     {{"MatMul", "x wide", "p"},
+      {"Reshape", "p apart", "r"},
+      {"Transpose", "r", "t", "perm", "2 0 3 1 4"},
+      {"Gather", "t first", "k"},
+      {"Gather", "t second", "q"},
+      {"Gather", "t third", "v"},
+      HALVES("q", "cos", "sin", "qr"),
+      HALVES("k", "cos", "sin", "kr"),
+      ATTEND("qr", "kr")},
+     1,
+     3},
+    {SPELLED("twice"),
+     {SPLIT, HALVES("q", "cos", "sin", "q1"), HALVES("q1", "cos3", "sin", "qr"), ATTEND("qr", "k")},
+     2},
     {SPELLED("scaled before"),
      {SPLIT,
       {"Mul", "q third_of", "qm"},
@@ -270,6 +298,8 @@ static void constants(struct proto *graph)
     floats(graph, "wq", "24 24", 24 * 24, 5);
     floats(graph, "wk", "24 24", 24 * 24, 7);
     floats(graph, "wv", "24 24", 24 * 24, 11);
+    floats(graph, "wk8", "24 8", 24 * 8, 19);
+    floats(graph, "wv8", "24 8", 24 * 8, 23);
     floats(graph, "cos", "6 8", 48, 1);
     floats(graph, "sin", "1 1 6 8", 48, 60);
     floats(graph, "cos1", "6 1 8", 48, 1);

@@ -38,7 +38,7 @@ static bool same_attr(const struct sac_node *a, const struct sac_node *b, const 
 }
 
 /* Do the heads of b follow those of a in each row of one value, normalised alike? One line alone
- * has no step, and follows itself. */
+ * has no step, and follows itself; nor has one head. */
 static bool follow(const struct heads *a, const struct heads *b)
 {
     bool same = a->norm->inputs[0] == b->norm->inputs[0] && a->norm->op == b->norm->op &&
@@ -47,7 +47,7 @@ static bool follow(const struct heads *a, const struct heads *b)
                 sac_view_open(a->norm, "x_open") == sac_view_open(b->norm, "x_open") &&
                 a->x[OF_HEADS] > 0 && b->x[0] == a->x[0] + a->x[HEADS] * a->x[OF_HEADS];
     for (int i = 1; i < SAC_VIEW_ENTRIES; i++)
-        same &= i == HEADS || a->x[i] == b->x[i];
+        same &= i == HEADS || a->x[i] == b->x[i] || (i == OF_HEADS && b->x[HEADS] == 1);
     return same && !(sac_view_open(a->norm, "x_open") & (1 << HEADS | 1 << OF_HEADS | 1));
 }
 
@@ -57,15 +57,16 @@ static bool is_of_all(const struct sac_value *table)
     return table->rank < 2 || table->dims[table->rank - 2] == 1;
 }
 
-/* Have the constants at most a number for each head and number? Tables are not joined: those of
- * queries and keys are the same, for all heads. */
-static bool are_of_heads(const struct sac_node *a, const struct sac_node *b)
+/* Tables are not joined: those of both are the same, for all heads. */
+static bool share_tables(const struct sac_node *a, const struct sac_node *b)
 {
     bool fits = a->input_count == b->input_count;
     for (int i = 1; fits && i < a->input_count; i++)
         fits = a->inputs[i] == b->inputs[i] && is_of_all(a->inputs[i]);
     return fits;
 }
+
+/* Have the constants at most a number for each head and number? */
 static bool is_of_heads(const struct sac_node *norm)
 {
     bool fits = true;
@@ -174,7 +175,7 @@ static sac_result join_neighbours(struct sac_graph *g, struct heads *q, struct h
 {
     struct heads *a = q->x[0] < k->x[0] ? q : k, *b = a == q ? k : q;
     const int64_t first = a->x[HEADS] * a->x[NUMBERS], wide = first + b->x[HEADS] * b->x[NUMBERS];
-    const bool    fit = is_rotary(a->norm) ? are_of_heads(a->norm, b->norm)
+    const bool    fit = is_rotary(a->norm) ? share_tables(a->norm, b->norm)
                                            : is_of_heads(a->norm) && is_of_heads(b->norm);
     if (!follow(a, b) || !fit || !widen(a, 0, wide) || !widen(b, first, wide))
         return SAC_OK;

@@ -40,8 +40,7 @@ static bool find_view(struct sac_value *x, struct lying *l)
         v = sac_strided_before(v);
     for (int depth = far; depth > 0; depth--)
         if (see(&l->view, x, depth)) {
-            l->turned =
-                l->view.step[SAC_HEAD] < l->view.step[SAC_TOKEN] && l->view.dim[SAC_HEAD] > 1;
+            l->turned = l->view.step[SAC_HEAD] < l->view.step[SAC_TOKEN];
             return true;
         }
     return false;
