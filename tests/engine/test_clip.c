@@ -52,7 +52,7 @@ static const struct spelling more_steps[] = {
      MAPS,
      {CONV, {"Relu", "c", "r"}, {"Mul", "r zero", "m"}, {"Add", "m half", "y"}},
      1,
-     STEPS + 1},
+     STEPS},
     {"another bound for each channel",
      MAPS,
      {CONV, {"Relu", "c", "r"}, {"Add", "r positive", "y"}},

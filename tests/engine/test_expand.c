@@ -88,7 +88,7 @@ static const struct spelling go[] = {
       {"Slice", "s zero one", "n"},
       {"Concat", "n rest", "wanted", "axis", "0"},
       {"Expand", "table wanted", "e"},
-      {"MatMul", "e w", "p"},
+      {"MatMul", "e mixing", "p"},
       {"Add", "p bias", "q"},
       {"Softmax", "q", "r", "axis", "1"},
       {"Transpose", "r", "t", "perm", "0 2 1"},
@@ -184,7 +184,7 @@ static void constants(struct proto *graph)
     for (int i = 0; i < 24 * 5; i++)
         table[i] = spelling_number(3 * i + 1);
     proto_initializer(graph, "table", 1, "1 24 5", table, sizeof table);
-    proto_initializer(graph, "w", 1, "5 5", table, 25 * sizeof *table);
+    proto_initializer(graph, "mixing", 1, "5 5", table, 25 * sizeof *table);
     proto_initializer(graph, "bias", 1, "5", table, 5 * sizeof *table);
 }
 
