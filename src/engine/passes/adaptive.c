@@ -9,7 +9,11 @@
 
 #include "engine/passes/pass.h"
 
-enum { FIRST = 2, TERMS_MAX = 1 << 22 }; /* batch and channels go before the pixels */
+enum {
+    FIRST = 2,           /* batch and channels go before the pixels */
+    TERMS_MAX = 1 << 22, /* at once */
+    WORK_MAX = 1 << 26   /* in all for one result: nested sums read the same map again and again */
+};
 
 /* [N,C,...] of x [N,C,H,W]: each number behind the first two dims is a sum of so many terms. */
 struct sums {
@@ -19,7 +23,8 @@ struct sums {
     struct term {
         int64_t pixel;
         float   factor;
-    } * term; /* [count][terms] */
+    } * term;      /* [count][terms] */
+    int64_t *work; /* terms that may still be made */
 };
 
 static bool allocate(struct sums *s, sac_result *res)
@@ -29,7 +34,8 @@ static bool allocate(struct sums *s, sac_result *res)
     for (int d = FIRST; d < s->rank; d++)
         if (__builtin_mul_overflow(s->count, s->dims[d], &s->count))
             return false;
-    if (s->count < 1 || __builtin_mul_overflow(all, s->count, &all) || all > TERMS_MAX)
+    if (s->count < 1 || __builtin_mul_overflow(all, s->count, &all) || all > TERMS_MAX ||
+        (*s->work -= all) < 0)
         return false;
     s->term = sac_alloc((size_t)all * sizeof *s->term);
     *res = s->term ? SAC_OK : SAC_ERR_MEMORY;
@@ -104,7 +110,7 @@ static bool scale(struct sums *s, const struct sac_node *n, const struct sac_val
 {
     const unsigned char *cleared = sac_is(n, "Where") ? by->data : NULL;
     const float         *factor = cleared ? NULL : sac_constant_floats(by);
-    if (!fits(s, by) || !(cleared || factor))
+    if (n->outputs[0]->rank != s->rank || !fits(s, by) || !(cleared || factor))
         return false;
     for (int64_t i = 0; i < s->count * s->terms; i++) {
         const int64_t at = beside(s, by, i / s->terms);
@@ -243,10 +249,10 @@ static bool read_step(struct sums *s, const struct sac_node *n, int depth, sac_r
 static bool read_sums(struct sums *s, const struct sac_value *v, int depth, sac_result *res)
 {
     const struct sac_node *n = v->producer;
-    struct sums            more = {0};
+    struct sums            more = {.work = s->work};
     bool                   ok = depth > 0;
     for (; ok && sac_is(n, "Add") && n->output_count == 1; n = n->inputs[0]->producer) {
-        struct sums one = {0};
+        struct sums one = {.work = s->work};
         ok = read_sums(&one, n->inputs[1], depth - 1, res);
         if (ok && more.term)
             ok = append(&more, &one, res);
@@ -310,7 +316,7 @@ static bool are_windows(const struct sums *s, const float *m, struct window w[2]
         const int64_t bin = i / (rows * columns), at = i % (rows * columns);
         const bool    in =
             inside(&w[0], bin / wide, at / columns) && inside(&w[1], bin % wide, at % columns);
-        if (fabsf(m[i] - (in ? mean : 0)) > 1e-6f * mean)
+        if (!(fabsf(m[i] - (in ? mean : 0)) <= 1e-6f * mean))
             return false;
     }
     return true;
@@ -387,7 +393,8 @@ static bool take_rows_and_columns(struct sums *s)
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     enum { DEPTH_MAX = 16 };
-    struct sums             s = {0};
+    int64_t                 work = WORK_MAX;
+    struct sums             s = {.work = &work};
     sac_result              res = SAC_OK;
     const struct sac_value *y = n->output_count == 1 ? n->outputs[0] : NULL;
     if (!y || y->rank < FIRST + 2 || y->dtype != SAC_F32 || !sac_node_input(n, 0) ||

@@ -4,6 +4,7 @@
  * same output: such a layer (U-Nets, DPT, SAM's masks, ViTDet's pyramid) is a pointwise
  * convolution, of as many channels for each place in the kernel, and a DepthToSpace. So every
  * device has its fast kernels for it, and the passes for convolutions what follows. */
+#include <math.h>
 #include <string.h>
 
 #include "engine/passes/pass.h"
@@ -52,6 +53,17 @@ static sac_result fold(struct sac_graph *g, struct sac_node *n, struct sac_node 
     return res == SAC_OK ? sac_take_over(g, made->producer, last) : res;
 }
 
+/* May weights take these factors, and float16 still hold them? */
+static bool are_moderate(const float *scale, int64_t channels)
+{
+    for (int64_t c = 0; c < channels; c++) {
+        const float size = fabsf(scale[c]);
+        if (size != 0 && !(size >= 0x1p-10f && size <= 0x1p10f))
+            return false;
+    }
+    return true;
+}
+
 static sac_result absorb_affine(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     const struct sac_node *reader = sac_only_reader(n, NULL);
@@ -61,7 +73,8 @@ static sac_result absorb_affine(struct sac_graph *g, struct sac_node *n, bool *c
     float     *numbers = sac_alloc((size_t)(2 * channels) * sizeof *numbers);
     sac_result res = numbers ? SAC_OK : SAC_ERR_MEMORY;
     if (numbers &&
-        sac_scales_channels(reader, n->outputs[0], channels, numbers, numbers + channels)) {
+        sac_scales_channels(reader, n->outputs[0], channels, numbers, numbers + channels) &&
+        are_moderate(numbers, channels)) {
         *changed = true;
         res = fold(g, n, sac_only_reader(n, NULL), numbers, numbers + channels);
     }
@@ -138,4 +151,4 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     return res;
 }
 
-const struct sac_pass sac_pass_conv_transpose = {"conv_transpose", visit};
+const struct sac_pass sac_pass_conv_transpose = {"conv-transpose", visit};

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sum of maps and the same ones gated, x + (b + c (x g)) as in the response norms of ConvNeXt V2,
- * is the maps by another gate, which is small: x (1 + c g) + b; and c (x g), as in normaliser-free
- * networks, is x (c g). With b and without x in the sum, one step takes the constants and what
- * follows them. */
-#include <math.h>
-
+ * is the maps by another gate, which is small: x (1 + c g) + b. Without x in the sum, one step
+ * takes the constants and what follows them. */
 #include "engine/passes/pass.h"
 
 /* y = x (kept + scale g) + shift, numbers for each channel. */
@@ -125,29 +122,13 @@ static sac_result make(struct sac_graph *g, const struct sac_node *n, const stru
 {
     sac_result        res = SAC_OK;
     struct sac_value *v = by_constant(g, n, s, "Mul", s->gate, s->scales ? s->scale : NULL, &res);
-    v = by_constant(g, n, s, "Add", v, s->keeps ? s->kept : NULL, &res);
+    v = by_constant(g, n, s, "Add", v, s->kept, &res);
     if (v)
         v = sac_made_of(g, n, "Mul", 2, (struct sac_value *const[]){s->x, v}, &res);
     v = by_constant(g, n, s, "Add", v, s->shifts ? s->shift : NULL, &res);
     if (v)
         sac_graph_replace(g, n->outputs[0], v);
     return res;
-}
-
-/* Has the gate as many digits in float16 with the constants as without? */
-static bool are_moderate(const struct gains *s)
-{
-    for (int64_t c = 0; c < s->channels; c++) {
-        const float size = fabsf(s->scale[c]);
-        if (size != 0 && !(size >= 0x1p-10f && size <= 0x1p10f))
-            return false;
-    }
-    return true;
-}
-
-static bool is_one_gate(const struct gains *s)
-{
-    return s->keeps || (s->scales && !s->shifts && are_moderate(s));
 }
 
 static sac_result visit_dim(struct sac_graph *g, const struct sac_node *n, int dim, bool *changed)
@@ -167,7 +148,7 @@ static sac_result visit_dim(struct sac_graph *g, const struct sac_node *n, int d
     for (int64_t c = 0; c < count; c++)
         s.scale[c] = 1;
     sac_result res = SAC_OK;
-    if (take_steps(&s, n) && is_one_gate(&s) && !goes_on(&s, n)) {
+    if (take_steps(&s, n) && s.keeps && !goes_on(&s, n)) {
         *changed = true;
         res = make(g, n, &s);
     }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Channel gates: x * g, where g holds one number per channel and sample (squeeze-and-excitation),
  * and sums of such products (the branches of an omni-scale block) are one GatedSum, with the
- * activation that follows. One that a shortcut is added to is left to the chain of what is done to
- * each number, which reads both maps once. */
+ * activation that follows. */
 #include "engine/passes/pass.h"
 
 enum { INPUTS_MAX = 16 };
@@ -36,24 +35,6 @@ static sac_result gated_sum(struct sac_graph *g, struct sac_node *n, struct sac_
         made->inputs[i] = inputs[i];
     *changed = true;
     return sac_take_over(g, made, n);
-}
-
-static bool is_gated(const struct sac_value *v)
-{
-    const struct sac_node *n = v->producer;
-    if (sac_is_fused(n, "GatedSum"))
-        return true;
-    return sac_is(n, "Mul") && n->inputs[0] && n->inputs[1] &&
-           (is_gate(n->inputs[0], n->inputs[1]) || is_gate(n->inputs[1], n->inputs[0]));
-}
-
-/* Is a map without a gate added to n? */
-static bool is_added_to(const struct sac_node *n)
-{
-    const struct sac_value *v = n->outputs[0];
-    const struct sac_node  *sum = sac_only_reader(n, "Add");
-    const struct sac_value *other = sum ? sac_other_input(sum, v) : NULL;
-    return other && other != v && sac_same_shape(other, v) && !is_gated(other);
 }
 
 static bool is_activated(const struct sac_node *n)
@@ -102,8 +83,6 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         return absorb_activation(g, n, changed);
     if (sac_is(n, "Add"))
         return sum_up(g, n, changed);
-    if (is_added_to(n))
-        return SAC_OK;
     for (int i = 0; i < 2; i++)
         if (is_gate(n->inputs[i], n->inputs[1 - i])) {
             struct sac_value *pair[2] = {n->inputs[i], n->inputs[1 - i]};

@@ -355,12 +355,16 @@ static struct sac_value *still_table(struct sac_graph *g, const struct sac_value
 }
 
 /* A Concat of such a table with constants of one number, as another layer has made it. */
-static struct sac_value *joined_before(const struct sac_value *table, int parts, int place,
-                                       struct sac_value *const *part)
+static struct sac_value *joined_before(const struct sac_value *table, int axis, int parts,
+                                       int place, struct sac_value *const *part)
 {
+    int own;
     for (size_t i = 0; i < table->reader_count; i++) {
         const struct sac_node *n = table->readers[i];
-        bool same = sac_is(n, "Concat") && n->input_count == parts && n->inputs[place] == table;
+        bool same = sac_is(n, "Concat") && n->input_count == parts && n->inputs[place] == table &&
+                    n->output_count == 1 && n->outputs[0] &&
+                    sac_axis_normalise(sac_attr_int(n, "axis", 0), table->rank, &own) &&
+                    own == axis;
         for (int k = 0; same && k < parts; k++)
             same = k == place || sac_rotary_same_constant(n->inputs[k], part[k]);
         if (same)
@@ -384,7 +388,7 @@ static struct sac_value *joined_table(struct sac_graph *g, const struct sac_node
         part[i] = i == s->turned ? table
                                  : still_table(g, table, axis, s->part[i].length, which == COSINE);
     }
-    struct sac_value *made = joined_before(table, s->count, s->turned, part);
+    struct sac_value *made = joined_before(table, axis, s->count, s->turned, part);
     if (made)
         return made;
     made = sac_made_of(g, like, "Concat", s->count, part, res);

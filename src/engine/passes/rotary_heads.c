@@ -76,12 +76,21 @@ static struct sac_value *turned_constant(struct sac_graph *g, const struct sac_v
     return sac_rotary_shared_table(g, made);
 }
 
+static int open_dims(const struct sac_value *v)
+{
+    int open = 0;
+    for (int d = 0; d < v->rank; d++)
+        open += v->dims[d] == SAC_DIM_OPEN;
+    return open;
+}
+
 /* A Reshape of the table that was made before. */
 static struct sac_value *turned_before(const struct sac_value *t, const int64_t *dims)
 {
     for (size_t i = 0; i < t->reader_count; i++) {
         const struct sac_node *n = t->readers[i];
         if (sac_is(n, "Reshape") && n->outputs[0] && n->outputs[0]->rank == SAC_VIEW_RANK &&
+            open_dims(n->outputs[0]) <= 1 &&
             memcmp(n->outputs[0]->dims, dims, SAC_VIEW_RANK * sizeof *dims) == 0)
             return n->outputs[0];
     }
@@ -153,14 +162,6 @@ static struct sac_value *as_before(struct sac_graph *g, const struct sac_node *n
         return y;
     struct sac_value *const in[] = {y, sac_new_number(g, (float)l->view.scale)};
     return sac_made_of(g, n, "Mul", 2, in, res);
-}
-
-static int open_dims(const struct sac_value *v)
-{
-    int open = 0;
-    for (int d = 0; d < v->rank; d++)
-        open += v->dims[d] == SAC_DIM_OPEN;
-    return open;
 }
 
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)

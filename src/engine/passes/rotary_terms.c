@@ -132,9 +132,11 @@ static bool of_gather(struct search *s, const struct sac_node *n, int64_t i,
     if (!has_lines(s, x) || !line_axis(s, n, x->rank, 0, &axis) || n->inputs[1]->rank != 0 ||
         !sac_constant_ints(n->inputs[1], &index, 1, &count))
         return false;
-    const int64_t inner = numbers_behind(x, axis + 1);
-    index += index < 0 ? x->dims[axis] : 0;
-    return number_of(s, x, (i / inner * x->dims[axis] + index) * inner + i % inner, out);
+    const int64_t inner = numbers_behind(x, axis + 1), dim = x->dims[axis];
+    index += index < 0 ? dim : 0;
+    if (index < 0 || index >= dim)
+        return false; /* which the shape function does not look at */
+    return number_of(s, x, (i / inner * dim + index) * inner + i % inner, out);
 }
 
 static bool of_concat(struct search *s, const struct sac_node *n, const struct sac_value *v,

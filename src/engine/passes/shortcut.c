@@ -2,16 +2,12 @@
 /* A shortcut of fewer channels than what it is added to (networks that grow a little with each
  * block) is a residual of the convolution, whose other channels have none. Exporters write it as
  * Slices of both parts, a sum of one and a Concat, or as a residual that is padded by channels of
- * zeros. In dual paths only the first channels are summed up, and the others go elsewhere. */
-#include "base/base.h"
+ * zeros. */
 #include "engine/passes/taken.h"
-
-enum { TAKEN_MAX = 8 };
 
 struct shortcut {
     struct sac_value *added;
     struct sac_node  *last; /* what makes the sum */
-    struct sac_value *part; /* that the sum's readers read then; NULL: all channels */
 };
 
 /* ---- a residual that is Pad(x) ---- */
@@ -65,82 +61,19 @@ static bool find_parts(const struct sac_value *v, struct shortcut *s)
         rest->inputs[0] != both || rest->inputs[1] != part[1].value || both->uses != 1)
         return false;
     const int64_t axis = sac_attr_int(rest, "axis", 1);
-    *s = (struct shortcut){x, rest, NULL};
+    *s = (struct shortcut){x, rest};
     return axis == 1 || axis == 1 - v->rank;
 }
 
-/* ---- the first channels of v + x, others read by themselves ---- */
-
-struct search {
-    bool             *seen; /* by the value's id */
-    struct sac_node **stack;
-    size_t            depth;
-};
-
-static void push(void *user, struct sac_value *v)
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct search *s = user;
-    if (!v->producer || s->seen[v->id])
-        return;
-    s->seen[v->id] = true;
-    s->stack[s->depth++] = v->producer;
-}
-
-/* Is v computed from what n makes? */
-static sac_result is_made_of(struct sac_graph *g, struct sac_value *v, const struct sac_node *n,
-                             bool *out)
-{
-    const size_t  values = (size_t)sac_graph_root(g)->id_count;
-    struct search s = {sac_calloc(values, sizeof *s.seen), sac_calloc(values, sizeof *s.stack), 0};
-    *out = false;
-    if (s.seen && s.stack) {
-        push(&s, v);
-        while (s.depth && !*out) {
-            const struct sac_node *maker = s.stack[--s.depth];
-            *out = maker == n;
-            sac_node_each_read(maker, push, &s);
-        }
-    }
-    const sac_result res =
-        s.seen && s.stack ? SAC_OK : sac_fail(g->ctx, SAC_ERR_MEMORY, "out of memory");
-    sac_free(s.seen);
-    sac_free(s.stack);
-    return res;
-}
-
-static bool find_part(const struct sac_value *v, struct shortcut *s)
-{
-    struct sac_taken t[TAKEN_MAX];
-    const int        count = sac_taken_channels(v, t, TAKEN_MAX);
-    for (int i = 0; i < count; i++) {
-        struct sac_node  *sum = sac_value_only_reader(t[i].value);
-        struct sac_value *x = sac_is(sum, "Add") ? sac_other_input(sum, t[i].value) : NULL;
-        bool alone = t[i].first == 0 && t[i].whole && x && !x->data && x != t[i].value &&
-                     sac_same_shape(x, t[i].value) && sac_same_shape(x, sum->outputs[0]);
-        for (int k = 0; k < count; k++)
-            alone &= k == i || t[k].first >= t[i].end;
-        if (alone) {
-            *s = (struct shortcut){x, sum, t[i].value};
-            return true;
-        }
-    }
-    return false;
-}
-
-static sac_result find(struct sac_graph *g, struct sac_node *n, struct shortcut *s, bool *found)
-{
-    bool behind = false;
-    *found = find_parts(n->outputs[0], s);
-    if (*found || !find_part(n->outputs[0], s))
+    struct shortcut s;
+    if (!sac_is_dense_conv(n))
         return SAC_OK;
-    const sac_result res = is_made_of(g, s->added, n, &behind);
-    *found = res == SAC_OK && !behind;
-    return res;
-}
-
-/* The convolution with the residual; its output is the old one's. */
-static sac_result add_residual(struct sac_graph *g, struct sac_node *n, const struct shortcut *s)
-{
+    if (sac_node_input(n, 3))
+        return drop_pad(n, changed);
+    if (!find_parts(n->outputs[0], &s))
+        return SAC_OK;
     const bool       plain = sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE;
     struct sac_node *made = sac_op_node(g, "saccade", "FusedConv", 4, 1, n);
     sac_result       res = made ? sac_copy_attrs(g, made, n) : SAC_ERR_MEMORY;
@@ -151,23 +84,9 @@ static sac_result add_residual(struct sac_graph *g, struct sac_node *n, const st
             sac_node_set_int(g, made, "residual", plain ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_AFTER);
     if (res != SAC_OK)
         return res;
-    made->inputs[3] = s->added;
-    if (s->part)
-        sac_graph_replace(g, s->last->outputs[0], s->part);
-    return sac_take_over(g, made, s->part ? n : s->last);
-}
-
-static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
-{
-    struct shortcut s;
-    bool            found;
-    if (!sac_is_dense_conv(n))
-        return SAC_OK;
-    if (sac_node_input(n, 3))
-        return drop_pad(n, changed);
-    const sac_result res = find(g, n, &s, &found);
-    *changed |= found;
-    return res == SAC_OK && found ? add_residual(g, n, &s) : res;
+    made->inputs[3] = s.added;
+    *changed = true;
+    return sac_take_over(g, made, s.last);
 }
 
 const struct sac_pass sac_pass_shortcut = {"shortcut", visit};
