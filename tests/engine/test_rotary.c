@@ -25,12 +25,12 @@
     {                                            \
         "Transpose", from, to, "perm", "0 2 1 3" \
     }
-#define ATTEND(queries, keys)                                                          \
+#define ATTEND(queries, keys)                                                                  \
     {"Transpose", keys, "turned", "perm", "0 1 3 2"}, {"MatMul", queries " turned", "scores"}, \
-        {"Softmax", "scores", "shares"}, {"MatMul", "shares v", "o"},                  \
-        {"Transpose", "o", "ot", "perm", "0 2 1 3"},                                   \
-    {                                                                                  \
-        "Reshape", "ot together", "y"                                                  \
+        {"Softmax", "scores", "shares"}, {"MatMul", "shares v", "o"},                          \
+        {"Transpose", "o", "ot", "perm", "0 2 1 3"},                                           \
+    {                                                                                          \
+        "Reshape", "ot together", "y"                                                          \
     }
 /* x cos + Concat(-x[4:], x[:4]) sin */
 #define HALVES(x, cosines, sines, y)                                                              \
