@@ -22,8 +22,9 @@
  *                             groups as channels InstanceNormalization: num_groups, epsilon;
  *                             activation, alpha, beta; residual as FusedConv, of X's shape
  *   FusedConv(X, W, B?, R?, A?)  Conv's attributes; activation, alpha, beta; residual, which may
- * have fewer channels than the output, whose others then have none; A, [3,channels]: times A[0]
- * plus A[1] behind the activation, and a residual that is added behind that is times A[2]
+ *                             have fewer channels than the output, whose others then have none; A,
+ *                             [3,channels]: times A[0] plus A[1] behind the activation, and a
+ *                             residual that is added behind that is times A[2]
  *   FusedMatMul(X, W, B?, R?, A?)  act(X W + B) over X [..., k], W [k, n], B [n] and R of the
  *                             output's shape: activation, alpha, beta; residual and A, [3,n], as
  *                             FusedConv

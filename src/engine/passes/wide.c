@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The products that make an attention's queries, keys and values from one input are one product
  * with their columns beside each other, of which each view shows its own: one launch for three, and
- * one reading of the input. Products of bytes too, and those with
- * norms of the heads or rotary embeddings between. */
+ * one reading of the input. Products of bytes too, and those with norms of the heads or rotary
+ * embeddings between. */
 #include <string.h>
 
 #include "engine/ops/quant.h"

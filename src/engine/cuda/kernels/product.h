@@ -7,7 +7,7 @@
 #include "engine/cuda/kernels/lines.h"
 #include "engine/cuda/kernels/window.h"
 
-/* The output, and five factors at most. */
+/* The output and six others at most: factors, or what FusedMatMul has (below). */
 enum { OPS_PRODUCT_OPERANDS = 7 };
 
 /* Operand 0: out, 1...: the factors, then what Gemm adds. The outer view walks the output, the

@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* y = act(y + bias) + residual, in place, over rows of `columns` numbers. act and ending as in
- * ops/fused_kinds.h. */
+/* y = act(y + bias) ending[0] + ending[1] + residual ending[2], in place, over rows of `columns`
+ * numbers. act and ending as in ops/fused_kinds.h. */
 struct matmul_pass_params {
     bool        half;
     int         act;
