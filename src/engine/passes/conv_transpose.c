@@ -66,8 +66,8 @@ static bool are_moderate(const float *scale, int64_t channels)
 
 static sac_result absorb_affine(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    const struct sac_node *reader = sac_only_reader(n, NULL);
-    const int64_t          channels = n->outputs[0]->dims[1];
+    struct sac_node *reader = sac_only_reader(n, NULL);
+    const int64_t    channels = n->outputs[0]->dims[1];
     if (!reader || reader->output_count != 1 || !reader->outputs[0] || channels < 1)
         return SAC_OK;
     float     *numbers = sac_alloc((size_t)(2 * channels) * sizeof *numbers);
@@ -76,7 +76,7 @@ static sac_result absorb_affine(struct sac_graph *g, struct sac_node *n, bool *c
         sac_scales_channels(reader, n->outputs[0], channels, numbers, numbers + channels) &&
         are_moderate(numbers, channels)) {
         *changed = true;
-        res = fold(g, n, sac_only_reader(n, NULL), numbers, numbers + channels);
+        res = fold(g, n, reader, numbers, numbers + channels);
     }
     sac_free(numbers);
     return res;

@@ -131,9 +131,7 @@ static struct sac_value *map_of(struct sac_graph *g, const struct pooling *p, sa
     const struct sac_value *x = p->node->inputs[0];
     int64_t                 dims[SAC_RANK_MAX], perm[SAC_RANK_MAX] = {0};
     const int               last = x->rank - 1;
-    bool                    open;
-    sac_strided_entry(p->from.dim[0], &dims[0], &open);
-    dims[0] = open ? SAC_DIM_OPEN : dims[0];
+    dims[0] = sac_strided_value_dim(p->from.dim[0]);
     dims[last] = p->wide;
     for (int d = 1; d < last; d++)
         dims[d] = x->dims[d + 1];

@@ -214,7 +214,6 @@ static struct sac_node *make_norm(struct sac_graph *g, const struct sac_node *no
 {
     struct sac_node  *made = sac_line_norm_again(g, norm, res);
     struct sac_value *y = made ? sac_value_like(g, norm->outputs[0]) : NULL;
-    bool              open;
     if (!y) {
         *res = SAC_ERR_MEMORY;
         return NULL;
@@ -225,11 +224,7 @@ static struct sac_node *make_norm(struct sac_graph *g, const struct sac_node *no
             made->inputs[i] = beside_view(g, l, made->inputs[i], res);
     if (*res == SAC_OK)
         *res = sac_strided_set_view(g, made, "x", "x_open", &l->view);
-    y->rank = SAC_VIEW_RANK;
-    for (int d = 0; d < SAC_VIEW_RANK; d++) {
-        sac_strided_entry(l->view.dim[d], &y->dims[d], &open);
-        y->dims[d] = open ? SAC_DIM_OPEN : y->dims[d];
-    }
+    sac_strided_set_dims(&l->view, y);
     y->producer = made;
     made->outputs[0] = y;
     return *res == SAC_OK ? made : NULL;
@@ -242,11 +237,8 @@ static struct sac_value *as_before(struct sac_graph *g, const struct sac_node *n
     const struct sac_value *x = norm->inputs[0];
     int64_t                 dims[PARTS_MAX], perm[PARTS_MAX];
     int                     count = 0;
-    bool                    open;
-    for (int i = 0; i < l->count; i++) {
-        sac_strided_entry(l->part[i].dim, &dims[i], &open);
-        dims[i] = open ? SAC_DIM_OPEN : dims[i];
-    }
+    for (int i = 0; i < l->count; i++)
+        dims[i] = sac_strided_value_dim(l->part[i].dim);
     for (int order = 0; order < l->from.first[x->rank]; order++)
         for (int i = 0; i < l->count; i++)
             if (l->part[i].order == order)

@@ -123,7 +123,6 @@ static struct sac_node *make_node(struct sac_graph *g, const struct sac_node *n,
 {
     struct sac_node  *made = sac_op_node(g, "saccade", "FusedRotary", TABLES_END, 1, n);
     struct sac_value *y = made ? sac_value_like(g, n->outputs[0]) : NULL;
-    bool              open;
     if (!y) {
         *res = SAC_ERR_MEMORY;
         return NULL;
@@ -138,11 +137,7 @@ static struct sac_node *make_node(struct sac_graph *g, const struct sac_node *n,
     *res = sac_copy_attrs(g, made, n);
     if (*res == SAC_OK)
         *res = sac_strided_set_view(g, made, "x", "x_open", &l->view);
-    y->rank = SAC_VIEW_RANK;
-    for (int d = 0; d < SAC_VIEW_RANK; d++) {
-        sac_strided_entry(l->view.dim[d], &y->dims[d], &open);
-        y->dims[d] = open ? SAC_DIM_OPEN : y->dims[d];
-    }
+    sac_strided_set_dims(&l->view, y);
     y->producer = made;
     made->outputs[0] = y;
     return *res == SAC_OK ? made : NULL;

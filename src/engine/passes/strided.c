@@ -214,6 +214,21 @@ bool sac_strided_entry(int64_t number, int64_t *each, bool *open)
     return !*open || (number % SAC_STAND_IN == 0 && *each < SAC_STAND_IN);
 }
 
+int64_t sac_strided_value_dim(int64_t number)
+{
+    int64_t each;
+    bool    open;
+    sac_strided_entry(number, &each, &open);
+    return open ? SAC_DIM_OPEN : each;
+}
+
+void sac_strided_set_dims(const struct sac_strided *s, struct sac_value *y)
+{
+    y->rank = SAC_VIEW_RANK;
+    for (int d = 0; d < SAC_VIEW_RANK; d++)
+        y->dims[d] = sac_strided_value_dim(s->dim[d]);
+}
+
 bool sac_strided_entries(const struct sac_strided *s, int64_t *entry, int64_t *bits)
 {
     const int64_t *part[] = {s->dim, s->step};

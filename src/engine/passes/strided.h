@@ -65,6 +65,10 @@ bool sac_strided_into(struct sac_strided *s, struct sac_value *v, struct sac_val
                       int depth);
 /* Takes a number of the view apart: `*each` for every entry of the open axis, or in all. */
 bool sac_strided_entry(int64_t number, int64_t *each, bool *open);
+/* A dim of the view as a value has it: open where it counts for each entry of the open axis. */
+int64_t sac_strided_value_dim(int64_t number);
+/* y has the SAC_VIEW_RANK dims of the view. */
+void sac_strided_set_dims(const struct sac_strided *s, struct sac_value *y);
 /* The numbers of a settled view of SAC_VIEW_RANK dims as fused nodes have them, and which of them
  * count for each entry of the open axis. False: there are no such numbers. */
 bool sac_strided_entries(const struct sac_strided *s, int64_t *entry, int64_t *bits);
