@@ -241,8 +241,8 @@ static void work(const void *state, void *const *in, void *const *out, int64_t f
         if (s->chunks > 1)
             v = sac_conv_part(&s->conv, s->blocks * chunk / s->chunks,
                               s->blocks * (chunk + 1) / s->chunks);
-        s->rows(&v, in[0], s->has_residual ? in[3] : NULL, out[0], rows * band / s->bands,
-                rows * (band + 1) / s->bands);
+        s->rows(&v, in[0], s->has_residual ? in[SAC_RESIDUAL_INPUT] : NULL, out[0],
+                rows * band / s->bands, rows * (band + 1) / s->bands);
     }
 }
 

@@ -9,7 +9,7 @@ enum { PLAIN_CHANNELS = 4 };
 /* Channels of the output that the residual does not have. */
 static int64_t fewer_channels(const struct sac_op_call *c)
 {
-    return sac_op_has(c, 3) ? c->out[0].dims[1] - c->in[3].dims[1] : 0;
+    return sac_op_has(c, SAC_RESIDUAL_INPUT) ? c->out[0].dims[1] - c->in[3].dims[1] : 0;
 }
 
 static struct sac_kernel_offer conv_supports(struct sac_device                *dev,
@@ -121,7 +121,7 @@ static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     if (!s)
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     struct sac_conv *v = &s->conv;
-    s->has_residual = sac_op_has(c, 3);
+    s->has_residual = sac_op_has(c, SAC_RESIDUAL_INPUT);
     sac_conv_read_ending(v, c->node);
     read_shape(v, plan, &window);
     const int64_t                 taps = sac_conv_taps(v);

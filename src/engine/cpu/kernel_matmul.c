@@ -292,7 +292,7 @@ static sac_result product_run(struct sac_device *dev, void *state, void *const *
     struct product_job          job = {.s = s,
                                        .a = in[0],
                                        .b = in[1],
-                                       .residual = s->conv.residual_kind ? in[3] : NULL,
+                                       .residual = s->conv.residual_kind ? in[SAC_RESIDUAL_INPUT] : NULL,
                                        .y = out[0],
                                        .packed = s->constant ? s->constant : scratch};
     (void)stream;

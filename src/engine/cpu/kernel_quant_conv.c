@@ -11,9 +11,9 @@ static bool is_byte(enum sac_dtype t)
 
 static bool are_bytes(const struct sac_op_call *c)
 {
-    const enum sac_dtype y = c->out[0].dtype, r = c->in[SAC_QUANT_RESIDUAL].dtype;
+    const enum sac_dtype y = c->out[0].dtype, r = c->in[SAC_RESIDUAL_INPUT].dtype;
     return is_byte(c->in[0].dtype) && (is_byte(y) || y == SAC_F32) &&
-           (!sac_op_has(c, SAC_QUANT_RESIDUAL) || is_byte(r) || r == SAC_F32);
+           (!sac_op_has(c, SAC_RESIDUAL_INPUT) || is_byte(r) || r == SAC_F32);
 }
 
 static bool are_constant(const struct sac_op_call *c)
@@ -36,9 +36,9 @@ static struct sac_kernel_offer accept(const struct sac_kernel_question *q, enum 
         return sac_kernel_refuse("weights are not constant");
     for (int i = 0; i < c->in_count; i++)
         offer.in_layout[i] = SAC_LAYOUT_PLAIN;
-    offer.in_layout[0] = offer.in_layout[SAC_QUANT_RESIDUAL] = offer.out_layout[0] = layout;
-    if (sac_op_has(c, SAC_QUANT_RESIDUAL) && c->in[SAC_QUANT_RESIDUAL].dtype == c->out[0].dtype)
-        offer.in_place = SAC_QUANT_RESIDUAL; /* each number is read just before it is written */
+    offer.in_layout[0] = offer.in_layout[SAC_RESIDUAL_INPUT] = offer.out_layout[0] = layout;
+    if (sac_op_has(c, SAC_RESIDUAL_INPUT) && c->in[SAC_RESIDUAL_INPUT].dtype == c->out[0].dtype)
+        offer.in_place = SAC_RESIDUAL_INPUT; /* each number is read just before it is written */
     return offer;
 }
 
@@ -86,9 +86,9 @@ static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
     v->planes = 1;
     v->depthwise = v->groups > 1 && v->group_in_c == 1 && v->group_out_c == 1;
     v->out = strides_of(&out, c->out[0].dtype);
-    if (sac_op_has(c, SAC_QUANT_RESIDUAL)) {
-        const struct sac_map r = sac_map_in(plan, SAC_QUANT_RESIDUAL);
-        v->residual = strides_of(&r, c->in[SAC_QUANT_RESIDUAL].dtype);
+    if (sac_op_has(c, SAC_RESIDUAL_INPUT)) {
+        const struct sac_map r = sac_map_in(plan, SAC_RESIDUAL_INPUT);
+        v->residual = strides_of(&r, c->in[SAC_RESIDUAL_INPUT].dtype);
     }
 }
 
@@ -158,8 +158,8 @@ static sac_result product_prepare(struct sac_device *dev, struct sac_kernel_plan
                                      .dilation_w = 1,
                                      .planes = 1,
                                      .out = rows_of(rows, columns, c->out[0].dtype)};
-    if (sac_op_has(c, SAC_QUANT_RESIDUAL))
-        s->base.conv.residual = rows_of(rows, columns, c->in[SAC_QUANT_RESIDUAL].dtype);
+    if (sac_op_has(c, SAC_RESIDUAL_INPUT))
+        s->base.conv.residual = rows_of(rows, columns, c->in[SAC_RESIDUAL_INPUT].dtype);
     const struct sac_quant_weights w = {c->in[1].data, 1, columns, floats_of(c, SAC_QUANT_SCALE),
                                         floats_of(c, SAC_QUANT_BIAS)};
     return sac_quant_prepare(dev, plan, s, &in, &w);

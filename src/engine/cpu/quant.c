@@ -271,7 +271,7 @@ static void read_ending(struct sac_quant_conv *q, struct sac_conv *v, const stru
     const struct sac_quant a = sac_quant_read(c->node);
     v->act = sac_activation_read(c->node);
     v->residual_kind = (enum sac_residual)sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
-    q->residual = v->residual_kind ? c->in[SAC_QUANT_RESIDUAL].dtype : SAC_F32;
+    q->residual = v->residual_kind ? c->in[SAC_RESIDUAL_INPUT].dtype : SAC_F32;
     q->result = a.y_dtype;
     q->residual_scale = a.r_scale;
     q->residual_zero = a.r_zero;
@@ -315,7 +315,7 @@ sac_result sac_quant_prepare(struct sac_device *dev, struct sac_kernel_plan *pla
     const int64_t             ns =
         2 * sac_operand_elements(&c->out[0]) * in_c * v->kernel_h * v->kernel_w / FLOPS_PER_NS;
     const int flip = c->in[0].dtype == SAC_I8 ? 128 : 0;
-    s->base.has_residual = sac_op_has(c, SAC_QUANT_RESIDUAL);
+    s->base.has_residual = sac_op_has(c, SAC_RESIDUAL_INPUT);
     read_ending(&s->quant, v, c);
     set_stage(s, dev, plan, in);
     v->merged = v->dilation_w * v->in.pixel == v->group_in_c && v->group_in_c % SAC_QUAD == 0;
@@ -339,7 +339,7 @@ sac_result sac_quant_run(struct sac_device *dev, void *state, void *const *in, v
 {
     struct sac_quant_state *s = state;
     struct stage_job        job = {&s->stage, in[0], scratch};
-    void *const             staged[] = {scratch, NULL, NULL, in[SAC_QUANT_RESIDUAL]};
+    void *const             staged[] = {scratch, NULL, NULL, in[SAC_RESIDUAL_INPUT]};
     if (!s->stage.on)
         return sac_units_run(dev, state, in, out, scratch, stream);
     sac_worker_pool_run(dev->workers, s->stage.pieces, stage_piece, &job);

@@ -176,10 +176,10 @@ sac_result sac_residual_check(const struct sac_op_call *c, bool fewer)
     int64_t residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
     SAC_CHECK(c, residual >= 0 && residual < SAC_RESIDUAL_COUNT, "residual %lld",
               (long long)residual);
-    SAC_CHECK(c, (residual != SAC_RESIDUAL_NONE) == sac_op_has(c, 3),
-              "residual %lld, but input 3 is %s", (long long)residual,
-              sac_op_has(c, 3) ? "there" : "missing");
-    SAC_CHECK(c, !sac_op_has(c, 3) || residual_fits(&c->in[3], &c->out[0], fewer),
+    const bool has = sac_op_has(c, SAC_RESIDUAL_INPUT);
+    SAC_CHECK(c, (residual != SAC_RESIDUAL_NONE) == has, "residual %lld, but input %d is %s",
+              (long long)residual, SAC_RESIDUAL_INPUT, has ? "there" : "missing");
+    SAC_CHECK(c, !has || residual_fits(&c->in[SAC_RESIDUAL_INPUT], &c->out[0], fewer),
               "the residual's shape is not the output's");
     return SAC_OK;
 }
@@ -286,9 +286,10 @@ static int64_t fused_matmul_flops(const struct sac_op_call *c)
 /* Rows of X may be anything; R has the same. */
 static bool fused_matmul_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
 {
-    const struct sac_value *r = n->input_count > 3 ? n->inputs[3] : NULL;
+    const struct sac_value *r =
+        n->input_count > SAC_RESIDUAL_INPUT ? n->inputs[SAC_RESIDUAL_INPUT] : NULL;
     for (int i = 1; i < n->input_count; i++)
-        if (i != 3 && n->inputs[i] && sac_batch_axis(w, n->inputs[i]) >= 0)
+        if (i != SAC_RESIDUAL_INPUT && n->inputs[i] && sac_batch_axis(w, n->inputs[i]) >= 0)
             return sac_batch_refuse(w, "a parameter depends on the input");
     if (k < 0 || k >= n->inputs[0]->rank - 1)
         return sac_batch_refuse(w, "it multiplies along the batch");

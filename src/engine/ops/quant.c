@@ -77,9 +77,9 @@ static sac_result check_channels(const struct sac_op_call *c, int64_t channels)
 /* R goes with the attribute. */
 static sac_result check_residual(const struct sac_op_call *c)
 {
-    const struct sac_operand *r = &c->in[SAC_QUANT_RESIDUAL];
+    const struct sac_operand *r = &c->in[SAC_RESIDUAL_INPUT];
     const int64_t             residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
-    const bool                has = sac_op_has(c, SAC_QUANT_RESIDUAL);
+    const bool                has = sac_op_has(c, SAC_RESIDUAL_INPUT);
     SAC_CHECK(c, residual >= 0 && residual < SAC_RESIDUAL_COUNT, "residual %lld",
               (long long)residual);
     SAC_CHECK(c, (residual != SAC_RESIDUAL_NONE) == has, "residual %lld, but input 3 is %s",
@@ -172,7 +172,7 @@ void sac_quant_put(const struct sac_quant *q, const struct sac_operand *y, int64
 static void write_output(const struct sac_op_call *c, const void *sums, int64_t run,
                          int64_t channels)
 {
-    const struct sac_operand   *y = &c->out[0], *r = &c->in[SAC_QUANT_RESIDUAL];
+    const struct sac_operand   *y = &c->out[0], *r = &c->in[SAC_RESIDUAL_INPUT];
     const struct sac_quant      q = sac_quant_read(c->node);
     const struct sac_activation act = sac_activation_read(c->node);
     const int64_t               residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);

@@ -24,7 +24,7 @@
 
 #include "engine/ops/fused.h"
 
-enum { SAC_QUANT_BIAS = 2, SAC_QUANT_RESIDUAL = 3, SAC_QUANT_SCALE = 4 };
+enum { SAC_QUANT_BIAS = 2, SAC_QUANT_SCALE = 4 }; /* inputs, beside the residual */
 
 /* The attributes beside those of FusedConv. */
 struct sac_quant {

@@ -19,7 +19,7 @@ struct places {
 
 static bool is_bare(const struct sac_node *n)
 {
-    return sac_is_dense_conv(n) && !sac_node_input(n, 3) &&
+    return sac_is_dense_conv(n) && !sac_node_input(n, SAC_RESIDUAL_INPUT) &&
            (!sac_node_input(n, 2) || sac_constant_floats(n->inputs[2]));
 }
 

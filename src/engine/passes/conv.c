@@ -27,7 +27,8 @@ static bool is_conv(const struct sac_node *n)
 
 static bool is_bare(const struct sac_node *n)
 {
-    return sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE && !sac_node_input(n, 3);
+    return sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE &&
+           !sac_node_input(n, SAC_RESIDUAL_INPUT);
 }
 
 /* A FusedConv like n, or a QuantConv like it, whose output replaces that of `last`. */
@@ -280,15 +281,14 @@ static sac_result absorb_activation(struct sac_graph *g, struct sac_node *n, boo
 static sac_result absorb_residual(struct sac_graph *g, struct sac_node *n, struct sac_node *reader,
                                   bool *changed)
 {
-    struct sac_value *other = sac_is(reader, "Add") ? sac_other_input(reader, n->outputs[0]) : NULL;
-    if (!other || other == n->outputs[0] || other->data || sac_node_input(n, 3) ||
-        !sac_same_shape(other, n->outputs[0]))
+    struct sac_value *other = sac_residual_beside(reader, n->outputs[0]);
+    if (!other || sac_node_input(n, SAC_RESIDUAL_INPUT))
         return SAC_OK;
     const bool       plain = sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE;
     struct sac_node *made = fused_conv(g, n, reader);
     if (!made)
         return SAC_ERR_MEMORY;
-    made->inputs[3] = other;
+    made->inputs[SAC_RESIDUAL_INPUT] = other;
     *changed = true;
     return sac_node_set_int(g, made, "residual", plain ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_AFTER);
 }
@@ -426,7 +426,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         res = absorb_norm_before(g, n, changed);
     struct sac_node *reader = sac_only_reader(n, NULL);
     const bool       read = reader && reader->output_count > 0 && reader->outputs[0];
-    if (res == SAC_OK && !*changed && read && !sac_node_input(n, 3))
+    if (res == SAC_OK && !*changed && read && !sac_node_input(n, SAC_RESIDUAL_INPUT))
         res = absorb_affine(g, n, reader, changed);
     if (res == SAC_OK && !*changed && is_bare(n))
         res = absorb_affine_of_part(g, n, changed);

@@ -8,8 +8,6 @@
 
 #include "engine/passes/pass.h"
 
-enum { RESIDUAL = 3 }; /* input */
-
 static bool is_product(const struct sac_node *n)
 {
     return sac_is_fused(n, "FusedMatMul");
@@ -137,16 +135,15 @@ static sac_result absorb_residual(struct sac_graph *g, struct sac_node *n, bool 
 {
     for (int i = 0; i < 2; i++) {
         const struct sac_node  *conv = conv_of(n->inputs[i]);
-        struct sac_value *const other = n->inputs[1 - i];
+        struct sac_value *const other = sac_residual_beside(n, n->inputs[i]);
         float                  *numbers;
-        if (!conv || !sac_node_input(conv, SAC_ENDING) || sac_node_input(conv, RESIDUAL) ||
-            !other || other->data || !sac_same_shape(other, n->inputs[i]) ||
-            !sac_same_shape(other, n->outputs[0]))
+        if (!conv || !sac_node_input(conv, SAC_ENDING) || !other ||
+            sac_node_input(conv, SAC_RESIDUAL_INPUT))
             continue;
         struct sac_node *made = conv_again(g, conv, n, &numbers);
         if (!made)
             return SAC_ERR_MEMORY;
-        made->inputs[RESIDUAL] = other;
+        made->inputs[SAC_RESIDUAL_INPUT] = other;
         *changed = true;
         return sac_node_set_int(g, made, "residual", SAC_RESIDUAL_AFTER);
     }
@@ -156,8 +153,9 @@ static sac_result absorb_residual(struct sac_graph *g, struct sac_node *n, bool 
 /* n = a convolution whose residual is multiplied by constants for it alone. */
 static sac_result absorb_factors(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    struct sac_value *r =
-        sac_is_fused(n, "FusedConv") || is_product(n) ? sac_node_input(n, RESIDUAL) : NULL;
+    struct sac_value      *r = sac_is_fused(n, "FusedConv") || is_product(n)
+                                   ? sac_node_input(n, SAC_RESIDUAL_INPUT)
+                                   : NULL;
     const struct sac_node *mul = r && r->uses == 1 ? sac_made_by(r, "Mul") : NULL;
     const bool             bare = sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE;
     if (!mul || !is_conv(n) || !sac_same_shape(r, n->outputs[0]) ||
@@ -180,7 +178,7 @@ static sac_result absorb_factors(struct sac_graph *g, struct sac_node *n, bool *
             continue;
         if (!made)
             return SAC_ERR_MEMORY;
-        made->inputs[RESIDUAL] = mul->inputs[i];
+        made->inputs[SAC_RESIDUAL_INPUT] = mul->inputs[i];
         return sac_node_set_int(g, made, "residual", SAC_RESIDUAL_AFTER);
     }
     return SAC_OK;

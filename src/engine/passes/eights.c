@@ -123,7 +123,7 @@ static bool is_filled_by_zeros(const struct sac_value *v)
         if (!n || !is_conv(n)) /* a network's input may be a residual's residual */
             return false;
         const struct sac_activation act = sac_activation_read(n);
-        const struct sac_value     *residual = sac_node_input(n, 3);
+        const struct sac_value     *residual = sac_node_input(n, SAC_RESIDUAL_INPUT);
         if (sac_activate(0, &act) != 0)
             return false;
         if (!residual || is_part(residual, n))
@@ -135,7 +135,7 @@ static bool is_filled_by_zeros(const struct sac_value *v)
 /* What has as many channels as what n makes. */
 static bool add_made_of(struct maps *m, const struct sac_node *n)
 {
-    struct sac_value *residual = sac_node_input(n, 3);
+    struct sac_value *residual = sac_node_input(n, SAC_RESIDUAL_INPUT);
     if (is_dense(n))
         return !residual || is_part(residual, n) || add(m, residual);
     if (is_depthwise(n))
@@ -149,7 +149,7 @@ static bool add_made_of(struct maps *m, const struct sac_node *n)
 static bool add_read_by(struct maps *m, const struct sac_node *n, const struct sac_value *v)
 {
     const bool first = sac_node_input(n, 0) == v;
-    if (is_dense(n) && sac_node_input(n, 3) != v)
+    if (is_dense(n) && sac_node_input(n, SAC_RESIDUAL_INPUT) != v)
         return first;
     if (is_dense(n) && is_part(v, n))
         return m->filled <= n->outputs[0]->dims[1] && is_filled_by_zeros(v);

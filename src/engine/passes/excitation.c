@@ -23,7 +23,7 @@ static bool is_layer(const struct sac_node *n)
 {
     if (!n || (!sac_is(n, "Conv") && !sac_is_fused(n, "FusedConv")) || !n->inputs[0] ||
         !n->outputs[0] || !is_pixel(n->inputs[0]) || !is_pixel(n->outputs[0]) ||
-        sac_node_input(n, 3) || !sac_constant_floats(n->inputs[1]) ||
+        sac_node_input(n, SAC_RESIDUAL_INPUT) || !sac_constant_floats(n->inputs[1]) ||
         (sac_node_input(n, 2) && !sac_constant_floats(n->inputs[2])))
         return false;
     const int64_t *pads; /* with strides the one tap could lie on them */

@@ -35,8 +35,8 @@ static bool is_plain(const struct sac_node *n)
         return false;
     const struct sac_value *w = n->inputs[1], *b = sac_node_input(n, 2);
     const bool              bare =
-        sac_is(n, "MatMul") ||
-        (!sac_node_input(n, 3) && sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE);
+        sac_is(n, "MatMul") || (!sac_node_input(n, SAC_RESIDUAL_INPUT) &&
+                                sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE);
     return bare && n->outputs[0]->dtype == SAC_F32 && sac_constant_floats(w) && w->rank == 2 &&
            w->dims[0] > 0 && !n->inputs[0]->data && n->inputs[0]->rank >= 2 &&
            (!b || (sac_constant_floats(b) && sac_value_elements(b) == w->dims[1]));

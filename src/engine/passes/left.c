@@ -181,7 +181,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         (l.bias && !(made->inputs[2] = bias_of_rows(g, &l))))
         return SAC_ERR_MEMORY;
     made->inputs[1] = l.x.base;
-    made->inputs[3] = l.other ? l.r.base : NULL;
+    made->inputs[SAC_RESIDUAL_INPUT] = l.other ? l.r.base : NULL;
     sac_result res = set_views(g, made, &l);
     if (res == SAC_OK)
         res = sac_set_activation(g, made, &l.act);

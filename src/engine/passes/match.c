@@ -47,6 +47,12 @@ struct sac_value *sac_other_input(const struct sac_node *n, const struct sac_val
     return n->inputs[0] == v ? n->inputs[1] : n->inputs[1] == v ? n->inputs[0] : NULL;
 }
 
+struct sac_value *sac_residual_beside(const struct sac_node *n, const struct sac_value *v)
+{
+    struct sac_value *other = v && sac_is(n, "Add") ? sac_other_input(n, v) : NULL;
+    return other && other != v && !other->data && sac_same_shape(other, v) ? other : NULL;
+}
+
 bool sac_same_shape(const struct sac_value *a, const struct sac_value *b)
 {
     if (a->rank < 1 || a->rank != b->rank || a->dtype != b->dtype)

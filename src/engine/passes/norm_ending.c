@@ -6,8 +6,6 @@
 
 #include "engine/passes/pass.h"
 
-enum { RESIDUAL = 3 }; /* input */
-
 /* Groups of a norm whose scale and shift have a number for each channel; 0: it is none. */
 static int64_t groups_of(const struct sac_node *n)
 {
@@ -39,10 +37,11 @@ static struct sac_node *norm_again(struct sac_graph *g, const struct sac_node *n
 {
     const struct sac_activation act = sac_activation_read(norm);
     const int64_t               groups = groups_of(norm);
-    struct sac_node *made = sac_op_node(g, "saccade", "FusedGroupNorm", RESIDUAL + 1, 1, norm);
+    struct sac_node            *made =
+        sac_op_node(g, "saccade", "FusedGroupNorm", SAC_RESIDUAL_INPUT + 1, 1, norm);
     if (!made)
         return NULL;
-    for (int i = 0; i <= RESIDUAL; i++)
+    for (int i = 0; i <= SAC_RESIDUAL_INPUT; i++)
         made->inputs[i] = sac_node_input(norm, i);
     sac_result res = sac_node_copy_attr(g, made, "epsilon", norm);
     if (res == SAC_OK)
@@ -78,15 +77,14 @@ static sac_result absorb_residual(struct sac_graph *g, struct sac_node *n, bool 
 {
     for (int i = 0; i < 2; i++) {
         const struct sac_node  *norm = norm_of(n->inputs[i]);
-        struct sac_value *const other = n->inputs[1 - i];
-        if (!norm || sac_node_input(norm, RESIDUAL) || !other || other->data ||
-            !sac_same_shape(other, n->inputs[i]) || !sac_same_shape(other, n->outputs[0]))
+        struct sac_value *const other = sac_residual_beside(n, n->inputs[i]);
+        if (!norm || !other || sac_node_input(norm, SAC_RESIDUAL_INPUT))
             continue;
         const bool       activated = is_activated(norm);
         struct sac_node *made = norm_again(g, norm, n);
         if (!made)
             return SAC_ERR_MEMORY;
-        made->inputs[RESIDUAL] = other;
+        made->inputs[SAC_RESIDUAL_INPUT] = other;
         *changed = true;
         return sac_node_set_int(g, made, "residual",
                                 activated ? SAC_RESIDUAL_AFTER : SAC_RESIDUAL_BEFORE);

@@ -37,7 +37,7 @@ static bool read_product(struct sac_node *n, struct product *p)
     p->x = n->inputs[0];
     p->w = n->inputs[1];
     p->b = sac_node_input(n, 2);
-    p->r = fused ? sac_node_input(n, 3) : NULL;
+    p->r = fused ? sac_node_input(n, SAC_RESIDUAL_INPUT) : NULL;
     p->s = quantised ? sac_node_input(n, SAC_QUANT_SCALE) : NULL;
     if (quantised ? !p->w->data || !sac_constant_floats(p->s) : !sac_constant_floats(p->w))
         return false;
@@ -177,7 +177,7 @@ static struct sac_node *fuse(struct sac_graph *g, const struct product *p, const
     if (!made || !set_weights(g, made, p, scale))
         return NULL;
     made->inputs[0] = p->x;
-    made->inputs[3] = p->r;
+    made->inputs[SAC_RESIDUAL_INPUT] = p->r;
     if (p->b || shift) {
         const bool as_it_is = p->b && p->b->rank == 1 && p->b->dims[0] == p->n && p->beta == 1;
         made->inputs[2] = as_it_is && !scale && !shift ? p->b : new_bias(g, p, scale, shift);
@@ -313,10 +313,10 @@ static struct sac_value *in_channels_last(struct sac_graph *g, const struct prod
 static sac_result absorb_residual(struct sac_graph *g, const struct product *p,
                                   const struct follower *f, bool *changed)
 {
-    struct sac_value       *r = sac_is(f->node, "Add") ? sac_other_input(f->node, f->v) : NULL;
+    struct sac_value       *r = sac_residual_beside(f->node, f->v);
     const struct sac_value *y = p->node->outputs[0];
     sac_result              res = SAC_OK;
-    if (!r || r == f->v || r->data || p->r || !sac_same_shape(r, f->v))
+    if (!r || p->r)
         return SAC_OK;
     if (f->between)
         r = sac_turns_first(f->between) ? in_channels_last(g, p, r, &res)
@@ -327,7 +327,7 @@ static sac_result absorb_residual(struct sac_graph *g, const struct product *p,
     struct sac_node *made = fuse(g, p, f, NULL, NULL);
     if (!made)
         return SAC_ERR_MEMORY;
-    made->inputs[3] = r;
+    made->inputs[SAC_RESIDUAL_INPUT] = r;
     *changed = true;
     return sac_node_set_int(g, made, "residual", plain ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_AFTER);
 }
@@ -370,7 +370,7 @@ static sac_result product_without(struct sac_graph *g, const struct product *p, 
     if (!made || !fold_before(g, p, scale, shift, made))
         return SAC_ERR_MEMORY;
     made->inputs[0] = x;
-    made->inputs[3] = p->r;
+    made->inputs[SAC_RESIDUAL_INPUT] = p->r;
     sac_result res =
         sac_is_fused(p->node, "FusedMatMul") ? sac_copy_attrs(g, made, p->node) : SAC_OK;
     return res == SAC_OK ? sac_take_over(g, made, p->node) : res;

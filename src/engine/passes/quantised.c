@@ -278,11 +278,11 @@ static sac_result absorb_quantise(struct sac_graph *g, struct sac_node *n, bool 
 static sac_result absorb_residual(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct sac_to_bytes     r;
-    const struct sac_value *other = is_quant(n) ? sac_node_input(n, SAC_QUANT_RESIDUAL) : NULL;
+    const struct sac_value *other = is_quant(n) ? sac_node_input(n, SAC_RESIDUAL_INPUT) : NULL;
     const struct sac_node  *from = other ? dequantiser(other, &r) : NULL;
     if (!from)
         return SAC_OK;
-    n->inputs[SAC_QUANT_RESIDUAL] = from->inputs[0];
+    n->inputs[SAC_RESIDUAL_INPUT] = from->inputs[0];
     *changed = true;
     sac_result res = sac_node_set_float(g, n, "r_scale", r.scale);
     return res == SAC_OK ? sac_node_set_int(g, n, "r_zero", r.zero) : res;

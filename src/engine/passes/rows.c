@@ -20,7 +20,7 @@ static bool turns_rows(const struct sac_node *n, const int64_t **perm)
 static bool is_product(const struct sac_node *n, int64_t *k, int64_t *columns)
 {
     const bool gemm = sac_is(n, "Gemm");
-    const bool bytes = sac_is_fused(n, "QuantMatMul") && !sac_node_input(n, SAC_QUANT_RESIDUAL);
+    const bool bytes = sac_is_fused(n, "QuantMatMul") && !sac_node_input(n, SAC_RESIDUAL_INPUT);
     if ((!gemm && !bytes && !sac_is(n, "MatMul")) || !n->outputs[0] ||
         n->outputs[0]->dtype != SAC_F32 || !n->inputs[1]->data || n->inputs[1]->rank != 2 ||
         n->inputs[0]->rank < 2 || n->inputs[0]->data)

@@ -24,9 +24,9 @@ static bool pads_channels(const struct sac_node *n, int rank)
 
 static sac_result drop_pad(struct sac_node *n, bool *changed)
 {
-    const struct sac_node *pad = sac_made_by(n->inputs[3], "Pad");
+    const struct sac_node *pad = sac_made_by(n->inputs[SAC_RESIDUAL_INPUT], "Pad");
     if (pads_channels(pad, n->outputs[0]->rank) && !pad->inputs[0]->data) {
-        n->inputs[3] = pad->inputs[0];
+        n->inputs[SAC_RESIDUAL_INPUT] = pad->inputs[0];
         *changed = true;
     }
     return SAC_OK;
@@ -70,7 +70,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     struct shortcut s;
     if (!sac_is_dense_conv(n))
         return SAC_OK;
-    if (sac_node_input(n, 3))
+    if (sac_node_input(n, SAC_RESIDUAL_INPUT))
         return drop_pad(n, changed);
     if (!find_parts(n->outputs[0], &s))
         return SAC_OK;
@@ -84,7 +84,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
             sac_node_set_int(g, made, "residual", plain ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_AFTER);
     if (res != SAC_OK)
         return res;
-    made->inputs[3] = s.added;
+    made->inputs[SAC_RESIDUAL_INPUT] = s.added;
     *changed = true;
     return sac_take_over(g, made, s.last);
 }

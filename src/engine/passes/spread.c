@@ -37,7 +37,7 @@ static bool find_taker(struct taker *t, const struct sac_value *v, int depth)
     if (!n || depth == 0)
         return false;
     if (sac_is(n, "Conv") || sac_is_fused(n, "FusedConv")) {
-        *t = (struct taker){n, sac_node_input(n, 3) != NULL};
+        *t = (struct taker){n, sac_node_input(n, SAC_RESIDUAL_INPUT) != NULL};
         return sac_constant_floats(n->inputs[1]) != NULL;
     }
     if (sac_is(n, "BatchNormalization"))

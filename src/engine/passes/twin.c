@@ -74,12 +74,13 @@ static bool has_weights(const struct sac_node *n)
 /* The convolution whose output n adds before its activation, and which nobody else reads. */
 static struct sac_node *twin_of(const struct sac_node *n)
 {
-    const struct sac_value *r = sac_node_input(n, 3);
+    const struct sac_value *r = sac_node_input(n, SAC_RESIDUAL_INPUT);
     struct sac_node        *twin = r ? r->producer : NULL;
     if (!sac_is_fused(n, "FusedConv") || !has_weights(n) || !has_weights(twin) || r->uses != 1 ||
         sac_attr_int(n, "residual", SAC_RESIDUAL_NONE) != SAC_RESIDUAL_BEFORE ||
-        sac_attr_int(twin, "activation", SAC_ACT_NONE) != SAC_ACT_NONE || sac_node_input(twin, 3) ||
-        twin->inputs[0] != n->inputs[0] || n->inputs[1]->rank != twin->inputs[1]->rank ||
+        sac_attr_int(twin, "activation", SAC_ACT_NONE) != SAC_ACT_NONE ||
+        sac_node_input(twin, SAC_RESIDUAL_INPUT) || twin->inputs[0] != n->inputs[0] ||
+        n->inputs[1]->rank != twin->inputs[1]->rank ||
         sac_attr_int(n, "group", 1) != sac_attr_int(twin, "group", 1))
         return NULL;
     for (int d = 0; d < 2; d++)
@@ -150,7 +151,7 @@ static sac_result make(struct sac_graph *g, struct sac_node *n, const struct sac
 /* The BatchNormalization of n's input that n adds before its activation. */
 static struct sac_node *norm_of(const struct sac_node *n)
 {
-    const struct sac_value *r = sac_node_input(n, 3);
+    const struct sac_value *r = sac_node_input(n, SAC_RESIDUAL_INPUT);
     struct sac_node        *norm = r ? sac_made_by(r, "BatchNormalization") : NULL;
     if (!norm || !sac_is_fused(n, "FusedConv") || !has_weights(n) || r->uses != 1 ||
         sac_attr_int(n, "residual", SAC_RESIDUAL_NONE) != SAC_RESIDUAL_BEFORE ||

@@ -51,7 +51,8 @@ static bool is_plain(const struct sac_node *n)
     const bool              bytes = n && is_of_bytes(n);
     if (!w || (!bytes && !sac_is(n, "MatMul") && !sac_is_fused(n, "FusedMatMul")) ||
         (bytes ? !w->data : !sac_constant_floats(w)) || w->rank != 2 || w->uses != 1 ||
-        w->dims[0] <= 0 || w->dims[1] <= 1 || n->inputs[0]->rank < 2 || sac_node_input(n, 3))
+        w->dims[0] <= 0 || w->dims[1] <= 1 || n->inputs[0]->rank < 2 ||
+        sac_node_input(n, SAC_RESIDUAL_INPUT))
         return false;
     if (bytes && (n->outputs[0]->dtype != SAC_F32 ||
                   !is_row(sac_node_input(n, SAC_QUANT_SCALE), w->dims[1])))

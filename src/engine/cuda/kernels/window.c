@@ -223,10 +223,10 @@ static sac_result conv_fill(struct sac_kernel_plan *plan, void *params)
     const struct sac_activation act = sac_activation_read(c->node);
     p->activation = ops_activation_fn(&act, &p->a, &p->b);
     p->residual_after = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_AFTER;
-    if (p->type[3]) {
-        p->residual_c = (int32_t)c->in[3].dims[1];
-        ops_steps_in(plan, 3, own);
-        five_steps(&c->in[3], own, p->residual_step);
+    if (p->type[SAC_RESIDUAL_INPUT]) {
+        p->residual_c = (int32_t)c->in[SAC_RESIDUAL_INPUT].dims[1];
+        ops_steps_in(plan, SAC_RESIDUAL_INPUT, own);
+        five_steps(&c->in[SAC_RESIDUAL_INPUT], own, p->residual_step);
     }
     return SAC_OK;
 }

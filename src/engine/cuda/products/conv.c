@@ -196,12 +196,12 @@ static sac_result conv_run(struct sac_device *dev, void *state, void *const *in,
                            void *scratch, struct sac_device_stream *stream)
 {
     const struct conv_state   *s = state;
-    const struct conv_pointers p = {.x = in[0],
-                                    .y = out[0],
-                                    .scratch = scratch,
-                                    .residual =
-                                        s->spec.residual_kind != SAC_RESIDUAL_NONE ? in[3] : NULL};
-    sac_result                 res = cuda_enter(dev);
+    const struct conv_pointers p = {
+        .x = in[0],
+        .y = out[0],
+        .scratch = scratch,
+        .residual = s->spec.residual_kind != SAC_RESIDUAL_NONE ? in[SAC_RESIDUAL_INPUT] : NULL};
+    sac_result res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
     const cudaError_t done = conv_execute(s, &p, cuda_stream_of(dev, stream));

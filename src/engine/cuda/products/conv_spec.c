@@ -115,7 +115,9 @@ bool conv_spec_read_any(const struct sac_kernel_plan *plan, struct conv_spec *ou
         s.residual_kind = (enum sac_residual)sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
     }
     if (s.residual_kind != SAC_RESIDUAL_NONE)
-        s.residual = map_of(&c->in[3], plan->in_pixel[3], plan->in_sample[3], plan->in_align[3]);
+        s.residual =
+            map_of(&c->in[SAC_RESIDUAL_INPUT], plan->in_pixel[SAC_RESIDUAL_INPUT],
+                   plan->in_sample[SAC_RESIDUAL_INPUT], plan->in_align[SAC_RESIDUAL_INPUT]);
     if (!read_window(plan, &s))
         return refuse(why, why_size, "its window");
     if (!sizes_fit(&s))

@@ -176,7 +176,7 @@ static cudaError_t queue_pass(const struct matmul_state *s, const struct matmul_
         .alpha = v->act.alpha,
         .beta = v->act.beta,
         .bias = v->bias && !matmul_ends_with_bias(v) ? p->bias : NULL,
-        .residual = v->residual_in_pass ? operand(s, in, 3) : NULL,
+        .residual = v->residual_in_pass ? operand(s, in, SAC_RESIDUAL_INPUT) : NULL,
         .ending = s->conv.ending,
         .y = p->y,
         .count = v->m * v->n,

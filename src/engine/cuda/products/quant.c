@@ -31,8 +31,8 @@ static struct sac_kernel_offer quant_supports(struct sac_device                *
     for (int i = 0; i < c->in_count; i++)
         offer.in_layout[i] = SAC_LAYOUT_PLAIN;
     offer.in_layout[0] = layout_of(q, c->in[0].dtype, last);
-    if (sac_op_has(c, SAC_QUANT_RESIDUAL))
-        offer.in_layout[SAC_QUANT_RESIDUAL] = layout_of(q, c->in[SAC_QUANT_RESIDUAL].dtype, last);
+    if (sac_op_has(c, SAC_RESIDUAL_INPUT))
+        offer.in_layout[SAC_RESIDUAL_INPUT] = layout_of(q, c->in[SAC_RESIDUAL_INPUT].dtype, last);
     offer.out_layout[0] = layout_of(q, c->out[0].dtype, last);
     offer.strided = last;
     offer.in_place = -1;
@@ -254,9 +254,11 @@ static sac_result quant_run(struct sac_device *dev, void *state, void *const *in
 {
     const struct quant_state  *s = state;
     const bool                 added = s->spec.conv.residual_kind != SAC_RESIDUAL_NONE;
-    const struct conv_pointers p = {
-        .x = in[0], .y = out[0], .scratch = scratch, .residual = added ? in[3] : NULL};
-    sac_result res = cuda_enter(dev);
+    const struct conv_pointers p = {.x = in[0],
+                                    .y = out[0],
+                                    .scratch = scratch,
+                                    .residual = added ? in[SAC_RESIDUAL_INPUT] : NULL};
+    sac_result                 res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
     if (quant_execute(s, &p, cuda_stream_of(dev, stream)) != cudaSuccess) {

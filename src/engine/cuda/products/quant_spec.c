@@ -59,7 +59,7 @@ static bool read_product(const struct sac_kernel_plan *plan, struct conv_spec *s
                             .act = sac_activation_read(c->node)};
     s->residual_kind = (enum sac_residual)sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
     if (s->residual_kind != SAC_RESIDUAL_NONE)
-        s->residual = rows_of(rows, n, plan->in_align[3]);
+        s->residual = rows_of(rows, n, plan->in_align[SAC_RESIDUAL_INPUT]);
     return true;
 }
 
@@ -82,7 +82,8 @@ bool quant_spec_read(const struct sac_kernel_plan *plan, struct quant_spec *out,
                                         : CONV_BYTES_F8;
     s.y = number_of(c->out[0].dtype, plan->out_layout[0]);
     if (s.conv.residual_kind != SAC_RESIDUAL_NONE)
-        s.residual = number_of(c->in[3].dtype, plan->in_layout[3]);
+        s.residual =
+            number_of(c->in[SAC_RESIDUAL_INPUT].dtype, plan->in_layout[SAC_RESIDUAL_INPUT]);
     *out = s;
     return true;
 }
