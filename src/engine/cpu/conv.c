@@ -15,8 +15,10 @@ enum {
 
 /* ---- which thread does what ---- */
 
-/* Where the weights are so many times the input, each thread has its own part of the channels. */
-enum { OWN_CHANNELS = 4, EVEN_LINES = 4 };
+/* Where the weights are so many times the input, each thread has its own part of the channels.
+ * Bands for a thread, at least: each reads all weights, and the fewer lines it has, the more of its
+ * pixels are at a border. */
+enum { OWN_CHANNELS = 4, EVEN_LINES = 4, LEAST_BANDS = 2 };
 
 /* A thread finds in its core's cache what it wrote there itself: a line from the other core's costs
  * about 10 times as much. So it has the same rows of each map, layer after layer. But all read all
@@ -271,7 +273,8 @@ void sac_conv_cut(struct sac_conv_state *s, const struct sac_device *dev, int64_
     const int64_t wanted = sac_pieces(dev, rows * s->blocks, ns), tall = tallest(v);
     s->bands = (rows + tall - 1) / tall;
     if (wanted > 1 && !s->by_channels) {
-        s->bands = SAC_MAX(s->bands, SAC_MIN(wanted, rows));
+        const int64_t least = v->depthwise ? wanted : LEAST_BANDS * threads;
+        s->bands = SAC_MAX(s->bands, SAC_MIN(least, rows));
         if (s->bands < EVEN_LINES * threads)
             s->bands = SAC_MIN((s->bands + threads - 1) / threads * threads, rows);
     }
