@@ -147,3 +147,21 @@ void spelling_check(const struct spelling *s, const char *op,
         check_batch(s, &kept, op, batch);
     proto_free(&kept);
 }
+
+void spelling_refused(const struct spelling *s, void (*constants)(struct proto *graph))
+{
+    struct sac_model_params params = sac_model_params_default();
+    struct proto            kept = {0};
+    sac_tensor             *in = input_of(s, 2), *out[2] = {NULL};
+    sac_model              *m = NULL;
+    make_model(s, constants, &kept);
+    sac_result res =
+        sac_model_load_memory(device(), kept.bytes, kept.size, "test.onnx", &params, &m);
+    if (res == SAC_OK)
+        res = sac_model_run(m, &in, out);
+    if (res != SAC_ERR_FORMAT && res != SAC_ERR_ARG)
+        fail_msg("%s: %s", s->name, sac_result_name(res));
+    sac_tensor_unref(&in);
+    sac_model_unref(&m);
+    proto_free(&kept);
+}

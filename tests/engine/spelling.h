@@ -31,5 +31,7 @@ float spelling_number(int i);
  * shapes; may be NULL. */
 void spelling_check(const struct spelling *s, const char *op,
                     void (*constants)(struct proto *graph));
+/* Loads it with its passes and runs it: one of the two says what is wrong with it. */
+void spelling_refused(const struct spelling *s, void (*constants)(struct proto *graph));
 
 #endif

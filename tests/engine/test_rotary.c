@@ -278,6 +278,21 @@ static const struct spelling others[] = {
      0},
 };
 
+#define OF_A_PAIR(index)                                                                 \
+    {                                                                                    \
+        SPLIT, {"Reshape", "q pairs", "q2"}, {"Gather", "q2 " index, "a", "axis", "-1"}, \
+            {"Gather", "q2 second", "b", "axis", "4"}, {"Mul", "a half", "ac"},          \
+            {"Mul", "b half2", "bs"}, {"Mul", "b half", "bc"}, {"Mul", "a half2", "as"}, \
+            {"Sub", "ac bs", "l"}, {"Add", "bc as", "h"}, {"Unsqueeze", "l last", "lu"}, \
+            {"Unsqueeze", "h last", "hu"}, {"Concat", "lu hu", "both", "axis", "-1"},    \
+            {"Reshape", "both heads", "qr"}, ATTEND("qr", "k")                           \
+    }
+static const struct spelling outside[] = {
+    {SPELLED("a number before the pair"), OF_A_PAIR("before"), 0},
+    {SPELLED("a number behind the pair"), OF_A_PAIR("third"), 0},
+    {SPELLED("a number far behind the pair"), OF_A_PAIR("behind"), 0},
+};
+
 static void floats(struct proto *graph, const char *name, const char *dims, int count, int phase)
 {
     float data[24 * 72];
@@ -290,6 +305,9 @@ static void constants(struct proto *graph)
 {
     static const char *const places[] = {"first", "second", "third"};
     const float              minus = -1, third = 1.0f / 3;
+    const int64_t            before = -3, behind = INT64_C(1) << 40;
+    proto_initializer(graph, "before", 7, "", &before, sizeof before);
+    proto_initializer(graph, "behind", 7, "", &behind, sizeof behind);
     for (int64_t i = 0; i < 3; i++)
         proto_initializer(graph, places[i], 7, "", &i, sizeof i);
     proto_initializer(graph, "minus", 1, "", &minus, sizeof minus);
@@ -327,9 +345,19 @@ static void what_is_none_stays(void **state)
         spelling_check(&others[i], "FusedRotary", constants);
 }
 
+/* No shape tells that a Gather's index is none of its input's, so passes that look through one do.
+ */
+static void what_is_outside_is_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(outside); i++)
+        spelling_refused(&outside[i], constants);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(heads_turn_in_one_step),
-                                       cmocka_unit_test(what_is_none_stays)};
+                                       cmocka_unit_test(what_is_none_stays),
+                                       cmocka_unit_test(what_is_outside_is_refused)};
     return cmocka_run_group_tests(tests, NULL, close_device);
 }
