@@ -6,9 +6,13 @@
 #include "engine/cpu/conv.h"
 
 enum {
-    LINE_PIXELS = 84,   /* whole tiles of 14, 6 and 12 pixels; with 64 channels in and out a line
-                           fills the L1 data cache */
-    FLOPS_PER_NS = 100, /* for cutting work into pieces only */
+    LINE_PIXELS = 84, /* whole tiles of 14, 6 and 12 pixels; with 64 channels in and out a line
+                         fills the L1 data cache */
+    LINE_PIXELS_MIN = LINE_PIXELS / 2,
+    LINE_PIXELS_MAX = LINE_PIXELS * 3,
+    LINE_BYTES = 384 << 10,    /* of its input: three quarters of a small L2 cache */
+    FEW_WEIGHTS = 32 << 10,    /* that stay in such a cache themselves */
+    FLOPS_PER_NS = 100,        /* for cutting work into pieces only */
     DEPTHWISE_BYTES = 64 << 10 /* of a cache line of each pixel of a depthwise band's input: lines
                                   above a pixel's are still in the L1 data cache, the band in L2 */
 };
@@ -19,6 +23,16 @@ enum {
  * Bands for a thread, at least: each reads all weights, and the fewer lines it has, the more of its
  * pixels are at a border. */
 enum { OWN_CHANNELS = 4, EVEN_LINES = 4, LEAST_BANDS = 2 };
+
+/* Pixels of a line, each of which needs `depth` numbers of the input: these stay in the L2 cache
+ * from one block of channels to the next, and the more pixels there are, the less often are weights
+ * read that do not. */
+static int64_t line_pixels(int64_t weights, int64_t depth)
+{
+    const int64_t fit = LINE_BYTES / (int64_t)sizeof(float) / SAC_MAX(depth, 1);
+    const int64_t most = weights > FEW_WEIGHTS ? LINE_PIXELS_MAX : LINE_PIXELS;
+    return SAC_CLAMP(fit / LINE_PIXELS_MIN * LINE_PIXELS_MIN, LINE_PIXELS_MIN, most);
+}
 
 /* A thread finds in its core's cache what it wrote there itself: a line from the other core's costs
  * about 10 times as much. So it has the same rows of each map, layer after layer. But all read all
@@ -32,11 +46,13 @@ struct sac_conv_split sac_conv_split(const struct sac_device *dev, int64_t pixel
                                      int64_t input, int64_t ns)
 {
     const int64_t         threads = sac_worker_pool_threads(dev->workers);
-    int64_t               lines = (pixels + LINE_PIXELS - 1) / LINE_PIXELS;
-    struct sac_conv_split split = {SAC_MIN(pixels, LINE_PIXELS), own_channels(dev, weights, input)};
-    if (split.by_channels || lines >= EVEN_LINES * threads || sac_pieces(dev, pixels, ns) == 1)
+    const int64_t         most = line_pixels(weights, input / SAC_MAX(pixels, 1));
+    int64_t               lines = SAC_MAX((pixels + most - 1) / most, 1);
+    struct sac_conv_split split = {SAC_MIN(pixels, most), own_channels(dev, weights, input)};
+    if (lines >= EVEN_LINES * threads)
         return split;
-    lines = (lines + threads - 1) / threads * threads;
+    if (!split.by_channels && sac_pieces(dev, pixels, ns) > 1)
+        lines = (lines + threads - 1) / threads * threads;
     split.line = (pixels + lines - 1) / lines;
     return split;
 }
@@ -248,12 +264,16 @@ static void work(const void *state, void *const *in, void *const *out, int64_t f
     }
 }
 
-/* At most so many lines in a band: about LINE_PIXELS pixels. A depthwise band is high, as its lines
- * share their input. */
+/* At most so many lines in a band: about line_pixels. A depthwise band is high, as its lines share
+ * their input. */
 static int64_t tallest(const struct sac_conv *v)
 {
     const int64_t line = v->in_w * v->stride_h * 64;
-    return SAC_CLAMP(v->depthwise ? DEPTHWISE_BYTES / line : LINE_PIXELS / v->out_w, 1, v->out_h);
+    const int64_t depth =
+        v->groups * v->group_in_c * v->planes * v->stride_d * v->stride_h * v->stride_w;
+    return SAC_CLAMP(v->depthwise ? DEPTHWISE_BYTES / line
+                                  : line_pixels(weights_of(v), depth) / v->out_w,
+                     1, v->out_h);
 }
 
 /* Bands of equal height, as many for each thread; where that leaves a thread without work, or each
