@@ -66,8 +66,9 @@ struct band {
 static const conv_weight *conv_weights(const struct sac_conv *c);
 /* Pixels x0..x1-1 of one line or column, which all have the tile's taps. */
 SIMD_FN static void run_span(const struct tile *line, int64_t x0, int64_t x1);
-/* A block of channels, from channel oc of group g on: run_taps and what follows it. */
-static void run_block(const struct band *b, int64_t g, int64_t oc);
+/* A block of channels or several, from channel oc of group g on: run_taps and what follows it.
+ * Returns how many blocks. */
+static int  run_blocks(const struct band *b, int64_t g, int64_t oc);
 static void run_depthwise(const struct band *b, int64_t y, int64_t lines);
 
 /* Line y, all channels. */
@@ -201,8 +202,8 @@ static void run_lines(const struct band *b)
         return;
     }
     for (int64_t g = 0; g < c->groups; g++)
-        for (int64_t oc = 0; oc < c->group_out_c; oc += (int64_t)c->block * LANES)
-            run_block(b, g, oc);
+        for (int64_t oc = 0; oc < c->group_out_c;)
+            oc += run_blocks(b, g, oc) * (int64_t)c->block * LANES;
 }
 
 /* Slice s % out_d of sample s / out_d. */

@@ -520,15 +520,85 @@ static void run_depthwise(const struct band *b, int64_t y, int64_t lines)
     }
 }
 
-static void run_block(const struct band *b, int64_t g, int64_t oc)
+/* ---- one pixel ----
+ *
+ * As a network's last layers have: each weight is read once, from memory. Several blocks at once
+ * are as many streams that are waited for together, and sums enough to fill the units. */
+
+enum { PIXEL_BLOCKS = 4 };
+
+SIMD_INLINE void pixel_run(const struct tile *t, const int block)
+{
+    const struct sac_conv *c = t->c;
+    const float           *w[PIXEL_BLOCKS];
+    vec                    acc[PIXEL_BLOCKS * 4];
+#pragma GCC unroll 4
+    for (int b = 0; b < PIXEL_BLOCKS; b++) {
+        w[b] = t[b].weights;
+#pragma GCC unroll 4
+        for (int j = 0; j < block; j++)
+            acc[b * block + j] = v_load(c->bias + t[b].lane + j * LANES);
+    }
+    for (int64_t k = 0; k < c->group_in_c; k++) {
+        const vec x = v_set(t->in[k]);
+#pragma GCC unroll 4
+        for (int b = 0; b < PIXEL_BLOCKS; b++, w[b - 1] += block * LANES)
+#pragma GCC unroll 4
+            for (int j = 0; j < block; j++)
+                acc[b * block + j] = v_fma(x, v_load(w[b] + j * LANES), acc[b * block + j]);
+    }
+#pragma GCC unroll 4
+    for (int b = 0; b < PIXEL_BLOCKS; b++) {
+        const struct ending e = ending_of(&t[b]);
+        finish(&e, acc + b * block, 1, block);
+    }
+}
+
+SIMD_FN static void run_pixel(const struct tile *t)
+{
+    switch (t->block) {
+    case 1: pixel_run(t, 1); break;
+    case 2: pixel_run(t, 2); break;
+#if SAC_SIMD_BITS == 512
+    case 3: pixel_run(t, 3); break;
+    default: pixel_run(t, 4); break;
+#endif
+    }
+}
+
+static bool is_pixel(const struct band *b)
 {
     const struct sac_conv *c = b->c;
+    return b->y1 - b->y0 == 1 && width_of(c, b->y0) == 1 && sac_conv_taps(c) * c->planes == 1 &&
+           c->pad_front + c->pad_top + c->pad_left == 0;
+}
+
+static void end_block(const struct tile *t, int64_t width)
+{
+    const int64_t channels = (int64_t)t->block * LANES;
+    if (t->c->two_passes)
+        curve(t, 0, width, SAC_MIN(t->channels, channels));
+}
+
+static int run_blocks(const struct band *b, int64_t g, int64_t oc)
+{
+    const struct sac_conv *c = b->c;
+    const int64_t          width = (int64_t)c->block * LANES;
+    if (is_pixel(b) && c->group_out_c - oc >= PIXEL_BLOCKS * width) {
+        struct tile part[PIXEL_BLOCKS];
+        for (int i = 0; i < PIXEL_BLOCKS; i++)
+            part[i] = block_of(b, b->y0, g, oc + i * width);
+        run_pixel(part);
+        for (int i = 0; i < PIXEL_BLOCKS; i++)
+            end_block(&part[i], 1);
+        return PIXEL_BLOCKS;
+    }
     run_taps(b, g, oc);
     for (int64_t y = b->y0; c->two_passes && y < b->y1; y++) {
         const struct tile part = block_of(b, y, g, oc);
-        const int64_t     width = part.block * LANES;
-        curve(&part, 0, width_of(c, y), part.channels < width ? part.channels : width);
+        end_block(&part, width_of(c, y));
     }
+    return 1;
 }
 
 void SIMD_NAME(sac_conv_rows)(const struct sac_conv *c, const void *in, const void *residual,

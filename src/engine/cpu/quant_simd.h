@@ -559,9 +559,10 @@ SIMD_FN static void run_span(const struct tile *line, int64_t x0, int64_t x1)
     }
 }
 
-static void run_block(const struct band *b, int64_t g, int64_t oc)
+static int run_blocks(const struct band *b, int64_t g, int64_t oc)
 {
     run_taps(b, g, oc);
+    return 1;
 }
 
 /* ---- depthwise: each channel is a convolution of its own ----
