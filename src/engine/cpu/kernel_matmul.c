@@ -289,10 +289,11 @@ static sac_result product_run(struct sac_device *dev, void *state, void *const *
                               void *const *out, void *scratch, struct sac_device_stream *stream)
 {
     const struct product_state *s = state;
+    const void                 *residual = s->conv.residual_kind ? in[SAC_RESIDUAL_INPUT] : NULL;
     struct product_job          job = {.s = s,
                                        .a = in[0],
                                        .b = in[1],
-                                       .residual = s->conv.residual_kind ? in[SAC_RESIDUAL_INPUT] : NULL,
+                                       .residual = residual,
                                        .y = out[0],
                                        .packed = s->constant ? s->constant : scratch};
     (void)stream;
