@@ -31,7 +31,8 @@ float spelling_number(int i);
  * shapes; may be NULL. */
 void spelling_check(const struct spelling *s, const char *op,
                     void (*constants)(struct proto *graph));
-/* Loads it with its passes and runs it: one of the two says what is wrong with it. */
+/* Loads it with its passes and runs it: one of the two must fail with SAC_ERR_FORMAT or
+ * SAC_ERR_ARG. */
 void spelling_refused(const struct spelling *s, void (*constants)(struct proto *graph));
 
 #endif

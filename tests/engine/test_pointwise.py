@@ -7,8 +7,8 @@ import pytest
 from onnx_files import infer, save
 
 
-@pytest.mark.parametrize('channels', [(37, 63), (37, 64), (37, 200), (1100, 130)], ids='{0[0]}-{0[1]}'.format)
-@pytest.mark.parametrize('size', [(1, 1), (1, 7), (7, 7), (5, 10)], ids='{0[0]}x{0[1]}'.format)
+@pytest.mark.parametrize('channels', [(37, 63), (37, 64), (300, 300), (1100, 130), (2400, 64)], ids='{0[0]}-{0[1]}'.format)
+@pytest.mark.parametrize('size', [(1, 1), (1, 7), (7, 7), (20, 20)], ids='{0[0]}x{0[1]}'.format)
 def test_numbers(size, channels, tmp_path):
     draw, (depth, width) = np.random.default_rng(5), channels
     x = draw.standard_normal((3, depth, *size)).astype(np.float32)

@@ -345,8 +345,8 @@ static void what_is_none_stays(void **state)
         spelling_check(&others[i], "FusedRotary", constants);
 }
 
-/* No shape tells that a Gather's index is none of its input's, so passes that look through one do.
- */
+/* Shapes do not tell that a Gather's index is outside its input: a pass that looks through the
+ * Gather must. */
 static void what_is_outside_is_refused(void **state)
 {
     (void)state;

@@ -86,15 +86,15 @@ struct sac_conv sac_conv_product(int64_t rows, int64_t depth, int64_t columns, i
 /* The blocks first..end-1 of output channels alone, of a convolution of one group. It runs with the
  * addresses of the whole. */
 struct sac_conv sac_conv_part(const struct sac_conv *v, int64_t first, int64_t end);
-/* How a pointwise convolution of that many pixels, which takes about `ns`, is split between
- * threads: lines of `line` pixels, and each thread has part of the channels or of the lines.
- * weights and input are numbers of elements. */
+/* How a pointwise convolution of so many maps and pixels of each, which takes about `ns`, is split
+ * between threads: lines of `line` pixels, and each thread has part of the channels or of the
+ * lines. A pixel reads `depth` numbers; there are so many weights in all. */
 struct sac_conv_split {
     int64_t line;
     bool    by_channels;
 };
-struct sac_conv_split sac_conv_split(const struct sac_device *dev, int64_t pixels, int64_t weights,
-                                     int64_t input, int64_t ns);
+struct sac_conv_split sac_conv_split(const struct sac_device *dev, int64_t maps, int64_t pixels,
+                                     int64_t depth, int64_t weights, int64_t ns);
 /* Into how many chunks to cut `blocks` blocks of channels when there are only `units` units of
  * work, which take about `ns` in total: no more than the threads need. */
 int64_t sac_conv_chunks(const struct sac_device *dev, int64_t units, int64_t blocks, int64_t ns);

@@ -66,8 +66,8 @@ struct band {
 static const conv_weight *conv_weights(const struct sac_conv *c);
 /* Pixels x0..x1-1 of one line or column, which all have the tile's taps. */
 SIMD_FN static void run_span(const struct tile *line, int64_t x0, int64_t x1);
-/* A block of channels or several, from channel oc of group g on: run_taps and what follows it.
- * Returns how many blocks. */
+/* Blocks of channels from channel oc of group g on, one or several: run_taps and what follows.
+ * Returns how many. */
 static int  run_blocks(const struct band *b, int64_t g, int64_t oc);
 static void run_depthwise(const struct band *b, int64_t y, int64_t lines);
 

@@ -257,7 +257,7 @@ struct tile_size {
 };
 
 /* The largest tiles fill the registers (32 or 16, less the weights and one pixel); the rest of a
- * row uses powers of two, or any size where has_all_sizes says so. */
+ * row uses powers of two, or any size in a block of EVEN_BLOCK vectors. */
 #if SAC_SIMD_BITS == 512
 /* clang-format off */
 TILE(24, 1) TILES(1) TILE(14, 2) TILES(2) TILE(9, 3) TILES(3) TILE(6, 4) TILE(4, 4) TILE(2, 4)
@@ -269,7 +269,7 @@ TILE(1, 4)
         TILE_ROW(9, 3),
         {{6, tile_6x4}, {4, tile_4x4}, {2, tile_2x4}, {1, tile_1x4}, {1, tile_1x4}},
 };
-static const bool has_all_sizes[4];
+enum { EVEN_BLOCK = 0 }; /* none */
 #else
 /* clang-format off */
 TILE(12, 1) TILES(1) TILE(6, 2) TILE(5, 2) TILE(4, 2) TILE(3, 2) TILE(2, 2) TILE(1, 2)
@@ -278,21 +278,19 @@ TILE(12, 1) TILES(1) TILE(6, 2) TILE(5, 2) TILE(4, 2) TILE(3, 2) TILE(2, 2) TILE
         TILE_ROW(12, 1),
         {{6, tile_6x2}, {5, tile_5x2}, {4, tile_4x2}, {3, tile_3x2}, {2, tile_2x2}, {1, tile_1x2}},
 };
-static const bool has_all_sizes[2] = {false, true};
+enum { EVEN_BLOCK = 2 };
 #endif
 
-/* Pixels x0..x1-1 of one line or column, which all have the tile's taps: as few tiles as there can
- * be, and where there are all sizes nearly equal ones, as a tile of a pixel takes as long as of
- * four: of 49 pixels 4 tiles of 6 and 5 of 5, in place of 8 of 6 and a last one. */
+/* Pixels x0..x1-1 of one line or column, which all have the tile's taps: large tiles first. Where
+ * there are all sizes, as few as can be and nearly equal, as a tile of one pixel takes as long as
+ * one of four: 49 pixels are 4 tiles of 6 and 5 of 5, not 8 of 6 and one of 1. */
 SIMD_FN static void run_span(const struct tile *line, int64_t x0, int64_t x1)
 {
     const struct tile_size *size = tile_sizes[line->block - 1];
-    const int64_t           full = size->pixels;
-    const bool              even = has_all_sizes[line->block - 1];
+    const bool              even = line->block == EVEN_BLOCK;
     struct tile             t = *line;
-    while (x0 < x1) {
-        const int64_t rest = x1 - x0, tiles = (rest + full - 1) / full;
-        const int64_t most = even ? (rest + tiles - 1) / tiles : rest;
+    for (int64_t tiles = (x1 - x0 + size->pixels - 1) / size->pixels; x0 < x1; tiles--) {
+        const int64_t most = even ? (x1 - x0 + tiles - 1) / tiles : x1 - x0;
         while (size->pixels > most)
             size++;
         t.in = line->in + x0 * t.in_step;
@@ -522,8 +520,8 @@ static void run_depthwise(const struct band *b, int64_t y, int64_t lines)
 
 /* ---- one pixel ----
  *
- * As a network's last layers have: each weight is read once, from memory. Several blocks at once
- * are as many streams that are waited for together, and sums enough to fill the units. */
+ * A network's last layers have one pixel, which reads each weight once, from memory. Four blocks at
+ * once are four streams to wait for together, and enough sums to fill the units. */
 
 enum { PIXEL_BLOCKS = 4 };
 
@@ -542,10 +540,12 @@ SIMD_INLINE void pixel_run(const struct tile *t, const int block)
     for (int64_t k = 0; k < c->group_in_c; k++) {
         const vec x = v_set(t->in[k]);
 #pragma GCC unroll 4
-        for (int b = 0; b < PIXEL_BLOCKS; b++, w[b - 1] += block * LANES)
+        for (int b = 0; b < PIXEL_BLOCKS; b++) {
 #pragma GCC unroll 4
             for (int j = 0; j < block; j++)
                 acc[b * block + j] = v_fma(x, v_load(w[b] + j * LANES), acc[b * block + j]);
+            w[b] += block * LANES;
+        }
     }
 #pragma GCC unroll 4
     for (int b = 0; b < PIXEL_BLOCKS; b++) {
@@ -554,6 +554,7 @@ SIMD_INLINE void pixel_run(const struct tile *t, const int block)
     }
 }
 
+/* Fewer vectors than most of a block are those of recurrent networks. */
 SIMD_FN static void run_pixel(const struct tile *t)
 {
     switch (t->block) {
@@ -566,30 +567,33 @@ SIMD_FN static void run_pixel(const struct tile *t)
     }
 }
 
+/* One pixel, whose one tap is in the map. */
 static bool is_pixel(const struct band *b)
 {
     const struct sac_conv *c = b->c;
-    return b->y1 - b->y0 == 1 && width_of(c, b->y0) == 1 && sac_conv_taps(c) * c->planes == 1 &&
-           c->pad_front + c->pad_top + c->pad_left == 0;
+    int64_t                first, last;
+    if (b->y1 - b->y0 != 1 || width_of(c, b->y0) != 1 || sac_conv_taps(c) * c->planes != 1)
+        return false;
+    const struct tile line = line_of(b, b->y0);
+    inner_columns(c, &first, &last);
+    return sees_all_rows(&line) && line.plane1 > line.plane0 && first == 0 && last > 0;
 }
 
 static void end_block(const struct tile *t, int64_t width)
 {
-    const int64_t channels = (int64_t)t->block * LANES;
-    if (t->c->two_passes)
-        curve(t, 0, width, SAC_MIN(t->channels, channels));
+    curve(t, 0, width, SAC_MIN(t->channels, (int64_t)t->block * LANES));
 }
 
 static int run_blocks(const struct band *b, int64_t g, int64_t oc)
 {
     const struct sac_conv *c = b->c;
     const int64_t          width = (int64_t)c->block * LANES;
-    if (is_pixel(b) && c->group_out_c - oc >= PIXEL_BLOCKS * width) {
+    if (c->group_out_c - oc >= PIXEL_BLOCKS * width && is_pixel(b)) {
         struct tile part[PIXEL_BLOCKS];
         for (int i = 0; i < PIXEL_BLOCKS; i++)
             part[i] = block_of(b, b->y0, g, oc + i * width);
         run_pixel(part);
-        for (int i = 0; i < PIXEL_BLOCKS; i++)
+        for (int i = 0; c->two_passes && i < PIXEL_BLOCKS; i++)
             end_block(&part[i], 1);
         return PIXEL_BLOCKS;
     }

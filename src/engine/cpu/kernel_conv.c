@@ -9,7 +9,8 @@ enum { PLAIN_CHANNELS = 4 };
 /* Channels of the output that the residual does not have. */
 static int64_t fewer_channels(const struct sac_op_call *c)
 {
-    return sac_op_has(c, SAC_RESIDUAL_INPUT) ? c->out[0].dims[1] - c->in[3].dims[1] : 0;
+    return sac_op_has(c, SAC_RESIDUAL_INPUT) ? c->out[0].dims[1] - c->in[SAC_RESIDUAL_INPUT].dims[1]
+                                             : 0;
 }
 
 static struct sac_kernel_offer conv_supports(struct sac_device                *dev,
@@ -30,13 +31,14 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
                        c->in[0].dims[1] <= PLAIN_CHANNELS && c->in[1].dims[1] == c->in[0].dims[1];
     offer.in_layout[0] = image ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;
     offer.in_layout[1] = offer.in_layout[2] = offer.in_layout[SAC_ENDING] = SAC_LAYOUT_PLAIN;
-    offer.in_layout[3] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
+    offer.in_layout[SAC_RESIDUAL_INPUT] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
     offer.strided = true;
     if (fewer_channels(c) && sac_attr_int(c->node, "group", 1) != 1)
         return sac_kernel_refuse("a residual of fewer channels, and groups");
     if (sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_BEFORE &&
         fewer_channels(c) == 0)
-        offer.in_place = 3; /* each number is read just before its place is written */
+        offer.in_place = SAC_RESIDUAL_INPUT; /* each number is read just before its place is written
+                                              */
     return offer;
 }
 
@@ -101,8 +103,8 @@ static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
     }
     v->merged = v->dilation_w * v->in.pixel == v->group_in_c;
     v->out = strides_of(&out);
-    if (sac_op_has(plan->call, 3)) {
-        const struct sac_map r = sac_map_in(plan, 3);
+    if (sac_op_has(plan->call, SAC_RESIDUAL_INPUT)) {
+        const struct sac_map r = sac_map_in(plan, SAC_RESIDUAL_INPUT);
         v->residual = strides_of(&r);
         v->residual_fewer = fewer_channels(plan->call);
     }

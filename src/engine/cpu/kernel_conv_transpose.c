@@ -11,7 +11,7 @@
 
 enum {
     FLOPS_PER_NS = 100, /* for cutting work into pieces only */
-    BAND_PIXELS = 84    /* as in conv.c */
+    BAND_PIXELS = 84    /* whole tiles of 14, 6 and 12 pixels */
 };
 
 /* One dimension of a phase. */

@@ -116,7 +116,8 @@ static struct sac_kernel_offer product_supports(struct sac_device               
         return sac_kernel_refuse("not float32, empty, or no AVX2");
     if (is_fused(c->node) &&
         sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_BEFORE)
-        offer.in_place = 3; /* each number is read just before its place is written */
+        offer.in_place = SAC_RESIDUAL_INPUT; /* each number is read just before its place is written
+                                              */
     return read_product(c, &p)
                ? offer
                : sac_kernel_refuse("a vector, scaled, its first matrix turned, or a "
@@ -145,7 +146,7 @@ static void set_conv(struct product_state *s, const struct sac_device *dev,
 {
     const struct product       *p = &s->p;
     const struct sac_conv_split split =
-        sac_conv_split(dev, p->rows, p->depth * p->columns, p->rows * p->depth, estimate_ns(p));
+        sac_conv_split(dev, 1, p->rows, p->depth, p->depth * p->columns, estimate_ns(p));
     s->conv = sac_conv_product(p->rows, p->depth, p->columns, split.line, p->columns);
     s->conv.residual = s->conv.out;
     s->by_channels = split.by_channels;

@@ -11,8 +11,7 @@
 enum {
     STRETCH = 4096,   /* floats whose moments are computed at once: half of the L1 cache */
     PIXELS_MAX = 128, /* of each channel that are added up in single precision */
-    TURN = 2048,      /* floats that are normalised before something is added to them */
-    RESIDUAL = 3      /* input of a FusedGroupNorm */
+    TURN = 2048       /* floats that are normalised before something is added to them */
 };
 
 struct norm_state {
@@ -43,12 +42,13 @@ static struct sac_kernel_offer norm_supports(struct sac_device                *d
     if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call))
         return sac_kernel_refuse("needs AVX2");
     for (int i = 1; i < c->in_count; i++) {
-        offer.in_layout[i] = i == RESIDUAL ? offer.in_layout[0] : SAC_LAYOUT_PLAIN;
-        if (i < RESIDUAL && c->in[i].present && !c->in[i].data)
+        offer.in_layout[i] = i == SAC_RESIDUAL_INPUT ? offer.in_layout[0] : SAC_LAYOUT_PLAIN;
+        if (i < SAC_RESIDUAL_INPUT && c->in[i].present && !c->in[i].data)
             return sac_kernel_refuse("scale or shift is not constant");
     }
     offer.out_layout[0] = offer.in_layout[0];
-    offer.in_place = sac_op_has(c, RESIDUAL) ? -1 : 0; /* the residual may be the input too */
+    offer.in_place = sac_op_has(c, SAC_RESIDUAL_INPUT) ? -1 : 0; /* the residual may be the input
+                                                                    too */
     if (sac_layout_is_half(q->in_layout[0]) || sac_operand_elements(&c->in[0]) == 0)
         return sac_kernel_refuse("half precision, or empty");
     return offer;
@@ -370,7 +370,7 @@ static sac_result channel_run(struct sac_device *dev, void *state, void *const *
     for (int64_t i = 0; i < n->n; i++) {
         apply.x = job.x = (const float *)in[0] + i * n->count;
         apply.y = (float *)out[0] + i * n->count;
-        apply.r = n->residual ? (const float *)in[RESIDUAL] + i * n->count : NULL;
+        apply.r = n->residual ? (const float *)in[SAC_RESIDUAL_INPUT] + i * n->count : NULL;
         sac_worker_pool_run(dev->workers, n->pieces, n->last ? last_piece : plain_piece, &job);
         if (n->last)
             join_pieces(&job);

@@ -328,7 +328,8 @@ static void multiply_input(struct rnn_job *j, struct sac_device *dev)
     const int64_t               rows = r->batch_first ? j->count : all;
     const int64_t               weights = columns * r->inputs;
     const int64_t               ns = 2 * all * weights * r->directions / FLOPS_PER_NS;
-    const struct sac_conv_split split = sac_conv_split(dev, rows, weights, all * r->inputs, ns);
+    const struct sac_conv_split split =
+        sac_conv_split(dev, all / rows, rows, r->inputs, weights, ns);
     for (int d = 0; d < r->directions; d++) {
         const struct sac_conv *packed = &j->packed[d][INPUT];
         struct sac_conv       *v = &j->input[d];

@@ -194,7 +194,7 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
     if (!sac_call_is_float(q->call) || !sac_map_fits(&c->in[0]) || !c->in[1].data ||
         (sac_op_has(c, 2) && !c->in[2].data) || sac_operand_elements(&c->out[0]) == 0)
         return sac_kernel_refuse("not float32 with constant weights");
-    if (sac_op_has(c, 3) && c->in[3].dims[1] != c->out[0].dims[1])
+    if (sac_op_has(c, SAC_RESIDUAL_INPUT) && c->in[SAC_RESIDUAL_INPUT].dims[1] != c->out[0].dims[1])
         return sac_kernel_refuse("a residual of fewer channels");
     if (sac_op_has(c, SAC_ENDING))
         return sac_kernel_refuse("numbers for each channel behind its activation");
@@ -205,10 +205,11 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
     split_activation(c->node, &r.after, &second, &add_after);
     if (sac_cpu_level() < SAC_CPU_AVX2 && (second.kind != SAC_ACT_NONE || add_after))
         return sac_kernel_refuse("the pass behind it needs AVX2");
-    offer.in_layout[0] = offer.in_layout[3] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
+    offer.in_layout[0] = offer.in_layout[SAC_RESIDUAL_INPUT] = offer.out_layout[0] =
+        SAC_LAYOUT_CHANNELS_LAST;
     offer.in_layout[1] = offer.in_layout[2] = SAC_LAYOUT_PLAIN;
     if (r.after.sum)
-        offer.in_place = 3;
+        offer.in_place = SAC_RESIDUAL_INPUT;
     return making_offer(&r.m, dev->params.threads, offer);
 }
 
@@ -382,7 +383,7 @@ static sac_result conv_run(struct sac_device *dev, void *state, void *const *in,
     struct conv *s = state;
     struct run   r = {.s = s,
                       .in = in[0],
-                      .residual = s->residual || s->add_after ? in[3] : NULL,
+                      .residual = s->residual || s->add_after ? in[SAC_RESIDUAL_INPUT] : NULL,
                       .out = out[0],
                       .scratch = scratch};
     (void)stream;

@@ -203,8 +203,8 @@ void sac_residual_and_activation(const struct sac_op_call *c, float *y, int64_t 
 {
     const struct sac_activation act = sac_activation_read(c->node);
     const int64_t               residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
-    const float                *r = sac_op_has(c, 3) ? c->in[3].data : NULL;
-    const int64_t               count = sac_operand_elements(&c->out[0]);
+    const float  *r = sac_op_has(c, SAC_RESIDUAL_INPUT) ? c->in[SAC_RESIDUAL_INPUT].data : NULL;
+    const int64_t count = sac_operand_elements(&c->out[0]);
     for (int64_t i = 0; i < count; i++) {
         const bool  has = r && i % y_run < r_run;
         const float other = has ? r[i / y_run * r_run + i % y_run] : 0;
@@ -237,7 +237,9 @@ static sac_result fused_conv_ref(struct sac_op_call *c)
                  sac_op_has(c, 2) ? c->in[2].data : NULL, c->out[0].data);
     const int64_t y_run = sac_operand_elements(&c->out[0]) / SAC_MAX(c->out[0].dims[0], 1);
     const int64_t r_run =
-        sac_op_has(c, 3) ? y_run / SAC_MAX(c->out[0].dims[1], 1) * c->in[3].dims[1] : 0;
+        sac_op_has(c, SAC_RESIDUAL_INPUT)
+            ? y_run / SAC_MAX(c->out[0].dims[1], 1) * c->in[SAC_RESIDUAL_INPUT].dims[1]
+            : 0;
     sac_residual_and_activation(c, c->out[0].data, y_run, r_run);
     return SAC_OK;
 }

@@ -48,7 +48,7 @@ enum sac_residual {
     SAC_RESIDUAL_AFTER,  /* act(sum) + R, as CSP bottlenecks */
     SAC_RESIDUAL_COUNT
 };
-enum { SAC_RESIDUAL_INPUT = 3 }; /* R, of all operators that have that attribute */
+enum { SAC_RESIDUAL_INPUT = 3 }; /* R of every operator with that attribute */
 
 /* Input A of FusedConv and FusedMatMul, [3,channels]: what is done to each channel behind the
  * activation. */

@@ -82,8 +82,8 @@ static sac_result check_residual(const struct sac_op_call *c)
     const bool                has = sac_op_has(c, SAC_RESIDUAL_INPUT);
     SAC_CHECK(c, residual >= 0 && residual < SAC_RESIDUAL_COUNT, "residual %lld",
               (long long)residual);
-    SAC_CHECK(c, (residual != SAC_RESIDUAL_NONE) == has, "residual %lld, but input 3 is %s",
-              (long long)residual, has ? "there" : "missing");
+    SAC_CHECK(c, (residual != SAC_RESIDUAL_NONE) == has, "residual %lld, but input %d is %s",
+              (long long)residual, SAC_RESIDUAL_INPUT, has ? "there" : "missing");
     if (!has)
         return SAC_OK;
     SAC_CHECK(c, sac_operand_same_dims(r, &c->out[0]), "the residual's shape is not the output's");

@@ -24,7 +24,7 @@
 
 #include "engine/ops/fused.h"
 
-enum { SAC_QUANT_BIAS = 2, SAC_QUANT_SCALE = 4 }; /* inputs, beside the residual */
+enum { SAC_QUANT_BIAS = 2, SAC_QUANT_SCALE = 4 }; /* inputs; the residual is SAC_RESIDUAL_INPUT */
 
 /* The attributes beside those of FusedConv. */
 struct sac_quant {

@@ -78,8 +78,8 @@ struct sac_value *sac_other_input(const struct sac_node *n, const struct sac_val
 
 bool sac_same_shape(const struct sac_value *a, const struct sac_value *b); /* both known, no open
                                                                               dim but the first */
-/* What n adds to v as a residual: n is an Add, and its other input no constant and of v's shape.
- * NULL: it is none. */
+/* The other input of n, an Add, where it can be v's residual: neither v nor a constant, and of v's
+ * shape. Else NULL. */
 struct sac_value *sac_residual_beside(const struct sac_node *n, const struct sac_value *v);
 int64_t           sac_value_elements(const struct sac_value *v); /* -1: unknown or open */
 /* A float32 constant's numbers, or NULL. */

@@ -54,10 +54,9 @@ static bool find_parts(const struct sac_value *v, struct shortcut *s)
         return false;
     struct sac_node        *sum = sac_value_only_reader(part[0].value);
     struct sac_node        *rest = sac_value_only_reader(part[1].value);
-    struct sac_value       *x = sac_is(sum, "Add") ? sac_other_input(sum, part[0].value) : NULL;
+    struct sac_value       *x = sac_residual_beside(sum, part[0].value);
     const struct sac_value *both = x ? sum->outputs[0] : NULL;
-    if (!x || x->data || x == part[0].value || x == part[1].value ||
-        !sac_same_shape(x, part[0].value) || !sac_is(rest, "Concat") || rest->input_count != 2 ||
+    if (!x || x == part[1].value || !sac_is(rest, "Concat") || rest->input_count != 2 ||
         rest->inputs[0] != both || rest->inputs[1] != part[1].value || both->uses != 1)
         return false;
     const int64_t axis = sac_attr_int(rest, "axis", 1);

@@ -18,7 +18,7 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
     const enum sac_layout last = spec.precision == SAC_PRECISION_FP16
                                      ? SAC_LAYOUT_CHANNELS_LAST_HALF
                                      : SAC_LAYOUT_CHANNELS_LAST;
-    offer.in_layout[0] = offer.in_layout[3] = offer.out_layout[0] = last;
+    offer.in_layout[0] = offer.in_layout[SAC_RESIDUAL_INPUT] = offer.out_layout[0] = last;
     offer.in_layout[1] = offer.in_layout[2] = offer.in_layout[SAC_ENDING] = SAC_LAYOUT_PLAIN;
     offer.strided = true;
     offer.in_place = -1; /* a cuDNN plan may write before it has read all its input */

@@ -62,7 +62,9 @@ static struct sac_kernel_offer matmul_supports(struct sac_device                
         offer.in_layout[i] = layout;
     offer.in_layout[SAC_ENDING] = SAC_LAYOUT_PLAIN;
     offer.out_layout[0] = layout;
-    offer.in_place = spec.fused && spec.matrix && !q->call->in[3].data ? 3 : -1;
+    offer.in_place = spec.fused && spec.matrix && !q->call->in[SAC_RESIDUAL_INPUT].data
+                         ? SAC_RESIDUAL_INPUT
+                         : -1;
     return ok ? offer : sac_kernel_refuse("cuBLASLt has no kernel for it");
 }
 
