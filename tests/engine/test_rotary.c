@@ -50,6 +50,16 @@
     {                                                                                     \
         "Add", x "c " x "s", y                                                            \
     }
+/* Pairs whose numbers are turned apart, the first of which is taken by that index. */
+#define TURNED_APART(index)                                                              \
+    {                                                                                    \
+        SPLIT, {"Reshape", "q pairs", "q2"}, {"Gather", "q2 " index, "a", "axis", "-1"}, \
+            {"Gather", "q2 second", "b", "axis", "4"}, {"Mul", "a half", "ac"},          \
+            {"Mul", "b half2", "bs"}, {"Mul", "b half", "bc"}, {"Mul", "a half2", "as"}, \
+            {"Sub", "ac bs", "l"}, {"Add", "bc as", "h"}, {"Unsqueeze", "l last", "lu"}, \
+            {"Unsqueeze", "h last", "hu"}, {"Concat", "lu hu", "both", "axis", "-1"},    \
+            {"Reshape", "both heads", "qr"}, ATTEND("qr", "k")                           \
+    }
 #define SHAPES                                                                                     \
     {                                                                                              \
         {"apart", "-1 6 3 3 8"}, {"together", "-1 6 24"}, {"heads", "-1 3 6 8"},                   \
@@ -112,24 +122,7 @@ static const struct spelling spellings[] = {
       ATTEND("qr", "k")},
      1,
      3},
-    {SPELLED("pairs that are turned apart"),
-     {SPLIT,
-      {"Reshape", "q pairs", "q2"},
-      {"Gather", "q2 first", "a", "axis", "-1"},
-      {"Gather", "q2 second", "b", "axis", "4"},
-      {"Mul", "a half", "ac"},
-      {"Mul", "b half2", "bs"},
-      {"Mul", "b half", "bc"},
-      {"Mul", "a half2", "as"},
-      {"Sub", "ac bs", "l"},
-      {"Add", "bc as", "h"},
-      {"Unsqueeze", "l last", "lu"},
-      {"Unsqueeze", "h last", "hu"},
-      {"Concat", "lu hu", "both", "axis", "-1"},
-      {"Reshape", "both heads", "qr"},
-      ATTEND("qr", "k")},
-     1,
-     3},
+    {SPELLED("pairs that are turned apart"), TURNED_APART("first"), 1, 3},
     {SPELLED("the first half of each head"),
      {SPLIT,
       {"Slice", "q n0 n4 last", "ql"},
@@ -278,19 +271,10 @@ static const struct spelling others[] = {
      0},
 };
 
-#define OF_A_PAIR(index)                                                                 \
-    {                                                                                    \
-        SPLIT, {"Reshape", "q pairs", "q2"}, {"Gather", "q2 " index, "a", "axis", "-1"}, \
-            {"Gather", "q2 second", "b", "axis", "4"}, {"Mul", "a half", "ac"},          \
-            {"Mul", "b half2", "bs"}, {"Mul", "b half", "bc"}, {"Mul", "a half2", "as"}, \
-            {"Sub", "ac bs", "l"}, {"Add", "bc as", "h"}, {"Unsqueeze", "l last", "lu"}, \
-            {"Unsqueeze", "h last", "hu"}, {"Concat", "lu hu", "both", "axis", "-1"},    \
-            {"Reshape", "both heads", "qr"}, ATTEND("qr", "k")                           \
-    }
 static const struct spelling outside[] = {
-    {SPELLED("a number before the pair"), OF_A_PAIR("before"), 0},
-    {SPELLED("a number behind the pair"), OF_A_PAIR("third"), 0},
-    {SPELLED("a number far behind the pair"), OF_A_PAIR("behind"), 0},
+    {SPELLED("a number before the pair"), TURNED_APART("before"), 0},
+    {SPELLED("a number behind the pair"), TURNED_APART("third"), 0},
+    {SPELLED("a number far behind the pair"), TURNED_APART("behind"), 0},
 };
 
 static void floats(struct proto *graph, const char *name, const char *dims, int count, int phase)
