@@ -58,7 +58,8 @@ static double extreme(const struct sac_op *op)
     if (op->flags & SAC_OP_ELEMENTWISE)
         return single[subject_random() % SAC_COUNT(single)];
     const bool again = op->id == SAC_OP_Excitation || op->id == SAC_OP_RNN ||
-                       op->id == SAC_OP_GRU || op->id == SAC_OP_LSTM;
+                       op->id == SAC_OP_GRU || op->id == SAC_OP_LSTM ||
+                       op->id == SAC_OP_FusedRecurrent;
     return again ? twice[subject_random() % SAC_COUNT(twice)]
                  : summed[subject_random() % SAC_COUNT(summed)];
 }
@@ -79,7 +80,8 @@ static double any_number(const struct sac_operand *o, enum fill fill, bool posit
     if (!sac_dtype_is_float(o->dtype))
         return (double)(subject_random() % 100) -
                (o->dtype == SAC_I8 || o->dtype >= SAC_I16 ? 50 : 0);
-    return fill == FILL_EXTREME ? extreme(op) : 4 * uniform() - 2;
+    const double size = op->id == SAC_OP_FusedRecurrent ? 0.125 : 1; /* what goes round grows */
+    return size * (fill == FILL_EXTREME ? extreme(op) : 4 * uniform() - 2);
 }
 
 /* ---- reading a case ---- */

@@ -182,9 +182,7 @@ static sac_result prepare(sac_model *m)
 
 static uint64_t unsuited_passes(const sac_model *m)
 {
-    return m->dev->ops->host_memory || m->params.precision == SAC_PRECISION_FP16
-               ? 0
-               : sac_passes_of_float16();
+    return sac_passes_unsuited(m->dev->ops->host_memory, m->params.precision == SAC_PRECISION_FP16);
 }
 
 static sac_result read_onnx(sac_model *m, const void *bytes, size_t size, const char *folder)

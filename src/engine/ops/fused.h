@@ -33,6 +33,11 @@
  *   FusedNorm(X, S?, B?, R?)  each line of X made one in what its kind says, times S, plus B, both
  *                             broadcast, plus R of the output's shape (below)
  *   FusedRotary(X, C, S)      the numbers of heads turned by the angles of their positions (below)
+ *   FusedRecurrent(S, , R, B?, lengths?, h?, c?, P?)  RNN, GRU or LSTM by kind, 0 to 2, of sums S
+ *                             that the input, with its bias, adds to the gates: X's dims, the last
+ *                             [directions * gates * hidden]. R lies as [directions,hidden,hidden,
+ *                             gates], the third dim the numbers that are made, and B, the recurrent
+ *                             bias, as [directions,gates * hidden]; all else as in the node
  *   Chain(X0, X1, ...)        elementwise steps on the broadcast inputs: engine/ops/chain.h
  *   DeformAttention(V, P, W)  attention to a few places of maps: engine/ops/deform_attention.h
  *   Rearrange(X, R?)          X's numbers in another order, or some of them, or with zeros between

@@ -285,11 +285,14 @@ struct sac_rnn_activation {
     double alpha, beta;
     int    kind; /* its place in the list of names, which begins with Affine, Relu, Tanh, Sigmoid */
 };
+enum sac_rnn_kind { SAC_RNN, SAC_GRU, SAC_LSTM };
 struct sac_rnn {
-    int64_t                   steps, batch, inputs, hidden, gates;
-    int                       directions;
-    bool                      reverse_only, batch_first, linear_before_reset, coupled;
-    double                    clip; /* 0: none */
+    enum sac_rnn_kind kind;
+    bool    summed; /* X has what the input adds to the gates; R lies as FusedRecurrent's */
+    int64_t steps, batch, inputs, hidden, gates;
+    int     directions;
+    bool    reverse_only, batch_first, linear_before_reset, coupled;
+    double  clip; /* 0: none */
     struct sac_rnn_activation act[SAC_RNN_DIRECTIONS][SAC_RNN_ACTIVATIONS];
     const double             *in[SAC_RNN_INPUTS]; /* NULL where left out */
 };

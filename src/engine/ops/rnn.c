@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RNN, GRU and LSTM, one or both directions. All in double; one step works on one sample. */
+/* RNN, GRU and LSTM, one or both directions, and FusedRecurrent, which engine/ops/fused.h defines.
+ * All in double; one step works on one sample. */
 #include <math.h>
 
+#include "engine/ops/fused.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -57,8 +59,7 @@ static sac_result read_activations(const struct sac_op_call *c, struct sac_rnn *
 {
     static const char *const defaults[] = {"Sigmoid", "Tanh", "Tanh"};
     const struct sac_attr   *names = sac_node_attr(c->node, "activations");
-    enum sac_op_id           id = c->node->op->id;
-    int                      count = id == SAC_OP_RNN ? 1 : id == SAC_OP_GRU ? 2 : 3;
+    int                      count = r->kind + 1;
     const float             *alpha, *beta;
     size_t                   alphas = sac_attr_floats(c->node, "activation_alpha", &alpha);
     size_t                   betas = sac_attr_floats(c->node, "activation_beta", &beta);
@@ -91,32 +92,39 @@ static sac_result check_input(const struct sac_op_call *c, int i, int rank, int6
     return SAC_OK;
 }
 
-sac_result sac_rnn_read(const struct sac_op_call *c, struct sac_rnn *r)
+static sac_result read_kind(const struct sac_op_call *c, struct sac_rnn *r)
 {
-    const struct sac_node *n = c->node;
-    const char            *direction = sac_attr_string(n, "direction", "forward");
-    *r = (struct sac_rnn){.gates = n->op->id == SAC_OP_RNN ? 1 : n->op->id == SAC_OP_GRU ? 3 : 4};
-    SAC_CHECK(c, c->in[X].rank == 3 && c->in[W].rank == 3 && c->in[R].rank == 3,
-              "input and weights of %d, %d and %d dimensions; have 3", c->in[X].rank, c->in[W].rank,
-              c->in[R].rank);
-    r->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
-    r->reverse_only = strcmp(direction, "reverse") == 0;
-    r->batch_first = sac_attr_int(n, "layout", 0);
-    r->linear_before_reset = sac_attr_int(n, "linear_before_reset", 0);
-    r->coupled = sac_attr_int(n, "input_forget", 0);
-    r->clip = sac_attr_float(n, "clip", 0);
-    r->hidden = sac_attr_int(n, "hidden_size", c->in[R].dims[2]);
-    r->steps = c->in[X].dims[r->batch_first ? 1 : 0];
-    r->batch = c->in[X].dims[r->batch_first ? 0 : 1];
-    r->inputs = c->in[X].dims[2];
-    SAC_CHECK(c, r->hidden > 0 && r->hidden < INT32_MAX, "'hidden_size' is %lld",
-              (long long)r->hidden);
-    int64_t d = r->directions, rows = r->gates * r->hidden;
-    SAC_TRY(check_input(c, X, 3, c->in[X].dims[0], c->in[X].dims[1], r->inputs));
+    const enum sac_op_id id = c->node->op->id;
+    const int64_t        kind = id == SAC_OP_RNN    ? SAC_RNN
+                                : id == SAC_OP_GRU  ? SAC_GRU
+                                : id == SAC_OP_LSTM ? SAC_LSTM
+                                                    : sac_attr_int(c->node, "kind", SAC_RNN);
+    SAC_CHECK(c, kind >= SAC_RNN && kind <= SAC_LSTM, "kind %lld is none", (long long)kind);
+    r->kind = (enum sac_rnn_kind)kind;
+    r->gates = kind == SAC_RNN ? 1 : kind == SAC_GRU ? 3 : 4;
+    r->summed = id == SAC_OP_FusedRecurrent;
+    return SAC_OK;
+}
+
+static sac_result check_weights(const struct sac_op_call *c, const struct sac_rnn *r)
+{
+    const int64_t d = r->directions, rows = r->gates * r->hidden;
+    if (r->summed) {
+        SAC_CHECK(c, r->inputs == d * rows, "input of %lld numbers, not %lld", (long long)r->inputs,
+                  (long long)(d * rows));
+        SAC_CHECK(c, c->in[R].rank == 4 && c->in[R].dims[3] == r->gates,
+                  "weights of %d dimensions; have 4, the last the gates", c->in[R].rank);
+        return check_input(c, R, 4, d, r->hidden, r->hidden);
+    }
+    SAC_CHECK(c, c->in[W].rank == 3 && c->in[R].rank == 3,
+              "weights of %d and %d dimensions; have 3", c->in[W].rank, c->in[R].rank);
     SAC_TRY(check_input(c, W, 3, d, rows, r->inputs));
-    SAC_TRY(check_input(c, R, 3, d, rows, r->hidden));
-    SAC_TRY(check_input(c, B, 2, d, 2 * rows, 0));
-    SAC_TRY(check_input(c, P, 2, d, 3 * r->hidden, 0));
+    return check_input(c, R, 3, d, rows, r->hidden);
+}
+
+static sac_result check_states(const struct sac_op_call *c, const struct sac_rnn *r)
+{
+    const int64_t d = r->directions;
     for (int i = H0; i <= C0; i++)
         SAC_TRY(r->batch_first ? check_input(c, i, 3, r->batch, d, r->hidden)
                                : check_input(c, i, 3, d, r->batch, r->hidden));
@@ -125,6 +133,36 @@ sac_result sac_rnn_read(const struct sac_op_call *c, struct sac_rnn *r)
                   c->in[LENGTHS].rank == 1 && c->in[LENGTHS].dims[0] == r->batch &&
                       c->in[LENGTHS].dtype == SAC_I32,
                   "not one length for each of %lld samples", (long long)r->batch);
+    return SAC_OK;
+}
+
+sac_result sac_rnn_read(const struct sac_op_call *c, struct sac_rnn *r)
+{
+    const struct sac_node *n = c->node;
+    const char            *direction = sac_attr_string(n, "direction", "forward");
+    *r = (struct sac_rnn){0};
+    SAC_TRY(read_kind(c, r));
+    SAC_CHECK(c, c->in[X].rank == 3 && sac_op_has(c, R) && c->in[R].rank >= 3,
+              "input and recurrent weights of %d and %d dimensions", c->in[X].rank,
+              sac_op_has(c, R) ? c->in[R].rank : 0);
+    r->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
+    r->reverse_only = strcmp(direction, "reverse") == 0;
+    r->batch_first = sac_attr_int(n, "layout", 0);
+    r->linear_before_reset = sac_attr_int(n, "linear_before_reset", 0);
+    r->coupled = sac_attr_int(n, "input_forget", 0);
+    r->clip = sac_attr_float(n, "clip", 0);
+    r->hidden = r->summed ? c->in[R].dims[2] : sac_attr_int(n, "hidden_size", c->in[R].dims[2]);
+    r->steps = c->in[X].dims[r->batch_first ? 1 : 0];
+    r->batch = c->in[X].dims[r->batch_first ? 0 : 1];
+    r->inputs = c->in[X].dims[2];
+    SAC_CHECK(c, r->hidden > 0 && r->hidden < INT32_MAX, "'hidden_size' is %lld",
+              (long long)r->hidden);
+    const int64_t d = r->directions, rows = r->gates * r->hidden;
+    SAC_TRY(check_input(c, X, 3, c->in[X].dims[0], c->in[X].dims[1], r->inputs));
+    SAC_TRY(check_weights(c, r));
+    SAC_TRY(check_input(c, B, 2, d, r->summed ? rows : 2 * rows, 0));
+    SAC_TRY(check_input(c, P, 2, d, 3 * r->hidden, 0));
+    SAC_TRY(check_states(c, r));
     return read_activations(c, r);
 }
 
@@ -148,26 +186,30 @@ static double apply(const struct sac_rnn *r, int direction, int which, double x)
     return a->fn(x, a->alpha, a->beta);
 }
 
-static double dot(const double *a, const double *b, int64_t n)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
 /* One row of the gates: input and recurrent parts, each with its bias. */
 static double input_part(const struct sac_rnn *r, int d, int64_t row, const double *x)
 {
-    int64_t rows = r->gates * r->hidden;
-    double  bias = r->in[B] ? r->in[B][d * 2 * rows + row] : 0;
-    return bias + dot(r->in[W] + (d * rows + row) * r->inputs, x, r->inputs);
+    const int64_t rows = r->gates * r->hidden;
+    if (r->summed)
+        return x[d * rows + row];
+    double        sum = r->in[B] ? r->in[B][d * 2 * rows + row] : 0;
+    const double *w = r->in[W] + (d * rows + row) * r->inputs;
+    for (int64_t i = 0; i < r->inputs; i++)
+        sum += w[i] * x[i];
+    return sum;
 }
 static double recurrent_part(const struct sac_rnn *r, int d, int64_t row, const double *h)
 {
-    int64_t rows = r->gates * r->hidden;
-    double  bias = r->in[B] ? r->in[B][d * 2 * rows + rows + row] : 0;
-    return bias + dot(r->in[R] + (d * rows + row) * r->hidden, h, r->hidden);
+    const int64_t rows = r->gates * r->hidden;
+    const int64_t bias = r->summed ? d * rows + row : (2 * d + 1) * rows + row;
+    const int64_t first = r->summed
+                              ? d * rows * r->hidden + row % r->hidden * r->gates + row / r->hidden
+                              : (d * rows + row) * r->hidden;
+    const int64_t step = r->summed ? rows : 1;
+    double        sum = r->in[B] ? r->in[B][bias] : 0;
+    for (int64_t i = 0; i < r->hidden; i++)
+        sum += r->in[R][first + i * step] * h[i];
+    return sum;
 }
 static double gate(const struct sac_rnn *r, int d, int64_t row, const double *x, const double *h)
 {
@@ -224,9 +266,8 @@ static void run_sample(struct sac_op_call *c, const struct sac_rnn *r, int d, in
     double *h = room, *cell = h + r->hidden, *next = cell + r->hidden, *spare = next + r->hidden;
     int64_t state =
         (r->batch_first ? sample * r->directions + d : d * r->batch + sample) * r->hidden;
-    int64_t        length = r->steps;
-    bool           backwards = r->reverse_only || d == 1;
-    enum sac_op_id id = c->node->op->id;
+    int64_t length = r->steps;
+    bool    backwards = r->reverse_only || d == 1;
     if (sac_op_has(c, LENGTHS))
         length = SAC_CLAMP(((const int32_t *)c->in[LENGTHS].data)[sample], 0, r->steps);
     for (int64_t i = 0; i < r->hidden; i++) {
@@ -237,9 +278,9 @@ static void run_sample(struct sac_op_call *c, const struct sac_rnn *r, int d, in
         int64_t       t = backwards ? length - 1 - k : k;
         int64_t       at = r->batch_first ? sample * r->steps + t : t * r->batch + sample;
         const double *x = r->in[X] + at * r->inputs;
-        if (id == SAC_OP_RNN)
+        if (r->kind == SAC_RNN)
             step_rnn(r, d, x, h, next);
-        else if (id == SAC_OP_GRU)
+        else if (r->kind == SAC_GRU)
             step_gru(r, d, x, h, next, spare);
         else
             step_lstm(r, d, x, h, cell, next);
@@ -285,3 +326,15 @@ static sac_result rnn_ref(struct sac_op_call *c)
 RNN_ROW(RNN, 6, 2);
 RNN_ROW(GRU, 6, 2);
 RNN_ROW(LSTM, 8, 3);
+/* Input 1 is left out. */
+const struct sac_op sac_row_FusedRecurrent = {.id = SAC_OP_FusedRecurrent,
+                                              .name = "FusedRecurrent",
+                                              .domain = "saccade",
+                                              .opset_min = 1,
+                                              .opset_max = SAC_OPSET_NEWEST,
+                                              .input_min = 1,
+                                              .input_max = INPUTS,
+                                              .output_max = 3,
+                                              SAC_TOLERANCE(1e-4f, 1e-4f),
+                                              .shape = rnn_shape,
+                                              .ref = rnn_ref};

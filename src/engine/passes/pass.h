@@ -24,9 +24,9 @@ struct sac_pass {
     /* Rewrites all of the graph at once, before the others, and refreshes it where it did; types
      * are those of the file. */
     sac_result (*whole)(struct sac_graph *g);
-    /* Its steps are slower than those that they replace on a GPU that does not compute in float16.
-     */
-    bool float16_only;
+    /* Its steps are slower than those that they replace on a GPU that does not compute in float16;
+     * or on the host. */
+    bool float16_only, gpu_only;
 };
 extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_identity,
     sac_pass_transpose, sac_pass_activation, sac_pass_gelu, sac_pass_focus, sac_pass_channels,
@@ -40,7 +40,7 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
     sac_pass_linear, sac_pass_scatter, sac_pass_left, sac_pass_eights, sac_pass_shortcut,
     sac_pass_aligned, sac_pass_head_conv, sac_pass_repeated, sac_pass_rotary, sac_pass_rotary_heads,
     sac_pass_glu, sac_pass_norm_ending, sac_pass_conv_ending, sac_pass_conv_transpose,
-    sac_pass_adaptive;
+    sac_pass_adaptive, sac_pass_recurrent;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are.
@@ -48,8 +48,9 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
  * without  bit i: pass i of the list is left out, in all its rows. */
 sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit, uint64_t without);
 enum { SAC_PASSES_MAX = 64 }; /* different ones: bits of `without` */
-/* The passes that are for float16 only, as `without` has them. */
-uint64_t sac_passes_of_float16(void);
+/* The passes that do not suit the host, or a GPU that computes in float16 or does not, as `without`
+ * has them. */
+uint64_t sac_passes_unsuited(bool host, bool float16);
 /* The name of pass i, which may stand in several rows of the list; NULL: there are no more. */
 const char *sac_pass_name(int i);
 

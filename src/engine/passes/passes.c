@@ -8,7 +8,8 @@
 /* Files of 16 bits become ones of float32 before all else. The next stand before constants are
  * folded: what is repeated for each sample is none, and of quantised weights these would make
  * float32. What is broadcast is read as it is by all patterns. An Einsum is a product before
- * products are looked at, and ONNX's Attention the products that exporters without it write; norms
+ * products are looked at, and so is what the input adds to a recurrent layer's gates; ONNX's
+ * Attention is the products that exporters without it write. Norms
  * are found before anything moves the Reshapes that they are spelled with, and what is behind them
  * joins them. Convolutions of heads are of whole maps before norms look for their lines. Attention
  * is found in the Transposes and Reshapes of its exporter, once rows turn beside it; rotary
@@ -25,29 +26,29 @@
  * that of norms and attention; what still only moves numbers becomes one step, and so do
  * elementwise steps, which are last. */
 static const struct sac_pass *const passes[] = {
-    &sac_pass_halves,         &sac_pass_known_dims,   &sac_pass_repeated,
-    &sac_pass_quantised,      &sac_pass_identity,     &sac_pass_adaptive,
-    &sac_pass_scatter,        &sac_pass_expand,       &sac_pass_einsum,
-    &sac_pass_attention_node, &sac_pass_scores,       &sac_pass_layer_norm,
-    &sac_pass_group_norm,     &sac_pass_l2_norm,      &sac_pass_norm_gain,
-    &sac_pass_linear,         &sac_pass_head_conv,    &sac_pass_rotary,
-    &sac_pass_norm_heads,     &sac_pass_rotary_heads, &sac_pass_rows,
-    &sac_pass_attention,      &sac_pass_head_matmul,  &sac_pass_expectation,
-    &sac_pass_deform,         &sac_pass_gelu,         &sac_pass_left,
-    &sac_pass_transpose,      &sac_pass_sums,         &sac_pass_activation,
-    &sac_pass_focus,          &sac_pass_norm,         &sac_pass_transpose,
-    &sac_pass_norm,           &sac_pass_channels,     &sac_pass_gains,
-    &sac_pass_stack,          &sac_pass_gate,         &sac_pass_pool,
-    &sac_pass_conv_transpose, &sac_pass_conv,         &sac_pass_spread,
-    &sac_pass_twin,           &sac_pass_shortcut,     &sac_pass_conv,
-    &sac_pass_twin,           &sac_pass_excitation,   &sac_pass_eights,
-    &sac_pass_aligned,        &sac_pass_even,         &sac_pass_parts,
-    &sac_pass_identity,       &sac_pass_product,      &sac_pass_glu,
-    &sac_pass_identity,       &sac_pass_product,      &sac_pass_quantised,
-    &sac_pass_norm_sum,       &sac_pass_rounded,      &sac_pass_wide,
-    &sac_pass_norm_pair,      &sac_pass_rearrange,    &sac_pass_identity,
-    &sac_pass_conv_ending,    &sac_pass_batch_norm,   &sac_pass_norm_ending,
-    &sac_pass_chain,
+    &sac_pass_halves,      &sac_pass_known_dims,     &sac_pass_repeated,
+    &sac_pass_quantised,   &sac_pass_identity,       &sac_pass_adaptive,
+    &sac_pass_scatter,     &sac_pass_expand,         &sac_pass_einsum,
+    &sac_pass_recurrent,   &sac_pass_attention_node, &sac_pass_scores,
+    &sac_pass_layer_norm,  &sac_pass_group_norm,     &sac_pass_l2_norm,
+    &sac_pass_norm_gain,   &sac_pass_linear,         &sac_pass_head_conv,
+    &sac_pass_rotary,      &sac_pass_norm_heads,     &sac_pass_rotary_heads,
+    &sac_pass_rows,        &sac_pass_attention,      &sac_pass_head_matmul,
+    &sac_pass_expectation, &sac_pass_deform,         &sac_pass_gelu,
+    &sac_pass_left,        &sac_pass_transpose,      &sac_pass_sums,
+    &sac_pass_activation,  &sac_pass_focus,          &sac_pass_norm,
+    &sac_pass_transpose,   &sac_pass_norm,           &sac_pass_channels,
+    &sac_pass_gains,       &sac_pass_stack,          &sac_pass_gate,
+    &sac_pass_pool,        &sac_pass_conv_transpose, &sac_pass_conv,
+    &sac_pass_spread,      &sac_pass_twin,           &sac_pass_shortcut,
+    &sac_pass_conv,        &sac_pass_twin,           &sac_pass_excitation,
+    &sac_pass_eights,      &sac_pass_aligned,        &sac_pass_even,
+    &sac_pass_parts,       &sac_pass_identity,       &sac_pass_product,
+    &sac_pass_glu,         &sac_pass_identity,       &sac_pass_product,
+    &sac_pass_quantised,   &sac_pass_norm_sum,       &sac_pass_rounded,
+    &sac_pass_wide,        &sac_pass_norm_pair,      &sac_pass_rearrange,
+    &sac_pass_identity,    &sac_pass_conv_ending,    &sac_pass_batch_norm,
+    &sac_pass_norm_ending, &sac_pass_chain,
 };
 enum { BEFORE_FOLDING = 4 };
 
@@ -133,11 +134,12 @@ static bool is_left_out(uint64_t without, size_t row)
     return without >> number_of(row) & 1;
 }
 
-uint64_t sac_passes_of_float16(void)
+uint64_t sac_passes_unsuited(bool host, bool float16)
 {
     uint64_t numbers = 0;
     for (size_t i = 0; i < SAC_COUNT(passes); i++)
-        numbers |= (uint64_t)passes[i]->float16_only << number_of(i);
+        if (host ? passes[i]->gpu_only : passes[i]->float16_only && !float16)
+            numbers |= UINT64_C(1) << number_of(i);
     return numbers;
 }
 

@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RNN, GRU and LSTM: one block per sample and direction runs its steps, each thread computing some
- * hidden units. */
+/* RNN, GRU, LSTM and FusedRecurrent: a warp or a block runs the steps of a sample in one direction,
+ * each thread computing some hidden units; or the tensor cores do (recurrent_tiles.cuh). */
 #include "engine/cuda/kernels/sequence.h"
 #include "engine/cuda/kernels/team.cuh"
+#ifdef __CUDACC__
+#include "engine/cuda/kernels/recurrent_tiles.cuh"
+#endif
 
 using namespace ops;
 
 namespace
 {
 
-enum { X, W, R, B, LENGTHS, H0, C0, P };
+enum {
+    X = OPS_RECURRENT_X,
+    W = OPS_RECURRENT_W,
+    R = OPS_RECURRENT_R,
+    B = OPS_RECURRENT_B,
+    LENGTHS = OPS_RECURRENT_LENGTHS,
+    H0 = OPS_RECURRENT_H,
+    C0 = OPS_RECURRENT_C,
+    P = OPS_RECURRENT_P
+};
 
 OPS_BODY float activate(int kind, float x, float a, float b)
 {
@@ -44,29 +56,51 @@ struct recurrent_body {
     {
         return activate(p.act[d][which].kind, x, p.act[d][which].alpha, p.act[d][which].beta);
     }
-    OPS_BODY float bias(int d, int64_t row) const
+    /* Of the input's part (0), which sums have in them, or of the recurrent part (1). */
+    OPS_BODY float bias(int d, int part, int64_t row) const
     {
-        return p.type[B] ? get_float(in[B], p.type[B], d * 2 * p.gates * p.hidden + row) : 0;
+        const int64_t rows = p.gates * p.hidden;
+        if (!p.type[B])
+            return 0;
+        return get_float(in[B], p.type[B], (p.summed ? d : 2 * d + part) * rows + row);
     }
-    OPS_BODY float input_part(int d, int64_t row, int64_t x) const
+    OPS_BODY float input_part(int d, int gate, int64_t unit, int64_t x) const
     {
+        const int64_t row = gate * p.hidden + unit;
+        if (p.summed)
+            return get_float(in[X], p.type[X], x + d * p.gates * p.hidden + row);
         const int64_t from = (d * p.gates * p.hidden + row) * p.inputs;
-        float         sum = bias(d, row);
+        float         sum = bias(d, 0, row);
         for (int64_t i = 0; i < p.inputs; i++)
             sum += get_float(in[W], p.type[W], from + i) * get_float(in[X], p.type[X], x + i);
         return sum;
     }
-    OPS_BODY float recurrent_part(int d, int64_t row, const float *h) const
+    /* What h adds to gates FIRST..FIRST + COUNT - 1. Those of a unit lie side by side where sums
+     * were made, and so do units for each number of h. */
+    template <int FIRST, int COUNT, class WEIGHT>
+    OPS_BODY void add_parts(const WEIGHT &weight, int d, int64_t unit, const float *h,
+                            float (&sum)[COUNT]) const
     {
-        const int64_t from = (d * p.gates * p.hidden + row) * p.hidden;
-        float         sum = bias(d, p.gates * p.hidden + row);
+        const int64_t rows = p.gates * p.hidden;
+        const int64_t first = p.summed ? d * rows * p.hidden + unit * p.gates + FIRST
+                                       : (d * rows + FIRST * p.hidden + unit) * p.hidden;
+        const int64_t step = p.summed ? rows : 1, gate = p.summed ? 1 : p.hidden * p.hidden;
+        OPS_UNROLL_SOME
         for (int64_t i = 0; i < p.hidden; i++)
-            sum += get_float(in[R], p.type[R], from + i) * h[i];
-        return sum;
+            for (int g = 0; g < COUNT; g++)
+                sum[g] += weight(first + i * step + g * gate) * h[i];
     }
-    OPS_BODY float gate(int d, int64_t row, int64_t x, const float *h) const
+    template <int FIRST, int COUNT>
+    OPS_BODY void recurrent_parts(int d, int64_t unit, const float *h, float (&sum)[COUNT]) const
     {
-        return input_part(d, row, x) + recurrent_part(d, row, h);
+        for (int g = 0; g < COUNT; g++)
+            sum[g] = bias(d, 1, (FIRST + g) * p.hidden + unit);
+        if (p.type[R] == SAC_F32)
+            add_parts<FIRST>([&](int64_t at) { return ((const float *)in[R])[at]; }, d, unit, h,
+                             sum);
+        else
+            add_parts<FIRST>([&](int64_t at) { return get_float(in[R], p.type[R], at); }, d, unit,
+                             h, sum);
     }
 
     /* Gates in the order update, reset, new. */
@@ -75,17 +109,25 @@ struct recurrent_body {
                            const TEAM &team) const
     {
         const int64_t n = p.hidden;
+        float         sum[2], fresh[1];
         for (int64_t i = team.lane(); i < n; i += team.lanes()) {
-            next[i] = act(d, 0, gate(d, n + i, x, h)); /* reset */
-            spare[i] = next[i] * h[i];
+            recurrent_parts<0>(d, i, h, sum);
+            next[i] = act(d, 0, input_part(d, 0, i, x) + sum[0]); /* update */
+            const float reset = act(d, 0, input_part(d, 1, i, x) + sum[1]);
+            if (p.linear_before_reset) {
+                recurrent_parts<2>(d, i, h, fresh);
+                spare[i] = reset * fresh[0];
+            } else
+                spare[i] = reset * h[i];
         }
         team.sync();
         for (int64_t i = team.lane(); i < n; i += team.lanes()) {
-            const float update = act(d, 0, gate(d, i, x, h));
-            const float again = p.linear_before_reset ? next[i] * recurrent_part(d, 2 * n + i, h)
-                                                      : recurrent_part(d, 2 * n + i, spare);
-            const float fresh = act(d, 1, input_part(d, 2 * n + i, x) + again);
-            next[i] = (1 - update) * fresh + update * h[i];
+            if (p.linear_before_reset)
+                fresh[0] = spare[i];
+            else
+                recurrent_parts<2>(d, i, spare, fresh);
+            const float now = act(d, 1, input_part(d, 2, i, x) + fresh[0]);
+            next[i] = (1 - next[i]) * now + next[i] * h[i];
         }
     }
 
@@ -100,13 +142,27 @@ struct recurrent_body {
                             const TEAM &team) const
     {
         const int64_t n = p.hidden;
+        float         sum[4];
         for (int64_t i = team.lane(); i < n; i += team.lanes()) {
-            const float enter = act(d, 0, gate(d, i, x, h) + peep(d, i, cell[i]));
-            const float forget = act(d, 0, gate(d, 2 * n + i, x, h) + peep(d, 2 * n + i, cell[i]));
-            const float fresh = act(d, 1, gate(d, 3 * n + i, x, h));
+            recurrent_parts<0>(d, i, h, sum);
+            for (int g = 0; g < 4; g++)
+                sum[g] += input_part(d, g, i, x);
+            const float enter = act(d, 0, sum[0] + peep(d, i, cell[i]));
+            const float forget = act(d, 0, sum[2] + peep(d, 2 * n + i, cell[i]));
+            const float fresh = act(d, 1, sum[3]);
             cell[i] = (p.coupled ? 1 - enter : forget) * cell[i] + enter * fresh;
-            const float leave = act(d, 0, gate(d, n + i, x, h) + peep(d, n + i, cell[i]));
+            const float leave = act(d, 0, sum[1] + peep(d, n + i, cell[i]));
             next[i] = leave * raw(d, 2, cell[i]);
+        }
+    }
+
+    template <class TEAM>
+    OPS_BODY void step_rnn(int d, int64_t x, const float *h, float *next, const TEAM &team) const
+    {
+        float sum[1];
+        for (int64_t i = team.lane(); i < p.hidden; i += team.lanes()) {
+            recurrent_parts<0>(d, i, h, sum);
+            next[i] = act(d, 0, input_part(d, 0, i, x) + sum[0]);
         }
     }
 
@@ -138,10 +194,9 @@ struct recurrent_body {
             const int64_t t = backwards ? length - 1 - k : k;
             const int64_t x =
                 (p.batch_first ? sample * p.steps + t : t * p.batch + sample) * p.inputs;
-            if (p.kind == OPS_RNN) {
-                for (int64_t i = team.lane(); i < n; i += team.lanes())
-                    next[i] = act(d, 0, gate(d, i, x, h));
-            } else if (p.kind == OPS_GRU)
+            if (p.kind == OPS_RNN)
+                step_rnn(d, x, h, next, team);
+            else if (p.kind == OPS_GRU)
                 step_gru(d, x, h, next, spare, team);
             else
                 step_lstm(d, x, h, cell, next, team);
@@ -175,6 +230,10 @@ extern "C" int ops_launch_recurrent(const void *params, const struct ops_ports *
     const struct ops_recurrent *p = (const struct ops_recurrent *)params;
     recurrent_body              body;
     int                         res = 0;
+#ifdef __CUDACC__
+    if (p->tiles && p->batch && fits16(ports->in[X]) && fits16(ports->out[0]))
+        return recurrent_by_tiles(*p, ports, stream);
+#endif
     body.p = *p;
     body.room = (float *)ports->scratch;
     for (int i = 0; i < 8; i++)
@@ -185,5 +244,5 @@ extern "C" int ops_launch_recurrent(const void *params, const struct ops_ports *
         zero_body zero = {ports->out[0], p->out_type[0]};
         res = each(zero, p->out_count, stream);
     }
-    return res ? res : lines<BLOCKS>(body, OPS_TEAM_BLOCK, p->directions * p->batch, 1, stream);
+    return res ? res : lines<WARPS | BLOCKS>(body, p->team, p->directions * p->batch, 1, stream);
 }

@@ -15,7 +15,7 @@ KERNEL(Dropout) KERNEL(DynamicQuantizeLinear) KERNEL(Einsum) KERNEL(Elu) KERNEL(
 KERNEL(Exp) KERNEL(Expand) KERNEL(Excitation) KERNEL(Expectation)
 KERNEL(EyeLike) KERNEL(Flatten) KERNEL(Floor) KERNEL(FusedAttention)
 KERNEL(FusedBatchNorm) KERNEL(FusedConv) KERNEL(FusedGroupNorm) KERNEL(FusedMatMul)
-KERNEL(FusedNorm) KERNEL(FusedRotary)
+KERNEL(FusedNorm) KERNEL(FusedRecurrent) KERNEL(FusedRotary)
 KERNEL(GatedSum) KERNEL(Gather) KERNEL(GatherElements) KERNEL(GatherND) KERNEL(Gelu) KERNEL(Gemm)
 KERNEL(GlobalAveragePool) KERNEL(GlobalLpPool) KERNEL(GlobalMaxPool) KERNEL(Greater)
 KERNEL(GreaterOrEqual) KERNEL(GridSample) KERNEL(GroupNormalization) KERNEL(GRU)

@@ -69,16 +69,52 @@ static sac_result rotary_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
-/* ---- RNN, GRU, LSTM ---- */
+/* ---- RNN, GRU, LSTM, FusedRecurrent ---- */
+
+enum { WARP_HIDDEN = 128 }; /* hidden numbers up to which a warp runs a sample, else a block */
+
+static bool recurrent_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+{
+    ops_want_plain(q, offer);
+    offer->in_layout[OPS_RECURRENT_R] = SAC_LAYOUT_PLAIN;
+    return true;
+}
+
+/* Those that the operators have by default. */
+static bool has_usual_activations(const struct sac_rnn *r)
+{
+    for (int d = 0; d < r->directions; d++)
+        for (int k = 0; k <= (int)r->kind; k++)
+            if (r->act[d][k].kind !=
+                (k || r->kind == SAC_RNN ? OPS_RECURRENT_TANH : OPS_RECURRENT_SIGMOID))
+                return false;
+    return true;
+}
+
+/* Sums and output are read and written by two numbers. */
+static int tiles_of(const struct ops_recurrent *p, const struct sac_rnn *r)
+{
+    static const int tiles[] = {1, 2, 3, 4, 6, OPS_RECURRENT_TILES_MAX};
+    const bool       halves =
+        p->type[OPS_RECURRENT_X] == SAC_F16 && (p->out_type[0] == 0 || p->out_type[0] == SAC_F16);
+    if (!r->summed || !halves || p->type[OPS_RECURRENT_R] != SAC_F32 || r->hidden % 2 ||
+        p->type[OPS_RECURRENT_LENGTHS] || p->type[OPS_RECURRENT_P] || r->clip > 0 || r->coupled ||
+        (r->kind == SAC_GRU && !r->linear_before_reset) || !has_usual_activations(r))
+        return 0;
+    for (size_t i = 0; i < SAC_COUNT(tiles); i++)
+        if (r->hidden <= 16 * tiles[i])
+            return tiles[i];
+    return 0;
+}
 
 static sac_result recurrent_fill(struct sac_kernel_plan *plan, void *params)
 {
     const struct sac_op_call *c = plan->call;
     struct ops_recurrent     *p = params;
-    const enum sac_op_id      id = c->node->op->id;
     struct sac_rnn            r;
     SAC_TRY(sac_rnn_read(c, &r));
-    p->kind = id == SAC_OP_RNN ? OPS_RNN : id == SAC_OP_GRU ? OPS_GRU : OPS_LSTM;
+    p->kind = (int32_t)r.kind;
+    p->summed = r.summed;
     p->directions = r.directions;
     p->reverse_only = r.reverse_only;
     p->batch_first = r.batch_first;
@@ -101,12 +137,15 @@ static sac_result recurrent_fill(struct sac_kernel_plan *plan, void *params)
     for (int i = 0; i < 3; i++)
         p->out_type[i] = ops_out_type(plan, i);
     p->out_count = p->out_type[0] ? ops_count_out(plan, 0) : 0;
+    p->tiles = tiles_of(p, &r);
+    p->team = r.hidden <= WARP_HIDDEN ? OPS_TEAM_WARP : OPS_TEAM_BLOCK;
     plan->scratch_bytes = (size_t)(p->directions * p->batch * 4 * p->hidden) * sizeof(float);
     return SAC_OK;
 }
 
 OPS_ROW(Attention, NULL, attention_fill, ops_launch_attention, ops_attention)
 OPS_ROW(RotaryEmbedding, NULL, rotary_fill, ops_launch_rotary, ops_rotary)
-OPS_ROW(RNN, NULL, recurrent_fill, ops_launch_recurrent, ops_recurrent)
-OPS_ROW(GRU, NULL, recurrent_fill, ops_launch_recurrent, ops_recurrent)
-OPS_ROW(LSTM, NULL, recurrent_fill, ops_launch_recurrent, ops_recurrent)
+OPS_ROW(RNN, recurrent_layouts, recurrent_fill, ops_launch_recurrent, ops_recurrent)
+OPS_ROW(GRU, recurrent_layouts, recurrent_fill, ops_launch_recurrent, ops_recurrent)
+OPS_ROW(LSTM, recurrent_layouts, recurrent_fill, ops_launch_recurrent, ops_recurrent)
+OPS_ROW(FusedRecurrent, recurrent_layouts, recurrent_fill, ops_launch_recurrent, ops_recurrent)

@@ -30,9 +30,26 @@ struct ops_rotary {
 };
 OPS_LAUNCHER(ops_launch_rotary);
 
+/* In the order of enum sac_rnn_kind; inputs in that of LSTM's. */
 enum ops_recurrent_kind { OPS_RNN, OPS_GRU, OPS_LSTM };
+enum ops_recurrent_input {
+    OPS_RECURRENT_X,
+    OPS_RECURRENT_W,
+    OPS_RECURRENT_R,
+    OPS_RECURRENT_B,
+    OPS_RECURRENT_LENGTHS,
+    OPS_RECURRENT_H,
+    OPS_RECURRENT_C,
+    OPS_RECURRENT_P
+};
+/* Of struct sac_rnn_activation's kinds. */
+enum { OPS_RECURRENT_TANH = 2, OPS_RECURRENT_SIGMOID = 3 };
+enum { OPS_RECURRENT_TILES_MAX = 8 };
 struct ops_recurrent {
     int32_t kind, directions, reverse_only, batch_first, linear_before_reset, coupled;
+    int32_t summed; /* as struct sac_rnn */
+    int32_t tiles;  /* of 16 hidden numbers: 1, 2, 3, 4, 6 or 8; 0: no tensor cores */
+    int32_t team;
     int64_t steps, batch, inputs, hidden, gates;
     double  clip;
     struct {

@@ -11,7 +11,7 @@
 namespace ops
 {
 
-enum { TILE_BYTES = 99 << 10, THREADS_MOST = 256, FETCHES_MOST = 4096 };
+enum { TILE_BYTES = 99 << 10, THREADS_MOST = 512, FETCHES_MOST = 4096 };
 alignas(1024) inline uint16_t tile_shared[TILE_BYTES / 2];
 
 /* What a thread has fetched and not waited for. */
