@@ -35,12 +35,12 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
     sac_pass_expectation, sac_pass_deform, sac_pass_chain, sac_pass_twin, sac_pass_quantised,
     sac_pass_sums, sac_pass_layer_norm, sac_pass_even, sac_pass_rounded, sac_pass_halves,
     sac_pass_einsum, sac_pass_attention_node, sac_pass_scores, sac_pass_group_norm, sac_pass_expand,
-    sac_pass_l2_norm, sac_pass_gains, sac_pass_head_matmul, sac_pass_spread, sac_pass_norm_gain,
-    sac_pass_norm_sum, sac_pass_batch_norm, sac_pass_norm_heads, sac_pass_norm_pair, sac_pass_stack,
-    sac_pass_linear, sac_pass_scatter, sac_pass_left, sac_pass_eights, sac_pass_shortcut,
-    sac_pass_aligned, sac_pass_head_conv, sac_pass_repeated, sac_pass_rotary, sac_pass_rotary_heads,
-    sac_pass_glu, sac_pass_norm_ending, sac_pass_conv_ending, sac_pass_conv_transpose,
-    sac_pass_adaptive;
+    sac_pass_l2_norm, sac_pass_line_sum, sac_pass_gains, sac_pass_head_matmul, sac_pass_spread,
+    sac_pass_norm_gain, sac_pass_norm_sum, sac_pass_batch_norm, sac_pass_norm_heads,
+    sac_pass_norm_pair, sac_pass_stack, sac_pass_linear, sac_pass_scatter, sac_pass_left,
+    sac_pass_eights, sac_pass_shortcut, sac_pass_aligned, sac_pass_head_conv, sac_pass_repeated,
+    sac_pass_rotary, sac_pass_rotary_heads, sac_pass_glu, sac_pass_norm_ending,
+    sac_pass_conv_ending, sac_pass_conv_transpose, sac_pass_adaptive;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are.
