@@ -61,6 +61,8 @@ static struct sac_kernel_offer norm_supports(struct sac_device                *d
     if (sac_line_norm_read(c, &n) != SAC_OK || sac_cpu_level() < SAC_CPU_AVX2 ||
         sac_operand_elements(&c->out[0]) == 0)
         return sac_kernel_refuse("empty, or no AVX2");
+    if (n.kind == SAC_NORM_SHARES && c->out[0].dtype != SAC_F32)
+        return sac_kernel_refuse("shares in 8 bits");
     if (n.viewed && n.x.dim[n.axis] > 1 && n.x.step[n.axis] != 1)
         return sac_kernel_refuse("a line's numbers are not neighbours");
     for (int i = 0; i < c->in_count; i++) {
@@ -166,12 +168,21 @@ static void next_line(const struct lines_state *s, struct line_place *p)
     }
 }
 
+static double sum_of(const struct lines_state *s, const float *x)
+{
+    return SAC_SIMD_PICK(sac_map_reduce)(SAC_REDUCTION_SUM, x, s->length);
+}
+
 /* The mean that is taken off a line, and what it is multiplied by, in double: of subnormal numbers
  * that is beyond float32. */
 static double measure(const struct lines_state *s, const float *x, float *mean)
 {
     double middle, squares;
     *mean = 0;
+    if (s->norm.kind == SAC_NORM_SHARES) /* they are made beforehand */
+        return 1;
+    if (s->norm.kind == SAC_NORM_SUM)
+        return 1 / (sum_of(s, x) + s->norm.epsilon);
     if (s->norm.kind == SAC_NORM_L1 || s->norm.kind == SAC_NORM_L2) {
         const bool   magnitudes = s->norm.kind == SAC_NORM_L1;
         const double sum = SAC_SIMD_PICK(sac_map_reduce)(
@@ -221,6 +232,16 @@ static void put_bytes(const struct lines_state *s, const struct line *l, uint8_t
     }
 }
 
+static void put_line(const struct lines_state *s, const struct line *l, float *y)
+{
+    make_numbers(l, 0, s->length, y);
+    if (!s->norm.whole)
+        return;
+    const float sum = (float)(sum_of(s, y) + s->norm.epsilon);
+    for (int64_t i = 0; i < s->length; i++)
+        y[i] /= sum;
+}
+
 static void norm_work(const void *state, void *const *in, void *const *out, int64_t first,
                       int64_t end)
 {
@@ -239,11 +260,15 @@ static void norm_work(const void *state, void *const *in, void *const *out, int6
                            .scale = scale + p.at[SCALE],
                            .shift = shift ? shift + p.at[SHIFT] : NULL,
                            .residual = s->has[RESIDUAL] ? (const float *)in[RESIDUAL] + at : NULL};
+        if (s->norm.kind == SAC_NORM_SHARES) {
+            SAC_SIMD_PICK(sac_map_softmax)(l.x, (float *)out[0] + at, s->length, 1, 1);
+            l.x = (float *)out[0] + at;
+        }
         l.factor = measure(s, l.x, &l.mean);
         if (s->bytes.y_dtype != SAC_F32)
             put_bytes(s, &l, (uint8_t *)out[0] + at);
         else
-            make_numbers(&l, 0, s->length, (float *)out[0] + at);
+            put_line(s, &l, (float *)out[0] + at);
     }
 }
 

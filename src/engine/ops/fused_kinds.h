@@ -61,6 +61,8 @@ enum sac_norm_kind {
     SAC_NORM_ROOT,        /* the mean of the squares: RMSNormalization */
     SAC_NORM_L1,          /* the sum of the magnitudes */
     SAC_NORM_L2,          /* the length */
+    SAC_NORM_SUM,         /* the sum, of numbers of any sign */
+    SAC_NORM_SHARES,      /* the sum of the exponentials that take the numbers' places: Softmax */
     SAC_NORM_COUNT
 };
 

@@ -39,6 +39,7 @@ sac_result sac_line_norm_read(const struct sac_op_call *c, struct sac_line_norm 
 {
     *n = (struct sac_line_norm){.kind = kind_of(c->node)};
     n->epsilon = (double)sac_attr_float(c->node, "epsilon", n->kind < SAC_NORM_L1 ? 1e-5f : 0);
+    n->whole = n->kind == SAC_NORM_SHARES && sac_attr_int(c->node, "whole", 0) != 0;
     return read_dims(c, n);
 }
 
@@ -140,6 +141,19 @@ static void gather(const struct sac_op_call *c, const struct sac_line_norm *n, f
                      sizeof *to);
 }
 
+/* Each line over its sum. */
+static void make_whole(const struct sac_line_norm *n, float *v, int64_t count)
+{
+    const int64_t size = sac_dims_product(n->rank - n->axis, n->dims + n->axis);
+    for (int64_t first = 0; first < count; first += size) {
+        double sum = n->epsilon;
+        for (int64_t i = first; i < first + size; i++)
+            sum += v[i];
+        for (int64_t i = first; i < first + size; i++)
+            v[i] = (float)(v[i] / sum);
+    }
+}
+
 static sac_result fused_norm_ref(struct sac_op_call *c)
 {
     const struct sac_quant q = sac_quant_read(c->node);
@@ -158,8 +172,12 @@ static sac_result fused_norm_ref(struct sac_op_call *c)
         floats.in[0] = floats.out[0];
     }
     sac_result res = norm_lines(&floats, &n);
+    for (int64_t i = 0; res == SAC_OK && r && i < count; i++)
+        v[i] += r[i];
+    if (res == SAC_OK && n.whole)
+        make_whole(&n, v, count);
     for (int64_t i = 0; res == SAC_OK && i < count; i++)
-        sac_quant_put(&q, &c->out[0], i, v[i] + (r ? r[i] : 0));
+        sac_quant_put(&q, &c->out[0], i, v[i]);
     sac_free(v);
     return res;
 }

@@ -173,10 +173,22 @@ const struct sac_op sac_row_FusedBatchNorm = {SAC_FUSED_ROW(FusedBatchNorm, 5, 5
 
 /* ---- by dense rows ---- */
 
-/* What a row of which the squares, or for L1 the magnitudes, about its mean sum up to this is
- * multiplied by. */
+/* What a number adds to the sum that is made one. */
+static double term_of(const struct sac_row_norm *norm, double x)
+{
+    switch (norm->kind) {
+    case SAC_NORM_L1: return fabs(x);
+    case SAC_NORM_SUM:
+    case SAC_NORM_SHARES: return x;
+    default: return x * x;
+    }
+}
+
+/* What a row whose terms sum up to this is multiplied by. */
 static double inverse_of(const struct sac_row_norm *norm, double sum)
 {
+    if (norm->kind == SAC_NORM_SUM || norm->kind == SAC_NORM_SHARES)
+        return 1 / (sum + (norm->kind == SAC_NORM_SUM ? norm->epsilon : 0));
     const bool   mean = norm->kind == SAC_NORM_CENTRED || norm->kind == SAC_NORM_ROOT;
     const double length = norm->kind == SAC_NORM_L1 ? sum : sqrt(sum),
                  least = length < norm->epsilon ? norm->epsilon : length;
@@ -185,18 +197,27 @@ static double inverse_of(const struct sac_row_norm *norm, double sum)
     return least != 0 ? 1 / least : 0;
 }
 
+static void take_exponentials(double *x, int64_t n)
+{
+    double most = -INFINITY;
+    for (int64_t i = 0; i < n; i++)
+        most = fmax(most, x[i]);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = exp(x[i] - most);
+}
+
 /* Normalises one row in place; returns its mean and 1 / deviation. */
 static void normalise(double *x, const struct sac_row_norm *norm, double *mean, double *inverse)
 {
     const int64_t n = norm->size;
     double        all = 0, sum = 0;
+    if (norm->kind == SAC_NORM_SHARES)
+        take_exponentials(x, n);
     for (int64_t i = 0; i < n && norm->kind == SAC_NORM_CENTRED; i++)
         all += x[i];
     *mean = all / (double)n;
-    for (int64_t i = 0; i < n; i++) {
-        const double off = x[i] - *mean;
-        sum += norm->kind == SAC_NORM_L1 ? fabs(off) : off * off;
-    }
+    for (int64_t i = 0; i < n; i++)
+        sum += term_of(norm, x[i] - *mean);
     *inverse = inverse_of(norm, sum);
     for (int64_t i = 0; i < n; i++)
         x[i] = (x[i] - *mean) * *inverse;

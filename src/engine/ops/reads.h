@@ -271,6 +271,7 @@ sac_result sac_linear_attention_read(const struct sac_op_call *c, struct sac_lin
 struct sac_line_norm {
     enum sac_norm_kind   kind;
     double               epsilon; /* of L1 and L2: what a smaller norm is taken for */
+    bool                 whole;   /* what results is over its sum and epsilon */
     bool                 viewed;  /* input 0 is read through x, whose dims are the output's */
     struct sac_head_view x;
     int                  rank, axis; /* of the output; a line's first dim */

@@ -6,16 +6,6 @@
 
 enum { NUMBERS_MAX = 1 << 20 }; /* of a scale or shift */
 
-/* The constant, broadcast beside v, leaves v's shape as it is. */
-static bool fits_beside(const struct sac_value *constant, const struct sac_value *v)
-{
-    const int missing = v->rank - constant->rank;
-    for (int d = 0; missing >= 0 && d < constant->rank; d++)
-        if (constant->dims[d] != 1 && constant->dims[d] != v->dims[missing + d])
-            return false;
-    return missing >= 0;
-}
-
 static struct sac_operand operand_of(const struct sac_value *v)
 {
     struct sac_operand o = {.dtype = v->dtype, .rank = v->rank};
@@ -91,7 +81,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     for (int i = 0; i < 2; i++) {
         struct sac_value *v = n->inputs[i], *c = n->inputs[1 - i];
         if (!sac_is_line_norm(v->producer) || v->uses != 1 || !sac_constant_floats(c) ||
-            sac_value_elements(c) < 1 || !fits_beside(c, v) ||
+            sac_value_elements(c) < 1 || !sac_fits_beside(c, v) ||
             sac_node_input(v->producer, SAC_NORM_RESIDUAL))
             continue;
         return take(g, n, v->producer, c, changed);

@@ -21,6 +21,15 @@ bool sac_is_line_norm(const struct sac_node *n)
            (sac_is(n, "LpNormalization") && is_along_last(n));
 }
 
+bool sac_fits_beside(const struct sac_value *constant, const struct sac_value *v)
+{
+    const int missing = v->rank - constant->rank;
+    for (int d = 0; missing >= 0 && d < constant->rank; d++)
+        if (constant->dims[d] != 1 && constant->dims[d] != v->dims[missing + d])
+            return false;
+    return missing >= 0;
+}
+
 static sac_result set_kind(struct sac_graph *g, struct sac_node *made, const struct sac_node *norm)
 {
     const bool lp = sac_is(norm, "LpNormalization");

@@ -14,6 +14,8 @@ bool sac_is_line_norm(const struct sac_node *n);
 /* A FusedNorm with the same inputs, and room for all; NULL: no memory, which *res says then. */
 struct sac_node *sac_line_norm_again(struct sac_graph *g, const struct sac_node *norm,
                                      sac_result *res);
+/* The constant, broadcast beside v, leaves v's shape as it is. */
+bool sac_fits_beside(const struct sac_value *constant, const struct sac_value *v);
 /* Who reads heads through a view: an attention, or what is done to their lines before it. */
 struct sac_heads_reader {
     struct sac_node *node;

@@ -48,7 +48,7 @@ static const struct sac_pass *const passes[] = {
     &sac_pass_quantised,   &sac_pass_norm_sum,       &sac_pass_rounded,
     &sac_pass_wide,        &sac_pass_norm_pair,      &sac_pass_rearrange,
     &sac_pass_identity,    &sac_pass_conv_ending,    &sac_pass_batch_norm,
-    &sac_pass_norm_ending, &sac_pass_chain,
+    &sac_pass_norm_ending, &sac_pass_line_sum,       &sac_pass_chain,
 };
 enum { BEFORE_FOLDING = 4 };
 

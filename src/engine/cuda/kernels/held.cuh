@@ -4,16 +4,16 @@
 #pragma once
 
 #include "engine/cuda/kernels/bytes.cuh"
+#include "engine/cuda/kernels/pack.cuh"
 #include "engine/cuda/kernels/team.cuh"
 
 namespace ops
 {
 
-/* A body's parameters at compile time: EIGHTS times eight numbers a thread, which lie in memory by
- * eights (VECTOR), or one at every so many as the team has threads. */
-template <int N, bool V> struct held_way {
-    static constexpr int  EIGHTS = N;
-    static constexpr bool VECTOR = V;
+/* A body's parameters at compile time: EIGHTS times eight numbers a thread, PACK of which lie
+ * together in memory, the next at every so many as the team has threads. */
+template <int N, int P> struct held_way {
+    static constexpr int EIGHTS = N, PACK = P;
 };
 
 template <class WAY, class TEAM> struct held {
@@ -28,7 +28,7 @@ template <class WAY, class TEAM> struct held {
     /* The place in the line of number e of this thread. */
     OPS_BODY int index(int e) const
     {
-        return WAY::VECTOR ? (e / LANES * lanes + lane) * LANES + e % LANES : e * lanes + lane;
+        return (e / WAY::PACK * lanes + lane) * WAY::PACK + e % WAY::PACK;
     }
     OPS_BODY bool has(int e) const
     {
@@ -44,17 +44,17 @@ template <class WAY, class TEAM> struct held {
     /* All loads are under way before the first is waited for. */
     template <class T> OPS_BODY void read_from(const T *p, float rest)
     {
+        constexpr int PACK = WAY::PACK;
         fill(rest);
-        if constexpr (WAY::VECTOR) {
-            OPS_UNROLL
-            for (int k = 0; k < COUNT; k += LANES)
-                if (has(k))
-                    get8(p, type_as(p), index(k), *(float(*)[LANES])(v + k));
-        } else {
-            OPS_UNROLL
-            for (int e = 0; e < COUNT; e++)
-                if (has(e))
-                    v[e] = get_float(p, type_as(p), index(e));
+        OPS_UNROLL
+        for (int k = 0; k < COUNT; k += PACK) {
+            float(&numbers)[PACK] = *(float(*)[PACK])(v + k);
+            if (!has(k))
+                continue;
+            if constexpr (PACK == LANES)
+                get8(p, type_as(p), index(k), numbers);
+            else
+                load<PACK>(p + index(k)).to(numbers);
         }
     }
     /* float16 or float32 from element `at` on; `rest` where the line has ended. */
@@ -69,13 +69,14 @@ template <class WAY, class TEAM> struct held {
     template <class T> OPS_BODY void write_to(T *p) const
     {
         OPS_UNROLL
-        for (int k = 0; k < COUNT; k += WAY::VECTOR ? LANES : 1) {
+        for (int k = 0; k < COUNT; k += WAY::PACK) {
+            const float(&numbers)[WAY::PACK] = *(const float(*)[WAY::PACK])(v + k);
             if (!has(k))
                 continue;
-            if constexpr (WAY::VECTOR)
-                put8(p, type_as(p), index(k), *(const float(*)[LANES])(v + k));
+            if constexpr (WAY::PACK == LANES)
+                put8(p, type_as(p), index(k), numbers);
             else
-                put_float(p, type_as(p), index(k), v[k]);
+                store(p, type_as(p), index(k), numbers);
         }
     }
     OPS_BODY void write(void *p, int type, int64_t at) const
@@ -102,6 +103,22 @@ template <class WAY, class TEAM> struct held {
             fill(n ? get_float(p, type, at) : 0);
         else
             read(p, type, at, 0);
+    }
+    OPS_BODY float most(const TEAM &team) const
+    {
+        float max = -INFINITY;
+        OPS_UNROLL
+        for (int e = 0; e < COUNT; e++)
+            max = fmaxf(max, has(e) ? v[e] : -INFINITY);
+        return team.all(max, larger<float>());
+    }
+    /* Each number becomes the exponential of what it is below the largest. */
+    OPS_BODY void exponentials(const TEAM &team)
+    {
+        const float max = most(team);
+        OPS_UNROLL
+        for (int e = 0; e < COUNT; e++)
+            v[e] = expf(v[e] - max);
     }
     /* The sum of fn(number) over the line. */
     template <class F> OPS_BODY float sum(const TEAM &team, const F &fn) const
@@ -155,38 +172,50 @@ __global__ void __launch_bounds__(HELD_THREADS, HELD_BLOCKS<BODY>)
         body(i * groups + own, 0, group{width, i * groups + own < rows});
 }
 
-/* One warp a block where there are too few lines to fill a GPU with larger ones. */
-template <class BODY> int held_launch(const BODY &body, int width, int64_t rows, void *stream)
+/* body(row, 0, team) for groups of so many threads of a warp. One warp a block where there are too
+ * few lines to fill a GPU with larger ones. */
+template <class BODY> int groups(const BODY &body, int width, int64_t rows, void *stream)
 {
     constexpr int64_t THREADS_FEW = 64 << 10;
     const int         threads = rows * width < THREADS_FEW ? WARP : HELD_THREADS;
-    if (width > WARP)
-        return lines<BLOCKS>(body, OPS_TEAM_BLOCK, rows, 1, stream);
     if (rows > 0)
         CUDA_LAUNCH_ALONE(group_kernel<BODY>, blocks_of(rows, threads / width), threads, 0,
                           (cudaStream_t)stream, body, rows, width);
     return (int)cudaGetLastError();
 }
 
-template <bool VECTOR, class MAKE>
+template <class BODY> int held_launch(const BODY &body, int width, int64_t rows, void *stream)
+{
+    return width > WARP ? lines<BLOCKS>(body, OPS_TEAM_BLOCK, rows, 1, stream)
+                        : groups(body, width, rows, stream);
+}
+
+template <int PACK, class MAKE>
 int held_by(const struct ops_lines &l, void *stream, const MAKE &make)
 {
     const int64_t rows = l.outer.count;
+    if constexpr (PACK == LANES) /* others with a little room too much: less code */
+        if (l.held.eights == 3)
+            return held_launch(make(held_way<3, PACK>()), l.held.lanes, rows, stream);
     switch (l.held.eights) {
-    case 1: return held_launch(make(held_way<1, VECTOR>()), l.held.lanes, rows, stream);
-    case 2: return held_launch(make(held_way<2, VECTOR>()), l.held.lanes, rows, stream);
-    case 3: return held_launch(make(held_way<3, VECTOR>()), l.held.lanes, rows, stream);
-    default: return held_launch(make(held_way<4, VECTOR>()), l.held.lanes, rows, stream);
+    case 1: return held_launch(make(held_way<1, PACK>()), l.held.lanes, rows, stream);
+    case 2: return held_launch(make(held_way<2, PACK>()), l.held.lanes, rows, stream);
+    default: return held_launch(make(held_way<4, PACK>()), l.held.lanes, rows, stream);
     }
 }
 
 #else
+template <class BODY> int groups(const BODY &body, int, int64_t rows, void *stream)
+{
+    return columns(body, 1, rows, 1, stream);
+}
+
 /* One thread holds the line. */
-template <bool VECTOR, class MAKE>
+template <int PACK, class MAKE>
 int held_by(const struct ops_lines &l, void *stream, const MAKE &make)
 {
     constexpr int ALL = OPS_HELD_MAX / LANES;
-    return columns(make(held_way<ALL, VECTOR>()), 1, l.outer.count, 1, stream);
+    return columns(make(held_way<ALL, PACK>()), 1, l.outer.count, 1, stream);
 }
 #endif
 
@@ -194,7 +223,11 @@ int held_by(const struct ops_lines &l, void *stream, const MAKE &make)
 template <class MAKE>
 int held_lines(const struct ops_lines &l, bool fits, void *stream, const MAKE &make)
 {
-    return l.held.vector && fits ? held_by<true>(l, stream, make) : held_by<false>(l, stream, make);
+    switch (fits ? l.held.pack : 1) {
+    case 8: return held_by<8>(l, stream, make);
+    case 4: return held_by<4>(l, stream, make);
+    default: return held_by<1>(l, stream, make);
+    }
 }
 
 } // namespace ops

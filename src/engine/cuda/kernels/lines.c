@@ -75,22 +75,22 @@ static bool lies_densely(const struct ops_lines *l, int operands, unsigned one, 
     return true;
 }
 
-static bool lies_by_eights(const struct ops_lines *l, int operands, const int *types)
+/* How many numbers, a power of two, lie together in all lines of all operands. */
+static int pack_of(const struct ops_lines *l, int operands, const int *types, int most)
 {
+    uint64_t places = (uint64_t)most | (uint64_t)l->inner.count; /* the lowest bit is all's */
     for (int k = 0; k < operands; k++) {
         if (!types[k] || l->inner.step[k][0] == 0)
             continue;
-        if ((l->outer.start[k] + l->inner.start[k]) % 8)
-            return false;
+        places |= (uint64_t)(l->outer.start[k] + l->inner.start[k]);
         for (int d = 0; d < l->outer.rank; d++)
-            if (l->outer.step[k][d] % 8)
-                return false;
+            places |= (uint64_t)l->outer.step[k][d];
     }
-    return l->inner.count % 8 == 0;
+    return (int)(places & -places);
 }
 
-/* Of lines by eights: the threads of a warp that have as little room too much as can be, and of
- * these as few as keep a GPU busy, since each finds its place and folds sums. */
+/* Of lines by eights or fours: the threads of a warp that have as little room too much as can be,
+ * and of these as few as keep a GPU busy, since each finds its place and folds sums. */
 static int lanes_of_eights(int64_t n, int64_t rows, int eights_max)
 {
     enum { BUSY = 128 << 10 };
@@ -116,12 +116,13 @@ void ops_choose_held(struct ops_lines *l, int operands, unsigned one, const int 
     if (l->inner.rank != 1 || n <= THREAD_MAX || n > OPS_HELD_MAX ||
         !lies_densely(l, operands, one, types))
         return;
-    l->held.vector = lies_by_eights(l, operands, types);
-    l->held.lanes = n > WARP * MORE   ? BLOCK
-                    : l->held.vector  ? lanes_of_eights(n, l->outer.count, MORE / EIGHT)
-                    : n <= 8 * EIGHT  ? 8
-                    : n <= 16 * EIGHT ? 16
-                                      : WARP;
+    l->held.pack = pack_of(l, operands, types, EIGHT);
+    l->held.pack = l->held.pack == 2 ? 1 : l->held.pack; /* it would gain little */
+    l->held.lanes = n > WARP * MORE     ? BLOCK
+                    : l->held.pack >= 4 ? lanes_of_eights(n, l->outer.count, MORE / EIGHT)
+                    : n <= 8 * EIGHT    ? 8
+                    : n <= 16 * EIGHT   ? 16
+                                        : WARP;
     l->held.eights = (int)((n + l->held.lanes * EIGHT - 1) / (l->held.lanes * EIGHT));
     l->parts = 1;
 }
@@ -276,6 +277,27 @@ static void choose_across(struct ops_reduce *p)
     l->parts = 1;
 }
 
+/* Dense lines: so many threads of a warp that each has a few packs, more where there are few lines,
+ * or a block, whose lines may have parts. */
+static void choose_along(struct ops_reduce *p)
+{
+    enum { LINE_MIN = 5, TURNS = 4, WARP = 32, WARP_PACKS = 1024, BUSY = 64 << 10 };
+    struct ops_lines *l = &p->lines;
+    const int64_t     n = l->inner.count, rows = l->outer.count;
+    if (p->type != OPS_FLOAT || !ops_is_f16_or_f32(p->in_type) || l->inner.rank != 1 ||
+        l->inner.step[0][0] != 1 || n < LINE_MIN)
+        return;
+    p->along = pack_of(l, 1, &p->in_type, p->in_type == SAC_F16 ? 8 : 4);
+    const int64_t packs = n / p->along;
+    int64_t       width = 1;
+    while (width < WARP && width < packs && (width * TURNS < packs || rows * width < BUSY))
+        width *= 2;
+    l->width = (int)width;
+    l->team = packs > WARP_PACKS || (packs >= WARP_PACKS / 4 && rows * WARP < BUSY) ? OPS_TEAM_BLOCK
+                                                                                    : OPS_TEAM_WARP;
+    l->parts = l->team == OPS_TEAM_BLOCK ? l->parts : 1;
+}
+
 static sac_result reduce_fill(struct sac_kernel_plan *plan, void *params)
 {
     const struct sac_op_call *c = plan->call;
@@ -299,6 +321,7 @@ static sac_result reduce_fill(struct sac_kernel_plan *plan, void *params)
     if (in_parts)
         choose_columns(p);
     choose_across(p);
+    choose_along(p);
     if (p->lines.parts > 1)
         plan->scratch_bytes = (size_t)(p->lines.outer.count * p->lines.parts) * sizeof(double);
     return SAC_OK;

@@ -16,7 +16,7 @@ enum { OPS_HELD_MAX = 8192 };
 struct ops_held {
     int32_t lanes;
     int32_t eights; /* of numbers that a thread holds */
-    int32_t vector; /* all lines begin and end at a multiple of eight numbers */
+    int32_t pack;   /* all lines begin and end at a multiple of so many numbers: 8, 4, 1 */
 };
 
 struct ops_lines {
@@ -40,14 +40,17 @@ struct ops_reduce { /* operand 0: in, 1: out */
     struct ops_lines lines;
     struct ops_view  units; /* with `vector`: of the input, eight neighbouring lines at once; with
                                `across`: so many of both */
-    int32_t        vector;
-    int32_t        across; /* neighbouring lines, or one, are a thread's alone */
+    int32_t vector;
+    int32_t across; /* neighbouring lines, or one, are a thread's alone */
+    int32_t along;  /* numbers of a line that lie together; the team is a block, or `width`
+                       threads of a warp */
     int32_t        kind, finish, in_type, out_type;
     enum ops_class type;
     double         nothing; /* of an empty line */
 };
 OPS_LAUNCHER(ops_launch_reduce);
 OPS_LAUNCHER(ops_launch_reduce_across); /* of `across` */
+OPS_LAUNCHER(ops_launch_reduce_along);  /* of `along`, all lines or the parts of them */
 
 struct ops_arg { /* operand 0: in, 1: out */
     struct ops_lines lines;
@@ -70,7 +73,9 @@ enum ops_norm_kind {
     OPS_NORM_ROOT,
     OPS_NORM_MEAN_VARIANCE,
     OPS_NORM_L1,
-    OPS_NORM_L2
+    OPS_NORM_L2,
+    OPS_NORM_SUM,
+    OPS_NORM_SHARES
 };
 /* Eight numbers at once of lines that are not held: of one line each, or of eight lines that lie
  * side by side, of which `units` is the outer view then. */
@@ -107,6 +112,7 @@ struct ops_norm { /* operand 0: in, 1: out, 2: scale, 3: bias, 4: residual, 5: s
     int32_t           residual_after;          /* it is added behind the activation */
     int32_t           mean_type, inverse_type; /* of outputs 1 and 2; 0: not wanted */
     int32_t           activation;              /* enum ops_fn */
+    int32_t           whole;                   /* what results is over its sum */
     double            epsilon;                 /* of L1 and L2: the least norm */
     double            a, b;
     struct ops_bytes  bytes; /* of a FusedNorm: out_type is that of the numbers before */

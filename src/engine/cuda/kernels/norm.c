@@ -319,6 +319,8 @@ static enum ops_norm_kind kind_of(const struct sac_line_norm *n)
     case SAC_NORM_ROOT: return OPS_NORM_ROOT;
     case SAC_NORM_L1: return OPS_NORM_L1;
     case SAC_NORM_L2: return OPS_NORM_L2;
+    case SAC_NORM_SUM: return OPS_NORM_SUM;
+    case SAC_NORM_SHARES: return OPS_NORM_SHARES;
     default: return OPS_NORM_CENTRED;
     }
 }
@@ -361,6 +363,7 @@ static sac_result line_fill(struct sac_kernel_plan *plan, void *params)
     p->mean_type = ops_out_type(plan, 1);
     p->inverse_type = ops_out_type(plan, 2);
     p->epsilon = n.epsilon;
+    p->whole = n.whole;
     return finish_norm(plan, p, &s, along);
 }
 

@@ -37,6 +37,14 @@ template <bool ACTIVATED> struct norm_body {
             return v * v;
         }
     };
+    struct exponential {
+        const reader  &x;
+        float          most;
+        OPS_BODY float operator()(int64_t j) const
+        {
+            return expf(x(j) - most);
+        }
+    };
     struct magnitude {
         const reader  &x;
         OPS_BODY float operator()(int64_t j) const
@@ -44,6 +52,20 @@ template <bool ACTIVATED> struct norm_body {
             return fabsf(x(j));
         }
     };
+
+    /* Of a sum, and of shares, whose largest number takes the mean's place. */
+    template <class TEAM>
+    OPS_BODY moments<double, 1> measure_sum(const reader &x, int64_t first, int64_t last,
+                                            const TEAM &team) const
+    {
+        if (p.kind == OPS_NORM_SUM)
+            return {(double)(last - first), {0}, {sum_of(x, first, last, team)}};
+        float most = -INFINITY;
+        for (int64_t j = first + team.lane(); j < last; j += team.lanes())
+            most = fmaxf(most, x(j));
+        most = team.all(most, larger<float>());
+        return {(double)(last - first), {most}, {sum_of(exponential{x, most}, first, last, team)}};
+    }
 
     OPS_BODY bool centred() const
     {
@@ -55,6 +77,8 @@ template <bool ACTIVATED> struct norm_body {
                                         const TEAM &team) const
     {
         moments<double, 1> m = {(double)(last - first), {0}, {0}};
+        if (!ACTIVATED && (p.kind == OPS_NORM_SUM || p.kind == OPS_NORM_SHARES))
+            return measure_sum(x, first, last, team);
         if (centred() && last > first)
             m.mean[0] = sum_of(x, first, last, team) / m.count;
         m.squares[0] = p.kind == OPS_NORM_L1
@@ -67,24 +91,45 @@ template <bool ACTIVATED> struct norm_body {
         return m;
     }
 
+    /* Number j of a line before it is over its sum; in_line: its places in the operands. */
+    OPS_BODY float made(const int64_t *at, int64_t j, float mean, float inverse,
+                        int64_t (&in_line)[5]) const
+    {
+        place(p.lines.inner, j, in_line);
+        const float x = get_float(in, p.in_type, at[0] + in_line[0]) - mean;
+        float       v = (!ACTIVATED && p.kind == OPS_NORM_SHARES ? expf(x) : x) * inverse;
+        if (scale)
+            v *= get_float(scale, p.scale_type, at[2] + in_line[2]);
+        if (bias)
+            v += get_float(bias, p.bias_type, at[3] + in_line[3]);
+        const float other = residual ? get_float(residual, p.residual_type, at[4] + in_line[4]) : 0;
+        v += p.residual_after ? 0 : other;
+        if (ACTIVATED)
+            v = real_function(p.activation, v, 0.0f, 0.0f, (float)p.a, (float)p.b);
+        return v + (p.residual_after ? other : 0);
+    }
+    struct maker {
+        const norm_body &b;
+        const int64_t   *at;
+        float            mean, inverse;
+        OPS_BODY float   operator()(int64_t j) const
+        {
+            int64_t in_line[5];
+            return b.made(at, j, mean, inverse, in_line);
+        }
+    };
+
     template <class TEAM>
     OPS_BODY void apply_to(const int64_t *at, float mean, float inverse, int64_t first,
                            int64_t last, const TEAM &team) const
     {
+        float share = 1;
+        if (!ACTIVATED && p.whole)
+            share = (float)(1 / (sum_of(maker{*this, at, mean, inverse}, first, last, team) +
+                                 p.epsilon));
         for (int64_t j = first + team.lane(); j < last; j += team.lanes()) {
-            int64_t in_line[5];
-            place(p.lines.inner, j, in_line);
-            float v = (get_float(in, p.in_type, at[0] + in_line[0]) - mean) * inverse;
-            if (scale)
-                v *= get_float(scale, p.scale_type, at[2] + in_line[2]);
-            if (bias)
-                v += get_float(bias, p.bias_type, at[3] + in_line[3]);
-            const float other =
-                residual ? get_float(residual, p.residual_type, at[4] + in_line[4]) : 0;
-            v += p.residual_after ? 0 : other;
-            if (ACTIVATED)
-                v = real_function(p.activation, v, 0.0f, 0.0f, (float)p.a, (float)p.b);
-            v += p.residual_after ? other : 0;
+            int64_t     in_line[5];
+            const float v = made(at, j, mean, inverse, in_line) * share;
             if (!ACTIVATED && p.bytes.type)
                 put_byte(p.bytes, out, at[1] + in_line[1], v);
             else
@@ -160,8 +205,12 @@ template <class WAY> struct held_norm_body {
             shifts.take(bias, p.bias_type, at[3], p.lines.inner.step[3][0] == 0);
         if (p.kind == OPS_NORM_CENTRED || p.kind == OPS_NORM_MEAN_VARIANCE)
             mean = x.sum(team, number()) / (float)p.lines.inner.count;
-        const float inverse = inverse_of(p, p.kind == OPS_NORM_L1 ? x.sum(team, magnitude())
-                                                                  : x.sum(team, square{mean}));
+        if (p.kind == OPS_NORM_SHARES)
+            x.exponentials(team);
+        const bool  summed = p.kind == OPS_NORM_SUM || p.kind == OPS_NORM_SHARES;
+        const float inverse = inverse_of(p, summed                  ? x.sum(team, number())
+                                            : p.kind == OPS_NORM_L1 ? x.sum(team, magnitude())
+                                                                    : x.sum(team, square{mean}));
         OPS_UNROLL
         for (int e = 0; e < x.COUNT; e++) {
             x.v[e] = (x.v[e] - mean) * inverse;
@@ -175,7 +224,13 @@ template <class WAY> struct held_norm_body {
             for (int e = 0; e < x.COUNT; e++)
                 x.v[e] += other.v[e];
         }
-        if (WAY::VECTOR && p.bytes.type)
+        if (p.whole) {
+            const float share = 1 / (x.sum(team, number()) + (float)p.epsilon);
+            OPS_UNROLL
+            for (int e = 0; e < x.COUNT; e++)
+                x.v[e] *= share;
+        }
+        if (WAY::PACK == LANES && p.bytes.type)
             x.write_bytes(p.bytes, out, at[1]);
         else
             x.write(out, p.out_type, at[1]);
@@ -287,7 +342,7 @@ int run_halves(const struct ops_norm &p, const BODY &b, void *stream)
     const struct ops_view &v = p.lines.outer;
     const float *scale = (const float *)b.scale + v.start[2], *bias = (const float *)b.bias;
     bias = bias ? bias + v.start[3] : NULL;
-    return held_by<true>(p.lines, stream, [&](auto way) {
+    return held_by<LANES>(p.lines, stream, [&](auto way) {
         return half_norm_body<decltype(way), CENTRED, RESIDUAL>{
             p, (const uint16_t *)b.in, (const uint16_t *)b.residual, scale, bias, b.out};
     });
@@ -312,16 +367,16 @@ bool is_of_halves(const struct ops_norm &p)
            (p.kind == OPS_NORM_CENTRED || p.kind == OPS_NORM_ROOT);
 }
 
-template <class BODY> bool fits_eights(const struct ops_norm &p, const BODY &b)
+template <class BODY> bool fits_packs(const struct ops_norm &p, const BODY &b)
 {
-    return p.lines.held.vector && fits16(b.in) && fits16(b.out) && fits16(b.residual) &&
+    return fits16(b.in) && fits16(b.out) && fits16(b.residual) &&
            (p.lines.inner.step[2][0] == 0 || fits16(b.scale)) &&
            (p.lines.inner.step[3][0] == 0 || fits16(b.bias));
 }
 
 template <class BODY> int run_held(const struct ops_norm &p, const BODY &b, bool fits, void *stream)
 {
-    if (fits && is_of_halves(p))
+    if (fits && p.lines.held.pack == LANES && is_of_halves(p))
         return p.kind == OPS_NORM_CENTRED ? run_halves_of<true>(p, b, stream)
                                           : run_halves_of<false>(p, b, stream);
     return held_lines(p.lines, fits, stream, [&](auto way) {
@@ -384,8 +439,8 @@ int norm(const struct ops_norm &p, const struct ops_ports *ports, void *stream)
                                     : eights<ACTIVATED, float>(p, ports, stream);
     if constexpr (!ACTIVATED)
         if (p.lines.held.lanes) {
-            const bool fits = fits_eights(p, body);
-            if (fits || !p.bytes.type) /* others make bytes one by one */
+            const bool fits = fits_packs(p, body);
+            if ((fits && p.lines.held.pack == LANES) || !p.bytes.type) /* others: one by one */
                 return run_held(p, body, fits, stream);
         }
     return measure_and_apply(body, [&](const auto &b) {

@@ -80,6 +80,8 @@ template <class V> OPS_BODY V inverse_above(V norm, V least)
 template <class V> OPS_BODY V inverse_of(const struct ops_norm &p, V squares)
 {
     const V n = (V)p.lines.inner.count;
+    if (p.kind == OPS_NORM_SUM || p.kind == OPS_NORM_SHARES)
+        return 1 / (squares + (p.kind == OPS_NORM_SUM ? (V)p.epsilon : 0));
     squares = squares > 0 || is_nan(squares) ? squares : 0;
     switch (p.kind) {
     case OPS_NORM_MEAN_VARIANCE: return 1 / (sqrt(squares / n) + (V)1e-9);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions, ArgMax and ArgMin, running totals. */
+#include <type_traits>
+
+#include "engine/cuda/kernels/folding.cuh"
 #include "engine/cuda/kernels/team.cuh"
 
 using namespace ops;
@@ -9,44 +12,49 @@ namespace
 
 /* ---- one line, or a part of it ---- */
 
-struct float_source {
-    const void            *in;
+/* Of type T, or where that is void of the one that is asked for at each number. */
+template <class T> struct float_source {
+    const T               *in;
     const struct ops_view &inner;
     int64_t                start;
     int                    type;
     int64_t                step; /* of a line that is one dimension; else the view tells */
     OPS_BODY float         operator()(int64_t j) const
     {
-        return get_float(in, type, start + (step ? j * step : place_of(inner, j)));
+        const int64_t at = start + (step ? j * step : place_of(inner, j));
+        if constexpr (std::is_void<T>::value)
+            return get_float(in, type, at);
+        else
+            return get_float(in, type_as(in), at);
     }
 };
 
-struct absolute {
-    const float_source &x;
-    OPS_BODY float      operator()(int64_t j) const
+template <class X> struct absolute {
+    const X       &x;
+    OPS_BODY float operator()(int64_t j) const
     {
         return fabsf(x(j));
     }
 };
-struct squared {
-    const float_source &x;
-    OPS_BODY float      operator()(int64_t j) const
+template <class X> struct squared {
+    const X       &x;
+    OPS_BODY float operator()(int64_t j) const
     {
         const float v = x(j);
         return v * v;
     }
 };
-struct exponential {
-    const float_source &x;
-    float               max;
-    OPS_BODY float      operator()(int64_t j) const
+template <class X> struct exponential {
+    const X       &x;
+    float          max;
+    OPS_BODY float operator()(int64_t j) const
     {
         return expf(x(j) - max);
     }
 };
 
-template <class TEAM>
-OPS_BODY float largest(const float_source &x, int64_t first, int64_t last, const TEAM &team)
+template <class X, class TEAM>
+OPS_BODY float largest(const X &x, int64_t first, int64_t last, const TEAM &team)
 {
     float most = -INFINITY;
     for (int64_t j = first + team.lane(); j < last; j += team.lanes())
@@ -54,20 +62,18 @@ OPS_BODY float largest(const float_source &x, int64_t first, int64_t last, const
     return team.all(most, larger<float>());
 }
 
-template <class TEAM>
-OPS_BODY double reduce_floats(int kind, const float_source &x, int64_t first, int64_t last,
-                              const TEAM &team)
+template <class X, class TEAM>
+OPS_BODY double reduce_floats(int kind, const X &x, int64_t first, int64_t last, const TEAM &team)
 {
     double v = kind == OPS_REDUCE_PROD ? 1 : kind == OPS_REDUCE_MIN ? INFINITY : -INFINITY;
     float  most;
     switch (kind) {
     case OPS_REDUCE_SUM: return sum_of(x, first, last, team);
-    case OPS_REDUCE_ABS: return sum_of(absolute{x}, first, last, team);
-    case OPS_REDUCE_SQUARE: return sum_of(squared{x}, first, last, team);
+    case OPS_REDUCE_ABS: return sum_of(absolute<X>{x}, first, last, team);
+    case OPS_REDUCE_SQUARE: return sum_of(squared<X>{x}, first, last, team);
     case OPS_REDUCE_LOG_SUM_EXP:
-        most = largest(x, first, last, team);
-        most = most - most != most - most && most == most ? 0 : most; /* inf - inf would be NaN */
-        return log(sum_of(exponential{x, most}, first, last, team)) + most;
+        most = finite_or_0(largest(x, first, last, team));
+        return log(sum_of(exponential<X>{x, most}, first, last, team)) + most;
     case OPS_REDUCE_PROD:
         for (int64_t j = first + team.lane(); j < last; j += team.lanes())
             v *= x(j);
@@ -115,22 +121,6 @@ OPS_BODY T reduce_exact(const struct ops_reduce &p, const void *in, int64_t star
     return (T)(log(team.all(sum, add<double>())) + top);
 }
 
-OPS_BODY double finish(int how, double v, double count)
-{
-    switch (how) {
-    case OPS_FINISH_MEAN: return v / count;
-    case OPS_FINISH_SQRT: return sqrt(v);
-    case OPS_FINISH_LOG: return log(v);
-    default: return v;
-    }
-}
-
-OPS_BODY void store(const struct ops_reduce &p, void *out, int64_t at, double v)
-{
-    v = finish(p.finish, v, (double)p.lines.inner.count);
-    put(out, p.out_type, at, p.out_type <= SAC_BF16 ? v : trunc(v));
-}
-
 /* Stores a team's result for its part of a line; called by one thread of the team. */
 struct result {
     const struct ops_reduce &p;
@@ -139,25 +129,21 @@ struct result {
     OPS_BODY void            operator()(int64_t row, int part, double v) const
     {
         int64_t at[2];
-        if (partial) {
-            partial[part * p.lines.outer.count + row] = v;
-            return;
-        }
         place(p.lines.outer, row, at);
-        store(p, out, at[1], p.lines.inner.count ? v : p.nothing);
+        put_result(p, out, partial, row, part, at[1], v);
     }
 };
 
-struct float_body {
+template <class T> struct float_body {
     struct ops_reduce                   p;
-    const void                         *in;
+    const T                            *in;
     void                               *out;
     double                             *partial;
     template <class TEAM> OPS_BODY void operator()(int64_t row, int part, const TEAM &team) const
     {
         const struct ops_view &inner = p.lines.inner;
-        const float_source     x = {in, inner, place_of(p.lines.outer, row), p.in_type,
-                                inner.rank == 1 ? inner.step[0][0] : 0};
+        const float_source<T>  x = {in, inner, place_of(p.lines.outer, row), p.in_type,
+                                   inner.rank == 1 ? inner.step[0][0] : 0};
         const int64_t          n = inner.count;
         const double           v = reduce_floats(p.kind, x, part_start(n, part, p.lines.parts),
                                                  part_start(n, part + 1, p.lines.parts), team);
@@ -288,7 +274,7 @@ template <class T> struct exact_body {
             put(out, p.out_type, at[1],
                 p.out_type == SAC_BOOL ? (double)(p.nothing > 0) : p.nothing);
         else if (p.out_type <= SAC_BF16 || p.finish != OPS_FINISH_NONE)
-            store(p, out, at[1], (double)v);
+            finish_into(p, out, at[1], (double)v);
         else
             put(out, p.out_type, at[1], v);
     }
@@ -314,15 +300,25 @@ int eights(const struct ops_reduce &p, const struct ops_ports *ports, double *pa
     return columns(body, l.width, p.units.count, l.parts, stream);
 }
 
+template <class T>
+int singles(const struct ops_reduce &p, const struct ops_ports *ports, double *partial,
+            void *stream)
+{
+    const struct ops_lines &l = p.lines;
+    float_body<T>           body = {p, (const T *)ports->in[0], ports->out[0], partial};
+    return l.team == OPS_TEAM_COLUMN ? columns(body, l.width, l.outer.count, l.parts, stream)
+                                     : lines(body, l.team, l.outer.count, l.parts, stream);
+}
+
 int parts_of(const struct ops_reduce &p, const struct ops_ports *ports, double *partial,
              void *stream)
 {
-    const struct ops_lines &l = p.lines;
-    float_body              body = {p, ports->in[0], ports->out[0], partial};
-    if (l.team != OPS_TEAM_COLUMN)
-        return lines(body, l.team, l.outer.count, l.parts, stream);
-    if (!p.vector || !fits16(ports->in[0]))
-        return columns(body, l.width, l.outer.count, l.parts, stream);
+    if (p.along)
+        return ops_launch_reduce_along(&p, ports, stream);
+    if (p.lines.team != OPS_TEAM_COLUMN || !p.vector || !fits16(ports->in[0]))
+        return p.in_type == SAC_F16   ? singles<uint16_t>(p, ports, partial, stream)
+               : p.in_type == SAC_F32 ? singles<float>(p, ports, partial, stream)
+                                      : singles<void>(p, ports, partial, stream);
     switch (p.kind) {
     case OPS_REDUCE_SUM: return eights<OPS_REDUCE_SUM>(p, ports, partial, stream);
     case OPS_REDUCE_ABS: return eights<OPS_REDUCE_ABS>(p, ports, partial, stream);

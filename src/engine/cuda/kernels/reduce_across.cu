@@ -1,39 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions of lines that lie side by side, as over an axis with a long contiguous rest behind it:
  * a thread folds as many neighbouring lines as 16 bytes hold, or one. */
-#include "engine/cuda/kernels/lines.h"
+#include "engine/cuda/kernels/folding.cuh"
 #include "engine/cuda/kernels/pack.cuh"
 
 using namespace ops;
 
 namespace
 {
-
-/* What becomes of a line's numbers. */
-template <int KIND> struct folding {
-    static constexpr bool LARGEST = KIND == OPS_REDUCE_MAX, LEAST = KIND == OPS_REDUCE_MIN,
-                          PRODUCT = KIND == OPS_REDUCE_PROD;
-    static OPS_BODY float none()
-    {
-        return LARGEST ? -INFINITY : LEAST ? INFINITY : PRODUCT ? 1 : 0;
-    }
-    /* top: of the exponents */
-    static OPS_BODY float seen(float v, float top)
-    {
-        switch (KIND) {
-        case OPS_REDUCE_ABS: return fabsf(v);
-        case OPS_REDUCE_SQUARE: return v * v;
-        case OPS_REDUCE_LOG_SUM_EXP: return expf(v - top);
-        default: return v;
-        }
-    }
-    template <class V> static OPS_BODY V folded(V all, V v)
-    {
-        if (LARGEST || LEAST)
-            return (LARGEST ? v > all : v < all) || is_nan(v) ? v : all;
-        return PRODUCT ? all * v : all + v;
-    }
-};
 
 template <int KIND, class T, int N> struct across_body {
     static constexpr int     TURNS = 4;   /* loads that are under way */

@@ -68,24 +68,17 @@ template <class WAY> struct held_softmax_body {
     template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
     {
         held<WAY, TEAM> x(team, p.lines.inner.count);
-        float           max = -INFINITY;
         int64_t         at[2];
         place(p.lines.outer, row, at);
         x.read(in, p.in_type, at[0], -INFINITY);
-        OPS_UNROLL
-        for (int e = 0; e < x.COUNT; e++)
-            max = fmaxf(max, x.v[e]);
-        max = team.all(max, larger<float>());
         if (p.kind == OPS_SOFTMAX) {
-            OPS_UNROLL
-            for (int e = 0; e < x.COUNT; e++)
-                x.v[e] = expf(x.v[e] - max);
+            x.exponentials(team);
             const float inverse = 1 / x.sum(team, same());
             OPS_UNROLL
             for (int e = 0; e < x.COUNT; e++)
                 x.v[e] *= inverse;
         } else {
-            const float shift = max + logf(x.sum(team, exponential{max}));
+            const float max = x.most(team), shift = max + logf(x.sum(team, exponential{max}));
             OPS_UNROLL
             for (int e = 0; e < x.COUNT; e++)
                 x.v[e] -= shift;
