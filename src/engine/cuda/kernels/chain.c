@@ -124,6 +124,28 @@ static int take_groups(struct ops_chain *p)
     return 0;
 }
 
+/* Are the output and all inputs of which a group has more than one number float16? */
+static bool are_halves(const struct ops_chain *p)
+{
+    for (int k = 0; k <= p->inputs; k++)
+        if (p->dtype[k] != SAC_F16 && !(p->stills >> k & 1))
+            return false;
+    return true;
+}
+
+/* How a thread takes several numbers at once. */
+static void set_groups(struct ops_chain *p)
+{
+    bool narrow = true;
+    p->stills = p->loose = p->placed = 0;
+    for (int k = 0; k <= p->inputs; k++) {
+        narrow &= ops_view_is_narrow(&p->view, k);
+        p->placed |= ops_view_is_dense(&p->view, k) ? 0 : 1u << k;
+    }
+    p->each = narrow && keep_results(p) ? take_groups(p) : 0;
+    p->halves = are_halves(p);
+}
+
 static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
 {
     struct ops_chain *p = params;
@@ -144,8 +166,9 @@ static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
     }
     if (!ops_view_of(&s, 0, &p->view))
         return ops_view_fail(plan);
-    p->stills = p->loose = 0;
-    p->each = fits && keep_results(p) ? take_groups(p) : 0;
+    p->each = 0;
+    if (fits)
+        set_groups(p);
     return SAC_OK;
 }
 
