@@ -90,20 +90,20 @@ template <class T, int N> struct group {
         else if constexpr (WORDS == N)
             words<N>((const float *)from + at);
     }
-    /* Numbers that lie `step` apart. */
-    OPS_BODY void apart(const void *from, int type, int64_t at, int64_t step)
+    /* Numbers wherever they lie. */
+    OPS_BODY void gather(const void *from, int type, const int32_t (&at)[N])
     {
         if constexpr (N == 1)
-            one(from, type, at);
+            one(from, type, at[0]);
         else if (type == SAC_F16) {
             OPS_UNROLL
             for (int w = 0; w < N / 2; w++)
-                word[w] = ((const uint16_t *)from)[at + 2 * w * step] |
-                          (uint32_t)((const uint16_t *)from)[at + (2 * w + 1) * step] << 16;
+                word[w] = ((const uint16_t *)from)[at[2 * w]] |
+                          (uint32_t)((const uint16_t *)from)[at[2 * w + 1]] << 16;
         } else if constexpr (WORDS == N) {
             OPS_UNROLL
             for (int w = 0; w < N; w++)
-                word[w] = ((const uint32_t *)from)[at + w * step];
+                word[w] = ((const uint32_t *)from)[at[w]];
         }
     }
 
@@ -170,17 +170,61 @@ template <int N, int TURNS, int INPUTS, int KEPT, class T> struct some_body {
     {
         return HALVES && !still(k) ? (int)SAC_F16 : p.dtype[k];
     }
-    OPS_BODY int64_t apart(int k) const
+    OPS_BODY int32_t apart(int k) const
     {
-        return p.view.step[k][p.view.rank - 1];
+        return (int32_t)p.view.step[k][p.view.rank - 1];
     }
 
-    OPS_BODY void read(int k, int64_t at, group<T, N> &v) const
+    /* Where number i of the output is in operand k. */
+    OPS_BODY int32_t offset(int k, uint32_t i) const
+    {
+        const ops_view &v = p.view;
+        int32_t         at = (int32_t)v.start[k];
+        for (int d = v.rank - 1; d >= 0; d--) {
+            const uint32_t above = d ? divide(i, v.dim[d]) : 0;
+            at += (int32_t)(i - above * v.dim[d].d) * (int32_t)v.step[k][d];
+            i = above;
+        }
+        return at;
+    }
+    /* And the N from it on: of two runs of the innermost dimension, where it is that long. */
+    OPS_BODY void offsets(int k, uint32_t i, int32_t (&at)[N]) const
+    {
+        const ops_divisor &inner = p.view.dim[p.view.rank - 1];
+        const uint32_t     last = (uint32_t)p.view.count - 1;
+        if (inner.d < N) {
+            OPS_UNROLL
+            for (int j = 0; j < N; j++)
+                at[j] = offset(k, i + j);
+            return;
+        }
+        const int32_t  step = apart(k);
+        const uint32_t left = inner.d - (i - divide(i, inner) * inner.d); /* of the first run */
+        const int32_t  here = offset(k, i),
+                      next = offset(k, i + left < last ? i + left : last) - (int32_t)left * step;
+        OPS_UNROLL
+        for (int j = 0; j < N; j++)
+            at[j] = ((uint32_t)j < left ? here : next) + j * step;
+    }
+
+    OPS_BODY void read_apart(int k, uint32_t i, int32_t first, group<T, N> &v) const
+    {
+        int32_t at[N];
+        if (p.spread)
+            offsets(k + 1, i * N, at);
+        else {
+            OPS_UNROLL
+            for (int j = 0; j < N; j++)
+                at[j] = first + j * apart(k + 1);
+        }
+        v.gather(in[k], type(k + 1), at);
+    }
+    OPS_BODY void read(int k, uint32_t i, int32_t at, group<T, N> &v) const
     {
         if (still(k + 1))
             v.one(in[k], type(k + 1), at);
-        else if (p.loose >> (k + 1) & 1)
-            v.apart(in[k], type(k + 1), at, apart(k + 1));
+        else if (N > 1 && p.loose >> (k + 1) & 1)
+            read_apart(k, i, at, v);
         else
             v.vector(in[k], type(k + 1), at);
     }
@@ -345,12 +389,13 @@ template <int N, int TURNS, int INPUTS, int KEPT, class T> struct some_body {
         numbers  n = {};
         OPS_UNROLL
         for (int t = 0; t < TURNS; t++) {
-            const uint32_t i = first + t * THREADS;
-            find(i < count ? i : count - 1, at[t]);
+            uint32_t i = first + t * THREADS;
+            i = i < count ? i : count - 1;
+            find(i, at[t]);
             OPS_UNROLL
             for (int k = 0; k < INPUTS; k++)
                 if (k < p.inputs)
-                    read(k, (int32_t)at[t][k + 1], n.in[k][t]);
+                    read(k, i, (int32_t)at[t][k + 1], n.in[k][t]);
         }
         for (int s = 0; s < p.count; s++)
             run(p.step[s], n);

@@ -27,6 +27,7 @@ struct ops_chain {
     /* bits of operands: of a group, it shows one number; its numbers do not lie as a vector; it
      * lies otherwise than a dense output */
     uint32_t              stills, loose, placed;
+    int32_t               spread; /* groups of the dense output go over ends of dimensions */
     int32_t               halves; /* all operands but stills are float16 */
     int32_t               dtype[1 + SAC_CHAIN_INPUTS];
     struct ops_chain_step step[SAC_CHAIN_STEPS];

@@ -212,6 +212,14 @@ bool ops_view_is_dense(const struct ops_view *v, int k)
     return v->start[k] == 0;
 }
 
+bool ops_view_stands_still(const struct ops_view *v, int k)
+{
+    for (int d = 0; d < v->rank; d++)
+        if (v->step[k][d] != 0)
+            return false;
+    return true;
+}
+
 bool ops_view_is_narrow(const struct ops_view *v, int k)
 {
     int64_t low = v->start[k], high = v->start[k];
