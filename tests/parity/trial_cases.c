@@ -35,6 +35,9 @@ const struct parity_case trial_larger[] = {
     {"ReduceMax", "[4,64,300] i64(1)!", ""},
     {"ReduceMax", "[2,64,20,300] i64(2)!", ""},
     {"ReduceSum", "[3,20000] i64(1)!", ""},
+    /* a gate, a shortcut and an activation; so many that a thread takes two groups, and a tail */
+    {"Chain", "[3,512,37,37] [3,512,1,1] [3,512,37,37]",
+     "steps=66,0,1,64,8,2,5,9,-1,66,10,-1 alpha=0.,0.,0.,0.9 beta=0.,0.,0.,0."},
     {"Resize", "[4,64,20,20] - f32(1,1,2,2)!",
      "mode='nearest' coordinate_transformation_mode='asymmetric' nearest_mode='floor'"},
     {"Resize", "[32,16,10,10] - f32(1,1,2,2)!", "mode='nearest'"},

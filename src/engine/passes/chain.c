@@ -2,6 +2,7 @@
 /* Elementwise nodes that follow each other are one Chain: a node takes those before it whose
  * numbers nobody else reads, or are so cheap that each reader makes them anew. What follows
  * products, convolutions and norms has gone into these before. */
+#include <math.h>
 #include <string.h>
 
 #include "engine/ops/chain.h"
@@ -109,26 +110,66 @@ static bool read_program(struct program *p, const struct sac_node *n)
 
 /* ---- two programs as one ---- */
 
+static bool is_factor(const struct sac_chain_step *s, int of)
+{
+    return s->fn == SAC_CHAIN_MUL && s->operand[1] < 0 && (of < 0 || s->operand[0] == of);
+}
+
+/* Is the step before, which only s reads, a factor as s is? Then one takes both. */
+static bool take_factor(struct program *to, const struct sac_chain_step *s, bool only)
+{
+    const int              last = to->chain.count - 1;
+    struct sac_chain_step *before = &to->chain.step[last];
+    const float            both = before->alpha * s->alpha;
+    if (!only || !is_factor(before, -1) || !is_factor(s, SAC_CHAIN_INPUTS + last) ||
+        !(isnormal(both) || both == 0))
+        return false;
+    before->alpha = both;
+    return true;
+}
+
+/* How many operands of its steps are input i? */
+static int reads_of(const struct program *p, int i)
+{
+    int reads = 0;
+    for (int s = 0; s < p->chain.count; s++)
+        reads += (p->chain.step[s].operand[0] == i) + (p->chain.step[s].operand[1] == i);
+    return reads;
+}
+
+/* The operand of a step of `after` in the program of both; -2: there is no room. */
+static int operand_of(struct program *to, const struct program *after, const struct sac_value *v,
+                      int made, const int *place, int operand)
+{
+    if (operand < 0)
+        return operand;
+    if (operand >= SAC_CHAIN_INPUTS)
+        return place[operand - SAC_CHAIN_INPUTS];
+    return after->input[operand] == v ? made : input_of(to, after->input[operand]);
+}
+
 /* The steps of `before`, then those of `after`, for which they make v. */
 static bool join(struct program *to, const struct program *before, const struct program *after,
                  const struct sac_value *v)
 {
-    const int shift = before->chain.count, made = SAC_CHAIN_INPUTS + shift - 1;
+    const int made = SAC_CHAIN_INPUTS + before->chain.count - 1;
+    int       place[SAC_CHAIN_STEPS], reads = 0;
     *to = *before;
-    if (shift + after->chain.count > SAC_CHAIN_STEPS)
-        return false;
+    for (int k = 0; k < after->inputs; k++)
+        reads += after->input[k] == v ? reads_of(after, k) : 0;
     for (int i = 0; i < after->chain.count; i++) {
         struct sac_chain_step s = after->chain.step[i];
         for (int k = 0; k < 2; k++) {
-            const int o = s.operand[k];
-            if (o >= SAC_CHAIN_INPUTS)
-                s.operand[k] = o + shift;
-            else if (o >= 0)
-                s.operand[k] = after->input[o] == v ? made : input_of(to, after->input[o]);
+            s.operand[k] = operand_of(to, after, v, made, place, s.operand[k]);
             if (s.operand[k] == -2)
                 return false;
         }
-        to->chain.step[to->chain.count++] = s;
+        if (!take_factor(to, &s, i == 0 && reads == 1)) {
+            if (to->chain.count == SAC_CHAIN_STEPS)
+                return false;
+            to->chain.step[to->chain.count++] = s;
+        }
+        place[i] = SAC_CHAIN_INPUTS + to->chain.count - 1;
     }
     return true;
 }
@@ -148,17 +189,34 @@ static bool is_by_numbers(const struct program *p)
     return p->inputs == 1 && is_cheap(p);
 }
 
-/* Will all readers of v take what makes it? Others of g's nodes may read it, or outputs. */
+/* Inputs that are as large as v and that `after` does not read. */
+static int other_maps(const struct program *p, const struct program *after,
+                      const struct sac_value *v)
+{
+    int maps = 0;
+    for (int i = 0; i < p->inputs; i++) {
+        bool read = !sac_same_shape(p->input[i], v);
+        for (int k = 0; after && k < after->inputs; k++)
+            read |= after->input[k] == p->input[i];
+        maps += !read;
+    }
+    return maps;
+}
+
+/* Will all readers of v take what makes it, and are fewer maps read and written then? Others of g's
+ * nodes may read it, or outputs. */
 static bool readers_take(const struct sac_value *v, const struct program *before)
 {
+    int saved = other_maps(before, NULL, v) + 1;
     for (size_t i = 0; i < v->reader_count; i++) {
         const struct sac_node *n = v->readers[i];
         struct program         after, both;
         if (!read_program(&after, n) || !sac_same_shape(n->outputs[0], v) ||
             !join(&both, before, &after, v))
             return false;
+        saved += 1 - other_maps(before, &after, v);
     }
-    return v->reader_count == (size_t)v->uses;
+    return saved > 0 && v->reader_count == (size_t)v->uses;
 }
 
 static bool takes(const struct sac_node *n, const struct sac_value *v, const struct program *before)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Channel gates: x * g, where g holds one number per channel and sample (squeeze-and-excitation),
  * and sums of such products (the branches of an omni-scale block) are one GatedSum, with the
- * activation that follows. */
+ * activation that follows. One that a shortcut is added to, or that has a factor, is left to the
+ * chain of what is done to each number, which reads and writes the maps once. */
 #include "engine/passes/pass.h"
 
 enum { INPUTS_MAX = 16 };
@@ -35,6 +36,27 @@ static sac_result gated_sum(struct sac_graph *g, struct sac_node *n, struct sac_
         made->inputs[i] = inputs[i];
     *changed = true;
     return sac_take_over(g, made, n);
+}
+
+static bool is_gated(const struct sac_value *v)
+{
+    const struct sac_node *n = v->producer;
+    if (sac_is_fused(n, "GatedSum"))
+        return true;
+    return sac_is(n, "Mul") && n->inputs[0] && n->inputs[1] &&
+           (is_gate(n->inputs[0], n->inputs[1]) || is_gate(n->inputs[1], n->inputs[0]));
+}
+
+/* Does n's only reader multiply it by a constant, or add a map without a gate? */
+static bool goes_on(const struct sac_node *n)
+{
+    const struct sac_value *v = n->outputs[0];
+    const struct sac_node  *next = sac_only_reader(n, NULL);
+    const bool              sum = sac_is(next, "Add");
+    const struct sac_value *other = sum || sac_is(next, "Mul") ? sac_other_input(next, v) : NULL;
+    if (!other || other == v || !sac_same_shape(next->outputs[0], v))
+        return false;
+    return sum ? sac_same_shape(other, v) && !is_gated(other) : other->data != NULL;
 }
 
 static bool is_activated(const struct sac_node *n)
@@ -83,6 +105,8 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         return absorb_activation(g, n, changed);
     if (sac_is(n, "Add"))
         return sum_up(g, n, changed);
+    if (goes_on(n))
+        return SAC_OK;
     for (int i = 0; i < 2; i++)
         if (is_gate(n->inputs[i], n->inputs[1 - i])) {
             struct sac_value *pair[2] = {n->inputs[i], n->inputs[1 - i]};

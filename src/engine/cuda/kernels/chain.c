@@ -108,20 +108,68 @@ static uint32_t loose_of(const struct ops_view *v, int operands, int n)
     return loose;
 }
 
-/* How many numbers a thread has at once: as many as are vectors in all operands, else as many as
- * there can be, which slices of maps of odd widths then have number by number. */
+/* Groups of n of a dense output whatever its dimensions: vectors of what lies as it does, number by
+ * number of what is broadcast over it. */
+static bool spread_groups(struct ops_chain *p, int n)
+{
+    const int64_t    groups[] = {p->view.count / n}, none[] = {0};
+    struct ops_shape s;
+    if (p->placed & 1 || p->view.count % n)
+        return false;
+    p->spread = true;
+    p->stills = p->loose = 0;
+    for (int k = 1; k <= p->inputs; k++)
+        if (ops_view_stands_still(&p->view, k))
+            p->stills |= 1u << k;
+        else if (p->placed >> k & 1)
+            p->loose |= 1u << k;
+    ops_shape_init(&s, 1, groups);
+    for (int k = 0; k <= p->inputs; k++)
+        ops_shape_add(&s, p->view.start[k], none);
+    return ops_view_of(&s, 0, &p->groups);
+}
+
+/* How many numbers a thread has at once: as many as are vectors in all operands; else of a dense
+ * output, which those of others may be spread over; else as many as there can be, which slices of
+ * maps of odd widths then have number by number. */
 static int take_groups(struct ops_chain *p)
 {
+    enum { STRICT = 2, MOST = 8 };
     static const int n[] = {8, 4, 8, 4, 1};
     const int        operands = p->inputs + 1, inner = p->view.rank - 1;
     for (int k = 0; k < operands; k++)
         p->stills |= p->view.step[k][inner] == 0 ? 1u << k : 0;
     for (size_t i = 0; i < SAC_COUNT(n) && !(p->stills & 1); i++) {
+        if (i == STRICT && spread_groups(p, MOST))
+            return MOST;
         p->loose = loose_of(&p->view, operands, n[i]);
-        if ((i >= 2 || !p->loose) && ops_view_groups(&p->view, operands, n[i], &p->groups))
+        if ((i >= STRICT || !p->loose) && ops_view_groups(&p->view, operands, n[i], &p->groups))
             return n[i];
     }
     return 0;
+}
+
+/* Are the output and all inputs of which a group has more than one number float16? */
+static bool are_halves(const struct ops_chain *p)
+{
+    for (int k = 0; k <= p->inputs; k++)
+        if (p->dtype[k] != SAC_F16 && !(p->stills >> k & 1))
+            return false;
+    return true;
+}
+
+/* How a thread takes several numbers at once. */
+static void set_groups(struct ops_chain *p)
+{
+    bool narrow = true;
+    p->stills = p->loose = p->placed = 0;
+    p->spread = false;
+    for (int k = 0; k <= p->inputs; k++) {
+        narrow &= ops_view_is_narrow(&p->view, k);
+        p->placed |= ops_view_is_dense(&p->view, k) ? 0 : 1u << k;
+    }
+    p->each = narrow && keep_results(p) ? take_groups(p) : 0;
+    p->halves = are_halves(p);
 }
 
 static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
@@ -144,8 +192,9 @@ static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
     }
     if (!ops_view_of(&s, 0, &p->view))
         return ops_view_fail(plan);
-    p->stills = p->loose = 0;
-    p->each = fits && keep_results(p) ? take_groups(p) : 0;
+    p->each = 0;
+    if (fits)
+        set_groups(p);
     return SAC_OK;
 }
 

@@ -4,11 +4,15 @@
  * whatever its steps. */
 #include "engine/cuda/kernels/chain.h"
 #include "engine/cuda/kernels/functions.cuh"
+#include "engine/cuda/kernels/pack.cuh"
 
 using namespace ops;
 
 namespace
 {
+
+/* As many groups fill any GPU's threads more than once. */
+constexpr int64_t TWICE_FROM = 1 << 18;
 
 /* Of one number, and of two. */
 /* clang-format off */
@@ -58,100 +62,244 @@ struct one_body {
     }
 };
 
-/* N numbers. An index that is known as the kernel goes would put all of them into memory: so each
- * place has a branch of its own, which all threads take alike. Most steps go on with the result of
- * the one before, which stays where it is, and with a constant: these copy nothing. */
-template <int N, int INPUTS, int KEPT> struct some_body {
+/* A group's numbers of one input as they lie in memory. They are made float32 where a step reads
+ * them: so the loads of all inputs are under way before a thread waits for the first. T: uint16_t
+ * where all that are more than one number are float16, which takes half the registers, else
+ * float. */
+template <class T, int N> struct group {
+    static constexpr int WORDS = sizeof(T) == 2 && N > 1 ? N / 2 : N;
+    uint32_t             word[WORDS];
+
+    template <int COUNT> OPS_BODY void words(const void *from)
+    {
+        const pack<float, COUNT> read = *(const pack<float, COUNT> *)from;
+        OPS_UNROLL
+        for (int w = 0; w < COUNT; w++)
+            word[w] = read.word[w];
+    }
+    OPS_BODY void one(const void *from, int type, int64_t at)
+    {
+        word[0] = type == SAC_F16 ? ((const uint16_t *)from)[at] : ((const uint32_t *)from)[at];
+    }
+    OPS_BODY void vector(const void *from, int type, int64_t at)
+    {
+        if constexpr (N == 1)
+            one(from, type, at);
+        else if (type == SAC_F16)
+            words<N / 2>((const uint16_t *)from + at);
+        else if constexpr (WORDS == N)
+            words<N>((const float *)from + at);
+    }
+    /* Numbers wherever they lie. */
+    OPS_BODY void gather(const void *from, int type, const int32_t (&at)[N])
+    {
+        if constexpr (N == 1)
+            one(from, type, at[0]);
+        else if (type == SAC_F16) {
+            OPS_UNROLL
+            for (int w = 0; w < N / 2; w++)
+                word[w] = ((const uint16_t *)from)[at[2 * w]] |
+                          (uint32_t)((const uint16_t *)from)[at[2 * w + 1]] << 16;
+        } else if constexpr (WORDS == N) {
+            OPS_UNROLL
+            for (int w = 0; w < N; w++)
+                word[w] = ((const uint32_t *)from)[at[w]];
+        }
+    }
+
+    OPS_BODY void to(int type, bool still, float *v) const
+    {
+        if (N == 1 || still) {
+            const float x =
+                type == SAC_F16 ? half_to_float((uint16_t)word[0]) : bits_to_float(word[0]);
+            OPS_UNROLL
+            for (int j = 0; j < N; j++)
+                v[j] = x;
+        } else if (type == SAC_F16) {
+            OPS_UNROLL
+            for (int w = 0; w < N / 2; w++)
+                halves_of(word[w], v[2 * w], v[2 * w + 1]);
+        } else if constexpr (WORDS == N) {
+            OPS_UNROLL
+            for (int w = 0; w < N; w++)
+                v[w] = bits_to_float(word[w]);
+        }
+    }
+};
+
+/* Behind which a number is float16: by instructions that are off by a few last bits of float32, and
+ * without a branch for numbers that float16 does not have. */
+template <class T> OPS_BODY float step_function(int fn, float x, float y, float a, float b)
+{
+#ifdef __CUDA_ARCH__
+    if (sizeof(T) == 2)
+        switch (fn) {
+        case OPS_FN_DIV: return __fdividef(x, y);
+        case OPS_FN_SIGMOID: return __fdividef(1.0f, 1.0f + __expf(-x));
+        case OPS_FN_SWISH: return __fdividef(x, 1.0f + __expf(-a * x));
+        case OPS_FN_GELU_TANH: /* (1 + tanh u) / 2 is the sigmoid of 2 u */
+            return __fdividef(x, 1.0f + __expf(-1.59576912f * (x + 0.044715f * x * x * x)));
+        default: break;
+        }
+#endif
+    return real_function(fn, x, y, 0.0f, a, b);
+}
+
+/* TURNS groups of N numbers, a block's threads side by side in each turn: what a step is, is found
+ * out once for all of them. An index that is known as the kernel goes would put the numbers into
+ * memory: so each place has a branch of its own, which all threads take alike. Most steps go on
+ * with the result of the one before, which stays where it is, and with a constant: these copy
+ * nothing. */
+template <int N, int TURNS, int INPUTS, int KEPT, class T> struct some_body {
     struct ops_chain p;
     const void      *in[SAC_CHAIN_INPUTS];
     void            *out;
 
+    static constexpr int  ALL = TURNS * N;
+    static constexpr bool HALVES = sizeof(T) == 2;
     struct numbers {
-        float in[INPUTS][N], kept[KEPT > 0 ? KEPT : 1][N], y[N];
+        group<T, N> in[INPUTS][TURNS];
+        float       kept[KEPT > 0 ? KEPT : 1][ALL], y[ALL];
     };
 
-    /* One after the other, `step` numbers apart. */
-    static OPS_BODY void read_apart(const void *from, int type, int64_t at, int64_t step,
-                                    float (&v)[N])
+    OPS_BODY bool still(int k) const
     {
-        if (type == SAC_F16) {
+        return p.stills >> k & 1;
+    }
+    OPS_BODY int type(int k) const
+    {
+        return HALVES && !still(k) ? (int)SAC_F16 : p.dtype[k];
+    }
+    OPS_BODY int32_t apart(int k) const
+    {
+        return (int32_t)p.view.step[k][p.view.rank - 1];
+    }
+
+    /* Where number i of the output is in operand k. */
+    OPS_BODY int32_t offset(int k, uint32_t i) const
+    {
+        const ops_view &v = p.view;
+        int32_t         at = (int32_t)v.start[k];
+        for (int d = v.rank - 1; d >= 0; d--) {
+            const uint32_t above = d ? divide(i, v.dim[d]) : 0;
+            at += (int32_t)(i - above * v.dim[d].d) * (int32_t)v.step[k][d];
+            i = above;
+        }
+        return at;
+    }
+    /* And the N from it on: of two runs of the innermost dimension, where it is that long. */
+    OPS_BODY void offsets(int k, uint32_t i, int32_t (&at)[N]) const
+    {
+        const ops_divisor &inner = p.view.dim[p.view.rank - 1];
+        const uint32_t     last = (uint32_t)p.view.count - 1;
+        if (inner.d < N) {
             OPS_UNROLL
             for (int j = 0; j < N; j++)
-                v[j] = half_to_float(((const uint16_t *)from)[at + j * step]);
+                at[j] = offset(k, i + j);
             return;
         }
+        const int32_t  step = apart(k);
+        const uint32_t left = inner.d - (i - divide(i, inner) * inner.d); /* of the first run */
+        const int32_t  here = offset(k, i),
+                      next = offset(k, i + left < last ? i + left : last) - (int32_t)left * step;
         OPS_UNROLL
         for (int j = 0; j < N; j++)
-            v[j] = ((const float *)from)[at + j * step];
+            at[j] = ((uint32_t)j < left ? here : next) + j * step;
     }
 
-    OPS_BODY void read(int k, int64_t at, float (&v)[N]) const
+    OPS_BODY void read_apart(int k, uint32_t i, int32_t first, group<T, N> &v) const
     {
-        const int type = p.dtype[k + 1];
-        if (N == 1 || (p.stills | p.loose) >> (k + 1) & 1)
-            read_apart(in[k], type, at, p.view.step[k + 1][p.view.rank - 1], v);
-        else if constexpr (N == 8)
-            get8(in[k], type, at, v);
-        else if constexpr (N == 4)
-            get4(in[k], type, at, v);
-    }
-
-    OPS_BODY void write(int64_t at, const float (&v)[N]) const
-    {
-        const int64_t step = p.view.step[0][p.view.rank - 1];
-        if (N == 1 || p.loose & 1) {
+        int32_t at[N];
+        if (p.spread)
+            offsets(k + 1, i * N, at);
+        else {
             OPS_UNROLL
             for (int j = 0; j < N; j++)
-                put_float(out, p.dtype[0], at + j * step, v[j]);
-        } else if constexpr (N == 8)
-            put8(out, p.dtype[0], at, v);
-        else if constexpr (N == 4)
-            put4(out, p.dtype[0], at, v);
+                at[j] = first + j * apart(k + 1);
+        }
+        v.gather(in[k], type(k + 1), at);
+    }
+    OPS_BODY void read(int k, uint32_t i, int32_t at, group<T, N> &v) const
+    {
+        if (still(k + 1))
+            v.one(in[k], type(k + 1), at);
+        else if (N > 1 && p.loose >> (k + 1) & 1)
+            read_apart(k, i, at, v);
+        else
+            v.vector(in[k], type(k + 1), at);
     }
 
-    static OPS_BODY void copy(const float (&from)[N], float (&to)[N])
+    OPS_BODY void write(int64_t at, const float *y) const
     {
+        float v[N];
         OPS_UNROLL
         for (int j = 0; j < N; j++)
+            v[j] = y[j];
+        if (N > 1 && p.loose & 1) {
+            OPS_UNROLL
+            for (int j = 0; j < N; j++)
+                put_float(out, type(0), at + j * apart(0), v[j]);
+        } else
+            store<N>(out, type(0), at, v);
+    }
+
+    static OPS_BODY void copy(const float (&from)[ALL], float (&to)[ALL])
+    {
+        OPS_UNROLL
+        for (int j = 0; j < ALL; j++)
             to[j] = from[j];
     }
 
-    static OPS_BODY void take(int from, float alpha, const numbers &n, float (&v)[N])
+    OPS_BODY void take_input(int k, const group<T, N> (&from)[TURNS], float (&v)[ALL]) const
+    {
+        OPS_UNROLL
+        for (int t = 0; t < TURNS; t++)
+            from[t].to(type(k + 1), still(k + 1), v + t * N);
+    }
+    OPS_BODY void take(int from, float alpha, const numbers &n, float (&v)[ALL]) const
     {
         static_assert(SAC_CHAIN_INPUTS == 8 && OPS_CHAIN_KEPT == 2, "a case for each place");
-#define PLACE(number, there, numbers) \
-    case number:                      \
-        if constexpr (there) {        \
-            copy(n.numbers, v);       \
-            return;                   \
-        }                             \
+#define INPUT(number)                                     \
+    case number:                                          \
+        if constexpr (number < INPUTS) {                  \
+            take_input(number, n.in[number % INPUTS], v); \
+            return;                                       \
+        }                                                 \
+        break;
+#define RESULT(number, there, numbers) \
+    case number:                       \
+        if constexpr (there) {         \
+            copy(n.numbers, v);        \
+            return;                    \
+        }                              \
         break;
         switch (from) {
-            PLACE(0, true, in[0])
-            PLACE(1, true, in[1])
-            PLACE(2, INPUTS > 2, in[2 % INPUTS])
-            PLACE(3, INPUTS > 3, in[3 % INPUTS])
-            PLACE(4, INPUTS > 4, in[4 % INPUTS])
-            PLACE(5, INPUTS > 5, in[5 % INPUTS])
-            PLACE(6, INPUTS > 6, in[6 % INPUTS])
-            PLACE(7, INPUTS > 7, in[7 % INPUTS])
-            PLACE(8, KEPT > 0, kept[0])
-            PLACE(9, KEPT > 0, kept[KEPT > 0])
-            PLACE(OPS_CHAIN_LAST, true, y)
+            INPUT(0)
+            INPUT(1)
+            INPUT(2)
+            INPUT(3)
+            INPUT(4)
+            INPUT(5)
+            INPUT(6)
+            INPUT(7)
+            RESULT(8, KEPT > 0, kept[0])
+            RESULT(9, KEPT > 0, kept[KEPT > 0])
+            RESULT(OPS_CHAIN_LAST, true, y)
         }
-#undef PLACE
+#undef INPUT
+#undef RESULT
         OPS_UNROLL
-        for (int j = 0; j < N; j++)
+        for (int j = 0; j < ALL; j++)
             v[j] = alpha;
     }
 
-    static OPS_BODY void apply_one(const ops_chain_step &s, float (&y)[N])
+    static OPS_BODY void apply_one(const ops_chain_step &s, float (&y)[ALL])
     {
-#define STEP(f)                                                         \
-    case f:                                                             \
-        OPS_UNROLL                                                      \
-        for (int j = 0; j < N; j++)                                     \
-            y[j] = real_function(f, y[j], 0.0f, 0.0f, s.alpha, s.beta); \
+#define STEP(f)                                                      \
+    case f:                                                          \
+        OPS_UNROLL                                                   \
+        for (int j = 0; j < ALL; j++)                                \
+            y[j] = step_function<T>(f, y[j], 0.0f, s.alpha, s.beta); \
         return;
         switch (s.fn) {
             CHAIN_ONE(STEP)
@@ -161,13 +309,13 @@ template <int N, int INPUTS, int KEPT> struct some_body {
 
     /* B: the second number of each, or the one number of all. */
     template <class B>
-    static OPS_BODY void apply_two(const ops_chain_step &s, const B &b, float (&y)[N])
+    static OPS_BODY void apply_two(const ops_chain_step &s, const B &b, float (&y)[ALL])
     {
-#define STEP(f)                                                          \
-    case f:                                                              \
-        OPS_UNROLL                                                       \
-        for (int j = 0; j < N; j++)                                      \
-            y[j] = real_function(f, y[j], b.of(j), 0.0f, s.alpha, 0.0f); \
+#define STEP(f)                                                       \
+    case f:                                                           \
+        OPS_UNROLL                                                    \
+        for (int j = 0; j < ALL; j++)                                 \
+            y[j] = step_function<T>(f, y[j], b.of(j), s.alpha, 0.0f); \
         return;
         switch (s.fn) {
             CHAIN_TWO(STEP)
@@ -175,7 +323,7 @@ template <int N, int INPUTS, int KEPT> struct some_body {
 #undef STEP
     }
     struct each_number {
-        float          v[N];
+        float          v[ALL];
         OPS_BODY float of(int j) const
         {
             return v[j];
@@ -189,37 +337,72 @@ template <int N, int INPUTS, int KEPT> struct some_body {
         }
     };
 
-    static OPS_BODY void run(const ops_chain_step &s, numbers &n)
+    OPS_BODY void take_first(const ops_chain_step &s, numbers &n) const
     {
-        each_number b = {};
-        if (s.form == OPS_CHAIN_TWO)
-            take(s.from[1], s.alpha, n, b.v);
         if (s.from[0] != OPS_CHAIN_LAST)
             take(s.from[0], s.alpha, n, n.y);
-        if (s.form == OPS_CHAIN_ONE)
-            apply_one(s, n.y);
-        else if (s.form == OPS_CHAIN_NUMBER)
-            apply_two(s, one_number{s.alpha}, n.y);
-        else
+    }
+    OPS_BODY void run(const ops_chain_step &s, numbers &n) const
+    {
+        if (s.form == OPS_CHAIN_TWO) {
+            each_number b;
+            take(s.from[1], s.alpha, n, b.v);
+            take_first(s, n);
             apply_two(s, b, n.y);
+        } else {
+            take_first(s, n);
+            if (s.form == OPS_CHAIN_ONE)
+                apply_one(s, n.y);
+            else
+                apply_two(s, one_number{s.alpha}, n.y);
+        }
         if (KEPT > 0 && s.keep == 0)
             copy(n.y, n.kept[0]);
         else if (KEPT > 0 && s.keep == 1)
             copy(n.y, n.kept[KEPT > 0]);
     }
 
-    OPS_BODY void operator()(int64_t i) const
+    /* Where group i is in the operands; in those that lie as the output does, without divisions. */
+    OPS_BODY void find(uint32_t i, uint32_t (&at)[INPUTS + 1]) const
     {
-        int64_t at[SAC_CHAIN_INPUTS + 1];
-        numbers n = {};
-        place(p.groups, i, at);
+        const ops_view &g = p.groups;
         OPS_UNROLL
-        for (int k = 0; k < INPUTS; k++)
-            if (k < p.inputs)
-                read(k, at[k + 1], n.in[k]);
+        for (int k = 0; k <= INPUTS; k++)
+            at[k] = p.placed >> k & 1 ? (uint32_t)g.start[k] : i * N;
+        uint32_t rest = i;
+        for (int d = g.rank - 1; d >= 0 && p.placed; d--) {
+            const uint32_t above = d ? divide(rest, g.dim[d]) : 0,
+                           index = rest - above * g.dim[d].d;
+            OPS_UNROLL
+            for (int k = 0; k <= INPUTS; k++)
+                if (p.placed >> k & 1)
+                    at[k] += index * (uint32_t)g.step[k][d];
+            rest = above;
+        }
+    }
+
+    OPS_BODY void operator()(int64_t thread) const
+    {
+        const uint32_t count = (uint32_t)p.groups.count, lane = (uint32_t)thread % THREADS,
+                       first = ((uint32_t)thread - lane) * TURNS + lane;
+        uint32_t at[TURNS][INPUTS + 1];
+        numbers  n = {};
+        OPS_UNROLL
+        for (int t = 0; t < TURNS; t++) {
+            uint32_t i = first + t * THREADS;
+            i = i < count ? i : count - 1;
+            find(i, at[t]);
+            OPS_UNROLL
+            for (int k = 0; k < INPUTS; k++)
+                if (k < p.inputs)
+                    read(k, i, (int32_t)at[t][k + 1], n.in[k][t]);
+        }
         for (int s = 0; s < p.count; s++)
             run(p.step[s], n);
-        write(at[0], n.y);
+        OPS_UNROLL
+        for (int t = 0; t < TURNS; t++)
+            if (first + t * THREADS < count)
+                write((int32_t)at[t][0], n.y + t * N);
     }
 };
 
@@ -241,19 +424,38 @@ int launch(const struct ops_chain &p, const struct ops_ports *ports, int64_t cou
     return each(body, count, stream);
 }
 
-/* Few registers let many threads wait for memory at once; with all inputs a thread itself waits for
- * many. */
-template <int N>
+template <int N, int TURNS, int INPUTS, int KEPT, class T>
+int launch_groups(const struct ops_chain &p, const struct ops_ports *ports, void *stream)
+{
+    const int64_t blocks = (p.groups.count + TURNS * THREADS - 1) / (TURNS * THREADS);
+    return launch<some_body<N, TURNS, INPUTS, KEPT, T>>(p, ports, blocks * THREADS, stream);
+}
+
+/* Few registers let many threads wait for memory at once; with many inputs a thread itself waits
+ * for enough, with few it takes two groups where there are enough of them. */
+template <int N, class T>
 int launch_some(const struct ops_chain &p, const struct ops_ports *ports, void *stream)
 {
-    bool keeps = false;
+    constexpr int TURNS = N == 8 && sizeof(T) == 2 ? 2 : 1;
+    const bool    twice = TURNS > 1 && p.groups.count >= TWICE_FROM;
+    bool          keeps = false;
     for (int s = 0; s < p.count; s++)
         keeps |= p.step[s].keep >= 0;
+    if (p.inputs <= 3 && !keeps && twice)
+        return launch_groups<N, TURNS, 3, 0, T>(p, ports, stream);
     if (p.inputs <= 3 && !keeps)
-        return launch<some_body<N, 3, 0>>(p, ports, p.groups.count, stream);
+        return launch_groups<N, 1, 3, 0, T>(p, ports, stream);
     if (p.inputs <= 5)
-        return launch<some_body<N, 5, OPS_CHAIN_KEPT>>(p, ports, p.groups.count, stream);
-    return launch<some_body<N, SAC_CHAIN_INPUTS, OPS_CHAIN_KEPT>>(p, ports, p.groups.count, stream);
+        return launch_groups<N, 1, 5, OPS_CHAIN_KEPT, T>(p, ports, stream);
+    return launch_groups<N, 1, SAC_CHAIN_INPUTS, OPS_CHAIN_KEPT, T>(p, ports, stream);
+}
+
+template <class T>
+int launch_typed(const struct ops_chain &p, const struct ops_ports *ports, void *stream)
+{
+    return p.each == 8   ? launch_some<8, T>(p, ports, stream)
+           : p.each == 4 ? launch_some<4, T>(p, ports, stream)
+                         : launch_some<1, T>(p, ports, stream);
 }
 
 } // namespace
@@ -264,7 +466,6 @@ extern "C" int ops_launch_elementwise_chain(const void *params, const struct ops
     const struct ops_chain &p = *(const struct ops_chain *)params;
     if (!p.each || !fits(p, ports))
         return launch<one_body>(p, ports, p.view.count, stream);
-    return p.each == 8   ? launch_some<8>(p, ports, stream)
-           : p.each == 4 ? launch_some<4>(p, ports, stream)
-                         : launch_some<1>(p, ports, stream);
+    return p.halves ? launch_typed<uint16_t>(p, ports, stream)
+                    : launch_typed<float>(p, ports, stream);
 }

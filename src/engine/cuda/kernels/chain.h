@@ -24,8 +24,11 @@ struct ops_chain {
     struct ops_view view, groups;
     int32_t         inputs, count;
     int32_t         each; /* numbers of a group, 8, 4 or 1; 0: by no groups */
-    /* bits of operands: of a group, it shows one number; its numbers do not lie as a vector */
-    uint32_t              stills, loose;
+    /* bits of operands: of a group, it shows one number; its numbers do not lie as a vector; it
+     * lies otherwise than a dense output */
+    uint32_t              stills, loose, placed;
+    int32_t               spread; /* groups of the dense output go over ends of dimensions */
+    int32_t               halves; /* all operands but stills are float16 */
     int32_t               dtype[1 + SAC_CHAIN_INPUTS];
     struct ops_chain_step step[SAC_CHAIN_STEPS];
 };

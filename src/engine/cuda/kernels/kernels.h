@@ -93,6 +93,11 @@ void ops_steps_in(const struct sac_kernel_plan *plan, int i, int64_t *steps);
 void ops_steps_out(const struct sac_kernel_plan *plan, int i, int64_t *steps);
 /* Simplified, in the order in which operand `order` lies. False: too many dimensions. */
 bool ops_view_of(const struct ops_shape *s, int order, struct ops_view *out);
+/* Does operand k lie as a dense output of this view does? Is it one element? Do 31 bits count its
+ * elements? */
+bool ops_view_is_dense(const struct ops_view *v, int k);
+bool ops_view_stands_still(const struct ops_view *v, int k);
+bool ops_view_is_narrow(const struct ops_view *v, int k);
 /* Does operand k move by vectors of n neighbouring elements? */
 bool ops_view_is_vectors(const struct ops_view *v, int k, int n);
 /* The same in units of n neighbouring elements, of which every operand takes all or, with `still`,

@@ -140,35 +140,15 @@ bool ops_map_layouts(const struct sac_kernel_question *q, struct sac_kernel_offe
 
 /* ---- views ---- */
 
-/* Does operand k lie as a dense output of this view does? */
-static bool is_dense(const struct ops_view *v, int k)
-{
-    int64_t step = 1;
-    for (int d = v->rank - 1; d >= 0; d--) {
-        if (v->step[k][d] != step && v->size[d] != 1)
-            return false;
-        step *= v->size[d];
-    }
-    return v->start[k] == 0;
-}
-
-static bool stands_still(const struct ops_view *v, int k)
-{
-    for (int d = 0; d < v->rank; d++)
-        if (v->step[k][d] != 0)
-            return false;
-    return true;
-}
-
 static void find_dense(struct ops_map *m)
 {
-    m->dense = m->type == OPS_FLOAT && !m->view.wide && is_dense(&m->view, 0);
+    m->dense = m->type == OPS_FLOAT && !m->view.wide && ops_view_is_dense(&m->view, 0);
     for (int k = 0; k <= m->inputs; k++)
         m->dense &= ops_is_f16_or_f32(m->dtype[k]) || m->dtype[k] == SAC_BOOL;
     for (int k = 0; k < m->inputs; k++)
-        m->beside[k] = is_dense(&m->view, k + 1)       ? OPS_BESIDE_EACH
-                       : stands_still(&m->view, k + 1) ? OPS_BESIDE_ONE
-                                                       : OPS_BESIDE_PLACED;
+        m->beside[k] = ops_view_is_dense(&m->view, k + 1)       ? OPS_BESIDE_EACH
+                       : ops_view_stands_still(&m->view, k + 1) ? OPS_BESIDE_ONE
+                                                                : OPS_BESIDE_PLACED;
 }
 
 /* ports: the inputs, -1 for the output itself. */

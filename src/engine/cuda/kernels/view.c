@@ -201,6 +201,36 @@ bool ops_view_of(const struct ops_shape *shape, int order, struct ops_view *out)
     return true;
 }
 
+bool ops_view_is_dense(const struct ops_view *v, int k)
+{
+    int64_t step = 1;
+    for (int d = v->rank - 1; d >= 0; d--) {
+        if (v->step[k][d] != step && v->size[d] != 1)
+            return false;
+        step *= v->size[d];
+    }
+    return v->start[k] == 0;
+}
+
+bool ops_view_stands_still(const struct ops_view *v, int k)
+{
+    for (int d = 0; d < v->rank; d++)
+        if (v->step[k][d] != 0)
+            return false;
+    return true;
+}
+
+bool ops_view_is_narrow(const struct ops_view *v, int k)
+{
+    int64_t low = v->start[k], high = v->start[k];
+    for (int d = 0; d < v->rank; d++) {
+        const int64_t far = (v->size[d] - 1) * v->step[k][d];
+        low += SAC_MIN(far, 0);
+        high += SAC_MAX(far, 0);
+    }
+    return low >= INT32_MIN && high <= INT32_MAX;
+}
+
 bool ops_view_is_vectors(const struct ops_view *v, int k, int n)
 {
     const int inner = v->rank - 1;
