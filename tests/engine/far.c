@@ -153,7 +153,7 @@ struct sac_device_graph {
 
 enum { LINES_MAX = 1 << 16 };
 static struct line own_line, *lines[LINES_MAX]; /* the device's own stream's; the others */
-static size_t      line_count;
+static size_t      line_count, ended_count;     /* those of streams that are gone come first */
 
 static struct line *line_of(struct sac_device_stream *stream)
 {
@@ -195,7 +195,7 @@ static void run_all(void)
 {
     enter();
     run_line(&own_line);
-    for (size_t i = 0; i < line_count; i++)
+    for (size_t i = ended_count; i < line_count; i++)
         run_line(lines[i]);
     leave();
 }
@@ -322,6 +322,19 @@ static sac_result far_stream_borrow(struct sac_device *dev, void *handle,
     return SAC_OK;
 }
 
+/* Nothing comes into it any more. */
+static void end_line(struct line *line)
+{
+    size_t i = ended_count;
+    run_line(line);
+    sac_free(line->work);
+    *line = (struct line){.count = line->count, .cap = line->count, .done = line->done};
+    while (lines[i] != line)
+        i++;
+    lines[i] = lines[ended_count];
+    lines[ended_count++] = line;
+}
+
 static void far_stream_destroy(struct sac_device_stream **stream)
 {
     struct line *line = (*stream)->line;
@@ -331,9 +344,7 @@ static void far_stream_destroy(struct sac_device_stream **stream)
         return;
     }
     enter();
-    run_line(line);
-    sac_free(line->work);
-    *line = (struct line){.count = line->count, .cap = line->count, .done = line->done};
+    end_line(line);
     leave();
     sac_free((*stream)->behind);
     sac_free((*stream)->captured);

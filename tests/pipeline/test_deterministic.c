@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A deterministic device gives the same bits in every process: whichever model came first, and
  * whatever was measured there before. Processes of their own, as a GPU's driver outlives no fork.
- */
+ * usage: test_pipeline_deterministic [FOLDER]     the models of that folder, or those we publish */
+#include <glob.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,13 +11,14 @@
 #include "engine/model/model.h"
 #include "tests/gpu.h"
 
-enum { MODELS = 4, SIZES = 2, NO_DEVICE = 77 };
-static const char *const models[MODELS] = {"person_det_fast", "person_det", "person_reid",
-                                           "person_seg"};
-static const int         sizes[SIZES] = {3, 8};
+enum { MODELS_MAX = 16, SIZES = 2, NO_DEVICE = 77 };
+static const char *models[MODELS_MAX] = {"person_det_fast", "person_det", "person_reid",
+                                         "person_seg"};
+static int         model_count = 4;
+static const int   sizes[SIZES] = {3, 8};
 
 struct answers {
-    uint64_t of[MODELS][SIZES];
+    uint64_t of[MODELS_MAX][SIZES];
 };
 
 /* ---- in a process of its own ---- */
@@ -96,13 +98,13 @@ static void answer(int to, bool backwards, bool measured)
     struct answers a = {0};
     if (measured) {
         sac_device *dev = open_or_leave(0);
-        for (int i = 0; i < MODELS; i++)
+        for (int i = 0; i < model_count; i++)
             run_model(dev, i, &a);
         sac_device_unref(&dev);
     }
     sac_device *dev = open_or_leave(1);
-    for (int i = 0; i < MODELS; i++)
-        run_model(dev, backwards ? MODELS - 1 - i : i, &a);
+    for (int i = 0; i < model_count; i++)
+        run_model(dev, backwards ? model_count - 1 - i : i, &a);
     sac_device_unref(&dev);
     _exit(write(to, &a, sizeof a) == sizeof a ? 0 : 1);
 }
@@ -136,7 +138,7 @@ static void processes_agree(void **state)
     const struct answers want = ask(false, false);
     for (int turn = 0; turn < 2; turn++) {
         const struct answers got = ask(turn == 0, turn == 1);
-        for (int i = 0; i < MODELS; i++)
+        for (int i = 0; i < model_count; i++)
             for (int s = 0; s < SIZES; s++)
                 if (got.of[i][s] != want.of[i][s])
                     fail_msg("%s, batch %d: other numbers %s", models[i], sizes[s],
@@ -144,8 +146,20 @@ static void processes_agree(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(processes_agree)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    glob_t                  found = {0};
+    char                    pattern[512];
+    if (argc > 1) {
+        snprintf(pattern, sizeof pattern, "%s/*.onnx", argv[1]);
+        if (glob(pattern, 0, NULL, &found) != 0 || found.gl_pathc > MODELS_MAX)
+            return 1;
+        model_count = (int)found.gl_pathc;
+        for (int i = 0; i < model_count; i++)
+            models[i] = found.gl_pathv[i];
+    }
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    globfree(&found);
+    return failed;
 }

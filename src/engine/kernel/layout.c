@@ -3,6 +3,7 @@
 
 #include "engine/kernel/layout.h"
 #include "engine/kernel/move.h"
+#include "engine/ops/half.h"
 
 /* A shape reduced to three dimensions. Below rank 2 there are no channels and all layouts are
  * plain. */
@@ -72,9 +73,9 @@ static void copy_row(bool to_half, void *dst, int64_t dst_step, const void *src,
                      int64_t count)
 {
     if (to_half)
-        COPY_ROW(uint16_t, float, sac_float_to_half);
+        COPY_ROW(uint16_t, float, sac_half_of);
     else
-        COPY_ROW(float, uint16_t, sac_half_to_float);
+        COPY_ROW(float, uint16_t, sac_half_value);
 }
 
 /* One side is read or written along its rows, the other across them: short stretches keep the cache

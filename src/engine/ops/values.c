@@ -2,6 +2,7 @@
 /* Numbers of any dtype: the classes that they are computed in, and the conversions. */
 #include <math.h>
 
+#include "engine/ops/half.h"
 #include "engine/ops/util.h"
 
 int64_t sac_operand_elements(const struct sac_operand *o)
@@ -35,32 +36,12 @@ enum sac_class sac_dtype_class(enum sac_dtype t)
 
 float sac_half_to_float(uint16_t h)
 {
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, mantissa = h & 0x3ff;
-    int      exponent = h >> 10 & 31;
-    if (exponent == 0) { /* zero and subnormal: the mantissa times 2^-24 */
-        float f = (float)mantissa * 0x1p-24f;
-        return sign ? -f : f;
-    }
-    uint32_t bits = sign | mantissa << 13 | (uint32_t)(exponent == 31 ? 255 : exponent + 112) << 23;
-    float    f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
+    return sac_half_value(h);
 }
 
 uint16_t sac_float_to_half(float f)
 {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    uint16_t sign = bits >> 16 & 0x8000;
-    uint32_t magnitude = bits & 0x7fffffff;
-    if (magnitude > 0x7f800000) /* NaN stays NaN, whatever its payload */
-        return sign | 0x7e00;
-    if (magnitude >= 0x477ff000) /* 65520 and up round to infinity */
-        return sign | 0x7c00;
-    if (magnitude < 0x38800000) /* under 2^-14: subnormal; the default rounding is to even */
-        return sign | (uint16_t)lrintf(fabsf(f) * 0x1p24f);
-    magnitude += 0xfff + (magnitude >> 13 & 1); /* to nearest, ties to even */
-    return sign | (uint16_t)((magnitude >> 13) - (112 << 10));
+    return sac_half_of(f);
 }
 
 float sac_bf16_to_float(uint16_t h)

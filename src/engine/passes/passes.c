@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -111,22 +112,30 @@ static sac_result run_pass(struct sac_graph *g, uint64_t memory_limit, const str
     return res;
 }
 
-/* Is it the first row of its pass? */
-static bool is_first(size_t row)
+/* A pass has one number in all its rows: how many others come first. Looked up once: models are
+ * planned many times. */
+static struct {
+    pthread_once_t once;
+    int            of_row[SAC_COUNT(passes)], count;
+    const char    *names[SAC_COUNT(passes)];
+} numbers = {.once = PTHREAD_ONCE_INIT};
+
+static void find_numbers(void)
 {
-    size_t first = 0;
-    while (passes[first] != passes[row])
-        first++;
-    return first == row;
+    for (size_t row = 0; row < SAC_COUNT(passes); row++) {
+        size_t first = 0;
+        while (passes[first] != passes[row])
+            first++;
+        if (first == row)
+            numbers.names[numbers.count++] = passes[row]->name;
+        numbers.of_row[row] = first == row ? numbers.count - 1 : numbers.of_row[first];
+    }
 }
 
-/* A pass has one number in all its rows: how many others come first. */
 static int number_of(size_t row)
 {
-    int number = 0;
-    for (size_t i = 0; passes[i] != passes[row]; i++)
-        number += is_first(i);
-    return number;
+    pthread_once(&numbers.once, find_numbers);
+    return numbers.of_row[row];
 }
 
 static bool is_left_out(uint64_t without, size_t row)
@@ -136,19 +145,17 @@ static bool is_left_out(uint64_t without, size_t row)
 
 uint64_t sac_passes_unsuited(bool host, bool float16)
 {
-    uint64_t numbers = 0;
+    uint64_t which = 0;
     for (size_t i = 0; i < SAC_COUNT(passes); i++)
         if (host ? passes[i]->gpu_only : passes[i]->float16_only && !float16)
-            numbers |= UINT64_C(1) << number_of(i);
-    return numbers;
+            which |= UINT64_C(1) << number_of(i);
+    return which;
 }
 
 const char *sac_pass_name(int i)
 {
-    for (size_t row = 0; row < SAC_COUNT(passes); row++)
-        if (is_first(row) && i-- == 0)
-            return passes[row]->name;
-    return NULL;
+    pthread_once(&numbers.once, find_numbers);
+    return i < numbers.count ? numbers.names[i] : NULL;
 }
 
 static sac_result run_row(struct sac_graph *g, uint64_t memory_limit, uint64_t without, size_t row)

@@ -12,8 +12,7 @@
 #ifdef __CUDACC__
 #include <cuda_fp16.h>
 #else
-extern "C" float    sac_half_to_float(uint16_t h);
-extern "C" uint16_t sac_float_to_half(float f);
+#include "engine/ops/half.h"
 #endif
 
 namespace ops
@@ -24,7 +23,7 @@ OPS_BODY float half_to_float(uint16_t h)
 #ifdef __CUDACC__
     return __half2float(__ushort_as_half(h));
 #else
-    return sac_half_to_float(h);
+    return sac_half_value(h);
 #endif
 }
 
@@ -33,7 +32,7 @@ OPS_BODY uint16_t float_to_half(float f)
 #ifdef __CUDACC__
     return __half_as_ushort(__float2half_rn(f));
 #else
-    return sac_float_to_half(f);
+    return sac_half_of(f);
 #endif
 }
 
