@@ -6,7 +6,8 @@
  * where something is divided by them, or of whose rounding a step makes much (rounding.c): the
  * steps that make it and those that read it.
  *
- * Of constants the weights of products are looked at: kernels read the others in float32. */
+ * Of constants the weights of products are looked at (weight_range.c): kernels read the others in
+ * float32. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -116,9 +117,7 @@ static bool is_large(const struct sac_range *r)
     return !(r->most <= LARGEST);
 }
 
-/* Small throughout. Where such numbers are only added or multiplied, they lose no more than what is
- * beside them. */
-static bool is_small(const struct sac_range *r)
+bool sac_range_is_small(const struct sac_range *r)
 {
     return r->some && r->little * 2 > r->some && r->most < SMALL;
 }
@@ -146,23 +145,6 @@ static bool magnifies(const struct sac_node *n, int input)
     }
 }
 
-/* Does float16 not hold the weights of this product? Where small ones make small numbers, or a
- * share of a sum, as with the scales of layers at their start, that is for those who read them. */
-static bool has_odd_weights(const struct sac_node *n, const struct sac_range *made)
-{
-    const bool conv = n->op->id == SAC_OP_Conv || n->op->id == SAC_OP_FusedConv ||
-                      n->op->id == SAC_OP_ConvTranspose;
-    const bool product =
-        n->op->id == SAC_OP_MatMul || n->op->id == SAC_OP_FusedMatMul || n->op->id == SAC_OP_Gemm;
-    const struct sac_value *w = n->input_count > 1 ? n->inputs[1] : NULL;
-    struct sac_range        r = {.most = 0};
-    if ((!conv && !product) || !w || !w->data || w->dtype != SAC_F32)
-        return false;
-    sac_range_look(&r, w->data, sac_dims_product(w->rank, w->dims), -1);
-    return !(r.most <= 65504) ||
-           (is_small(&r) && !is_small(made) && (n->input_count < 4 || !n->inputs[3]));
-}
-
 /* Finds the values that must be kept in float32. */
 static void judge(const struct sac_graph *g, struct sac_range *ranges)
 {
@@ -171,12 +153,12 @@ static void judge(const struct sac_graph *g, struct sac_range *ranges)
     for (size_t i = 0; i < g->node_count; i++)
         for (int k = 0; k < g->nodes[i]->input_count; k++) {
             const struct sac_value *v = g->nodes[i]->inputs[k];
-            if (v && magnifies(g->nodes[i], k) && is_small(&ranges[v->id]))
+            if (v && magnifies(g->nodes[i], k) && sac_range_is_small(&ranges[v->id]))
                 ranges[v->id].leaves = true;
         }
     for (size_t i = 0; i < g->node_count; i++) {
         const struct sac_value *v = sac_node_result(g->nodes[i]);
-        if (v && has_odd_weights(g->nodes[i], &ranges[v->id]))
+        if (v && sac_weights_leave(g->nodes[i], v, ranges))
             ranges[v->id].leaves = ranges[v->id].weights = true;
     }
 }
@@ -207,7 +189,7 @@ static void name_step(sac_model *m, const struct sac_node *n, const struct sac_r
     sac_log(m->ctx, SAC_LOG_DEBUG, "%s: in float32: %s", m->path, text);
 }
 
-/* Marks the steps that make or read a value that leaves the range. False: no memory. */
+/* Marks the steps that make or read a value that must be kept in float32. False: no memory. */
 static bool mark(sac_model *m, struct sac_range *ranges)
 {
     const struct sac_graph *g = m->graph;
@@ -216,7 +198,6 @@ static bool mark(sac_model *m, struct sac_range *ranges)
     m->wide_steps = sac_arena_alloc(&m->memory, (g->node_count + 1) * sizeof *m->wide_steps);
     if (!wide || !m->wide_steps)
         return false;
-    judge(g, ranges);
     memset(wide, 0, (size_t)g->id_count);
     for (size_t i = 0; i < g->node_count; i++) {
         const struct sac_node  *n = g->nodes[i];
@@ -281,6 +262,7 @@ static bool read_range(const struct sac_value *v, const char *text, struct sac_r
     return strcmp(again, text) == 0;
 }
 
+/* It has what was found to leave, and nothing of all other values. */
 static bool read_page(const sac_model *m, const char *name, struct sac_range *ranges)
 {
     const struct sac_book_page *page = sac_book_find(&m->book, name);
@@ -293,8 +275,12 @@ static bool read_page(const sac_model *m, const char *name, struct sac_range *ra
     for (size_t i = 0; i < m->graph->node_count; i++)
         for (int k = 0; k < m->graph->nodes[i]->output_count; k++) {
             const struct sac_value *v = m->graph->nodes[i]->outputs[k];
-            if (v && (size_t)v->id < page->count && page->choices[v->id])
-                found += read_range(v, page->choices[v->id], &ranges[v->id]);
+            if (!v || (size_t)v->id >= page->count || !page->choices[v->id])
+                continue;
+            struct sac_range *r = &ranges[v->id];
+            found += read_range(v, page->choices[v->id], r);
+            r->leaves = true;
+            r->weights = sac_weights_leave(m->graph->nodes[i], v, ranges);
         }
     return found == wanted;
 }
@@ -389,6 +375,7 @@ static bool read_calibrated(sac_model *m, struct sac_range *ranges)
 bool sac_model_take_ranges(sac_model *m, struct sac_range *ranges,
                            const struct sac_calibrated *seen)
 {
+    judge(m->graph, ranges);
     if (!write_calibration(m, seen) || !mark(m, ranges))
         return false;
     note_calibration(m, seen);
@@ -444,6 +431,8 @@ static void find(sac_model *m, const struct sac_operand *shapes, struct sac_rang
     memset(ranges, 0, (size_t)m->graph->id_count * sizeof *ranges);
     const sac_result res = watch_small(m, shapes, ranges);
     sac_error_clear(m->ctx);
+    if (res == SAC_OK)
+        judge(m->graph, ranges);
     if (res != SAC_OK || !mark(m, ranges)) {
         sac_log(m->ctx, SAC_LOG_DEBUG, "%s: the ranges of its numbers could not be watched",
                 m->path);

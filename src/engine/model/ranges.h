@@ -20,6 +20,14 @@ struct sac_range {
 /* watch.c: adds numbers of it to what was seen. */
 void sac_range_look(struct sac_range *r, const float *numbers, int64_t count, int sample);
 
+/* ranges.c: it is small throughout. Where such numbers are only added or multiplied, they lose no
+ * more than what is beside them. */
+bool sac_range_is_small(const struct sac_range *r);
+/* weight_range.c: does float16 not hold the weights of the product n, so that its result would be
+ * another? ranges: by value id; whoever was not seen is taken for large. */
+bool sac_weights_leave(const struct sac_node *n, const struct sac_value *result,
+                       const struct sac_range *ranges);
+
 /* watch.c: a model's graph on the CPU in float32, run again and again. */
 struct sac_watch {
     sac_model         *model;

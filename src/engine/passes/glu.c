@@ -5,7 +5,7 @@
  * dense, and nothing is cut out of rows. */
 #include <string.h>
 
-#include "engine/passes/pass.h"
+#include "engine/passes/glu.h"
 
 enum { HALVES = 2, FUNCTIONS_MAX = 2, COLUMNS = 8 /* which kernels read at once */ };
 
@@ -98,8 +98,10 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
     struct unit u;
     sac_result  res = SAC_OK;
     if (!sac_is(n, "Mul") || !n->inputs[0] || !n->inputs[1] || n->inputs[0] == n->inputs[1] ||
-        !sac_same_shape(n->inputs[0], n->inputs[1]) || !find_unit(&u, n))
+        !sac_same_shape(n->inputs[0], n->inputs[1]))
         return SAC_OK;
+    if (!find_unit(&u, n))
+        return sac_glu_of_left(g, n, changed);
     *changed = true;
     for (int i = 0; i < HALVES && res == SAC_OK; i++)
         res = make_half(g, &u, i);
