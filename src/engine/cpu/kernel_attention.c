@@ -197,11 +197,9 @@ static void add_positions(const struct attention_job *j, int64_t head, int64_t f
     const int64_t                     b = head / a->heads, h = head % a->heads;
     for (int64_t i = 0; a->rows && i < rows; i++) {
         const int64_t query = first + i;
-        add_position(
-            a, a->by_row ? j->row + sac_head_start(&a->row, b, h) + query * a->row.step[2] : NULL,
-            a->by_column ? j->column + sac_head_start(&a->column, b, h) + query * a->column.step[2]
-                         : NULL,
-            r->column, r->score + i * a->keys);
+        add_position(a, a->by_row ? j->row + sac_attention_row(a, b, h, query) : NULL,
+                     a->by_column ? j->column + sac_attention_column(a, b, h, query) : NULL,
+                     r->column, r->score + i * a->keys);
     }
 }
 

@@ -68,6 +68,11 @@
  * the rows that there are, the other the columns. Both are finite. With residual (1) Q itself is
  * added to the result, where there is no M and values have as many numbers as keys.
  *
+ * With relative, five numbers, those of R and C are for places relative to the query's (Srinivas et
+ * al., BoTNet, 2021): keys are pixels of a map of relative[0] rows of relative[1] columns, queries
+ * of one of relative[2] columns. Of query i the first row has number relative[3] - i / relative[2]
+ * of R, the first column number relative[4] - i % relative[2] of C, the others those behind.
+ *
  * LinearAttention reads A [tokens,width] and B [tokens,size] of each head through views a and b as
  * above, makes the state S = scale A^T B, [width,size], and from C [tokens,size], read through c,
  * Y = C S^T, written through y. By its kind, a number of enum sac_linear_kind:

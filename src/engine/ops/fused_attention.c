@@ -9,6 +9,7 @@
 #include "engine/ops/util.h"
 
 enum { Q, K, V, MASK, ROWS, COLUMNS };
+enum { RELATIVE = 5 /* numbers of the attribute */ };
 
 static sac_result read_mask(const struct sac_op_call *c, struct sac_fused_attention *a)
 {
@@ -40,9 +41,37 @@ static sac_result read_part(const struct sac_op_call *c, int input, const char *
     SAC_TRY(sac_head_view_read(c, name, &c->in[input], part));
     SAC_CHECK(c,
               part->dim[0] == a->batch && part->dim[1] == a->heads && part->dim[2] == a->queries &&
-                  part->dim[3] > 0 && a->keys % part->dim[3] == 0,
-              "view %s does not have numbers for each query that divide the keys", name);
+                  part->dim[3] > 0,
+              "view %s does not have numbers for each query", name);
     *count = part->dim[3];
+    return SAC_OK;
+}
+
+/* Numbers for places relative to the query's: of all queries they are there. */
+static sac_result read_relative(const struct sac_op_call *c, struct sac_fused_attention *a)
+{
+    const int64_t *from;
+    const int64_t  row_numbers = a->rows, column_numbers = a->columns;
+    const size_t   count = sac_attr_ints(c->node, "relative", &from);
+    if (count == 0)
+        return SAC_OK;
+    SAC_CHECK(c, count == RELATIVE, "'relative' holds %zu numbers, not %d", count, RELATIVE);
+    a->rows = from[0];
+    a->columns = from[1];
+    a->query_columns = from[2];
+    a->row_from = from[3];
+    a->column_from = from[4];
+    SAC_CHECK(c, a->rows > 0 && a->columns > 0 && a->query_columns > 0,
+              "'relative' has a map without rows or columns");
+    const int64_t last = SAC_MAX(a->queries - 1, 0);
+    SAC_CHECK(c,
+              !a->by_row ||
+                  (a->row_from >= last / a->query_columns && a->row_from <= row_numbers - a->rows),
+              "a query has no number for a row of keys");
+    SAC_CHECK(c,
+              !a->by_column || (a->column_from >= SAC_MIN(last, a->query_columns - 1) &&
+                                a->column_from <= column_numbers - a->columns),
+              "a query has no number for a column of keys");
     return SAC_OK;
 }
 
@@ -50,7 +79,7 @@ static sac_result read_positions(const struct sac_op_call *c, struct sac_fused_a
 {
     a->by_row = sac_op_has(c, ROWS);
     a->by_column = sac_op_has(c, COLUMNS);
-    a->rows = a->columns = 0;
+    a->rows = a->columns = a->query_columns = a->row_from = a->column_from = 0;
     a->row = a->column = (struct sac_head_view){0};
     if (!a->by_row && !a->by_column)
         return SAC_OK;
@@ -59,10 +88,12 @@ static sac_result read_positions(const struct sac_op_call *c, struct sac_fused_a
         SAC_TRY(read_part(c, ROWS, "rows", a, &a->row, &a->rows));
     if (a->by_column)
         SAC_TRY(read_part(c, COLUMNS, "columns", a, &a->column, &a->columns));
-    a->rows = a->by_row ? a->rows : a->keys / a->columns;
-    a->columns = a->by_column ? a->columns : a->keys / a->rows;
-    SAC_CHECK(c, a->rows * a->columns == a->keys, "%lld rows of %lld columns are not %lld keys",
-              (long long)a->rows, (long long)a->columns, (long long)a->keys);
+    SAC_TRY(read_relative(c, a));
+    a->rows = a->rows ? a->rows : a->keys / a->columns;
+    a->columns = a->columns ? a->columns : a->keys / a->rows;
+    SAC_CHECK(c, a->keys % a->rows == 0 && a->keys / a->rows == a->columns,
+              "%lld rows of %lld columns are not %lld keys", (long long)a->rows,
+              (long long)a->columns, (long long)a->keys);
     return SAC_OK;
 }
 
@@ -142,18 +173,30 @@ static double softmax_row(double *score, int64_t count)
     return sum == 0 ? 0 : 1 / sum;
 }
 
+int64_t sac_attention_row(const struct sac_fused_attention *a, int64_t b, int64_t h, int64_t query)
+{
+    const int64_t from = a->query_columns ? a->row_from - query / a->query_columns : 0;
+    return sac_head_start(&a->row, b, h) + query * a->row.step[2] + from * a->row.step[3];
+}
+
+int64_t sac_attention_column(const struct sac_fused_attention *a, int64_t b, int64_t h,
+                             int64_t query)
+{
+    const int64_t from = a->query_columns ? a->column_from - query % a->query_columns : 0;
+    return sac_head_start(&a->column, b, h) + query * a->column.step[2] + from * a->column.step[3];
+}
+
 /* What relative positions add to the scores of query i. */
 static void add_positions(const struct sac_op_call *c, const struct sac_fused_attention *a,
                           int64_t b, int64_t h, int64_t i, double *score)
 {
+    const float  *rows = c->in[ROWS].data, *columns = c->in[COLUMNS].data;
+    const int64_t row = a->by_row ? sac_attention_row(a, b, h, i) : 0,
+                  column = a->by_column ? sac_attention_column(a, b, h, i) : 0;
     for (int64_t j = 0; a->by_row && j < a->keys; j++)
-        score[j] +=
-            ((const float *)c->in[ROWS].data)[sac_head_start(&a->row, b, h) + i * a->row.step[2] +
-                                              j / a->columns * a->row.step[3]];
+        score[j] += rows[row + j / a->columns * a->row.step[3]];
     for (int64_t j = 0; a->by_column && j < a->keys; j++)
-        score[j] += ((const float *)c->in[COLUMNS]
-                         .data)[sac_head_start(&a->column, b, h) + i * a->column.step[2] +
-                                j % a->columns * a->column.step[3]];
+        score[j] += columns[column + j % a->columns * a->column.step[3]];
 }
 
 static void attend(const struct sac_op_call *c, const struct sac_fused_attention *a,

@@ -225,11 +225,18 @@ struct sac_fused_attention {
     struct sac_head_view row, column;
     bool                 by_row, by_column;
     int64_t              rows, columns;
-    bool                 residual; /* q is added to the result */
-    float                scale;
+    /* The query's number for the first row of keys, and for the first column, is not its first
+     * where it depends on the query's own place in a map of so many columns; 0: it does not. */
+    int64_t query_columns, row_from, column_from;
+    bool    residual; /* q is added to the result */
+    float   scale;
 };
 /* For kernels; the node is checked. In a shape function the output's dims must be set. */
 sac_result sac_fused_attention_read(const struct sac_op_call *c, struct sac_fused_attention *a);
+/* Where the numbers of a query of head h for rows of keys begin, and those for columns. */
+int64_t sac_attention_row(const struct sac_fused_attention *a, int64_t b, int64_t h, int64_t query);
+int64_t sac_attention_column(const struct sac_fused_attention *a, int64_t b, int64_t h,
+                             int64_t query);
 
 /* fused_rotary.c */
 struct sac_fused_rotary {

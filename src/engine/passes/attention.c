@@ -286,6 +286,9 @@ static sac_result set_positions(struct sac_graph *g, struct sac_node *n,
         res = sac_strided_set_view(g, n, "rows", "rows_open", &p->row_view);
     if (res == SAC_OK && p->column)
         res = sac_strided_set_view(g, n, "columns", "columns_open", &p->column_view);
+    const int64_t relative[] = {p->rows, p->columns, p->query_columns, p->row_from, p->column_from};
+    if (res == SAC_OK && p->query_columns)
+        res = sac_node_set_ints(g, n, "relative", relative, SAC_COUNT(relative));
     return res;
 }
 

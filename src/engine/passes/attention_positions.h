@@ -11,6 +11,9 @@ struct sac_positions {
     struct sac_value  *row, *column; /* NULL: there are none */
     int64_t            rows, columns, keys;
     struct sac_strided row_view, column_view;
+    /* Numbers that are skewed (skew.h) are read as they are: those of a query in a map of so many
+     * columns (0: they are not) begin as FusedAttention has it. */
+    int64_t query_columns, row_from, column_from;
 };
 
 /* Adds what is broadcast over `scores`, of p->keys. False: these are no such positions. */

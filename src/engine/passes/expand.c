@@ -88,8 +88,39 @@ static bool expands_nothing(const struct sac_graph *g, const struct sac_node *n)
     return same;
 }
 
+/* A Transpose behind an Expand goes before it, so that what reads it may find the Expand. */
+static sac_result turn_before(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    const struct sac_node  *expand = sac_made_by(n->inputs[0], "Expand");
+    const struct sac_value *y = n->outputs[0];
+    const int64_t          *perm;
+    int64_t                 dims[SAC_RANK_MAX];
+    sac_result              res = SAC_OK;
+    if (!expand || !sac_node_input(expand, 0) || expand->inputs[0]->rank != y->rank ||
+        sac_attr_ints(n, "perm", &perm) != (size_t)y->rank)
+        return SAC_OK;
+    for (int d = 0; d < y->rank; d++) {
+        const int64_t own = expand->inputs[0]->dims[perm[d]];
+        dims[d] = own == 1 ? y->dims[d] : 1; /* 1: as it is */
+        if (own == 1 && y->dims[d] < 0)
+            return SAC_OK;
+    }
+    const struct sac_tensor_desc desc = {.dtype = SAC_I64, .rank = 1, .shape = {y->rank}};
+    struct sac_value            *x = sac_transposed(g, n, expand->inputs[0], perm, &res);
+    struct sac_value            *shape = sac_graph_constant(g, "shape", &desc, dims);
+    struct sac_node             *again = sac_op_node(g, "", "Expand", 2, 1, n);
+    if (!x || !shape || !again)
+        return SAC_ERR_MEMORY;
+    again->inputs[0] = x;
+    again->inputs[1] = shape;
+    *changed = true;
+    return sac_take_over(g, again, n);
+}
+
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
+    if (sac_is(n, "Transpose"))
+        return turn_before(g, n, changed);
     if (expands_nothing(g, n)) {
         sac_graph_replace(g, n->outputs[0], n->inputs[0]);
         *changed = true;

@@ -40,7 +40,7 @@ extern const struct sac_pass sac_pass_known_dims, sac_pass_attention, sac_pass_i
     sac_pass_linear, sac_pass_scatter, sac_pass_left, sac_pass_eights, sac_pass_shortcut,
     sac_pass_aligned, sac_pass_head_conv, sac_pass_repeated, sac_pass_rotary, sac_pass_rotary_heads,
     sac_pass_glu, sac_pass_norm_ending, sac_pass_conv_ending, sac_pass_conv_transpose,
-    sac_pass_adaptive, sac_pass_recurrent, sac_pass_line_sum;
+    sac_pass_adaptive, sac_pass_recurrent, sac_pass_line_sum, sac_pass_head_product;
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are.

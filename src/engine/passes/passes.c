@@ -13,7 +13,8 @@
  * Attention is the products that exporters without it write. Norms
  * are found before anything moves the Reshapes that they are spelled with, and what is behind them
  * joins them. Convolutions of heads are of whole maps before norms look for their lines. Attention
- * is found in the Transposes and Reshapes of its exporter, once rows turn beside it; rotary
+ * is found in the Transposes and Reshapes of its exporter, once rows turn beside it and convolutions
+ * have taken what else is made of queries; rotary
  * embeddings before the norms and the attention around them, which see through them. Then the
  * Transposes go first, as the patterns after them match only channels first; but GELU before them,
  * since they would move into its spelling, and products from the left, which are spelled by them;
@@ -27,29 +28,41 @@
  * that of norms and attention; what still only moves numbers becomes one step, and so do
  * elementwise steps, which are last. */
 static const struct sac_pass *const passes[] = {
-    &sac_pass_halves,      &sac_pass_known_dims,     &sac_pass_repeated,
-    &sac_pass_quantised,   &sac_pass_identity,       &sac_pass_adaptive,
-    &sac_pass_scatter,     &sac_pass_expand,         &sac_pass_einsum,
-    &sac_pass_recurrent,   &sac_pass_attention_node, &sac_pass_scores,
-    &sac_pass_layer_norm,  &sac_pass_group_norm,     &sac_pass_l2_norm,
-    &sac_pass_norm_gain,   &sac_pass_linear,         &sac_pass_head_conv,
-    &sac_pass_rotary,      &sac_pass_norm_heads,     &sac_pass_rotary_heads,
-    &sac_pass_rows,        &sac_pass_attention,      &sac_pass_head_matmul,
-    &sac_pass_expectation, &sac_pass_deform,         &sac_pass_gelu,
-    &sac_pass_left,        &sac_pass_transpose,      &sac_pass_sums,
-    &sac_pass_activation,  &sac_pass_focus,          &sac_pass_norm,
-    &sac_pass_transpose,   &sac_pass_norm,           &sac_pass_channels,
-    &sac_pass_gains,       &sac_pass_stack,          &sac_pass_gate,
-    &sac_pass_pool,        &sac_pass_conv_transpose, &sac_pass_conv,
-    &sac_pass_spread,      &sac_pass_twin,           &sac_pass_shortcut,
-    &sac_pass_conv,        &sac_pass_twin,           &sac_pass_excitation,
-    &sac_pass_eights,      &sac_pass_aligned,        &sac_pass_even,
-    &sac_pass_parts,       &sac_pass_identity,       &sac_pass_product,
-    &sac_pass_glu,         &sac_pass_identity,       &sac_pass_product,
-    &sac_pass_quantised,   &sac_pass_norm_sum,       &sac_pass_rounded,
-    &sac_pass_wide,        &sac_pass_norm_pair,      &sac_pass_rearrange,
-    &sac_pass_identity,    &sac_pass_conv_ending,    &sac_pass_batch_norm,
-    &sac_pass_norm_ending, &sac_pass_line_sum,       &sac_pass_chain,
+    &sac_pass_halves,         &sac_pass_known_dims,
+    &sac_pass_repeated,       &sac_pass_quantised,
+    &sac_pass_identity,       &sac_pass_adaptive,
+    &sac_pass_scatter,        &sac_pass_expand,
+    &sac_pass_einsum,         &sac_pass_recurrent,
+    &sac_pass_attention_node, &sac_pass_scores,
+    &sac_pass_layer_norm,     &sac_pass_group_norm,
+    &sac_pass_l2_norm,        &sac_pass_norm_gain,
+    &sac_pass_linear,         &sac_pass_head_conv,
+    &sac_pass_rotary,         &sac_pass_norm_heads,
+    &sac_pass_rotary_heads,   &sac_pass_head_product,
+    &sac_pass_rows,           &sac_pass_attention,
+    &sac_pass_head_matmul,    &sac_pass_expectation,
+    &sac_pass_deform,         &sac_pass_gelu,
+    &sac_pass_left,           &sac_pass_transpose,
+    &sac_pass_sums,           &sac_pass_activation,
+    &sac_pass_focus,          &sac_pass_norm,
+    &sac_pass_transpose,      &sac_pass_norm,
+    &sac_pass_channels,       &sac_pass_gains,
+    &sac_pass_stack,          &sac_pass_gate,
+    &sac_pass_pool,           &sac_pass_conv_transpose,
+    &sac_pass_conv,           &sac_pass_spread,
+    &sac_pass_twin,           &sac_pass_shortcut,
+    &sac_pass_conv,           &sac_pass_twin,
+    &sac_pass_excitation,     &sac_pass_eights,
+    &sac_pass_aligned,        &sac_pass_even,
+    &sac_pass_parts,          &sac_pass_identity,
+    &sac_pass_product,        &sac_pass_glu,
+    &sac_pass_identity,       &sac_pass_product,
+    &sac_pass_quantised,      &sac_pass_norm_sum,
+    &sac_pass_rounded,        &sac_pass_wide,
+    &sac_pass_norm_pair,      &sac_pass_rearrange,
+    &sac_pass_identity,       &sac_pass_conv_ending,
+    &sac_pass_batch_norm,     &sac_pass_norm_ending,
+    &sac_pass_line_sum,       &sac_pass_chain,
 };
 enum { BEFORE_FOLDING = 4 };
 

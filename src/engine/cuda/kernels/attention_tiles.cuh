@@ -200,6 +200,13 @@ __device__ __forceinline__ uint16_t finite(uint16_t half)
     return (half & 0x7fff) == 0x7c00 ? half - 1 : half;
 }
 
+/* By how much a query's numbers for rows, or for columns, begin earlier than the first query's. */
+__device__ __forceinline__ int turned_back(const ops_fused_attention &p, int query, bool of_row)
+{
+    const int above = (int)divide(query, p.query_columns);
+    return of_row ? above : query - above * (int)p.query_columns.d;
+}
+
 /* Those of queries first.. to shared memory, a warp for each row of `rows`, zeros where there are
  * none. */
 __device__ __forceinline__ void fetch_positions(uint16_t *to, const tile_params &a, int batch,
@@ -214,12 +221,19 @@ __device__ __forceinline__ void fetch_positions(uint16_t *to, const tile_params 
         const int       own = of_row ? at : at - p.row_room;
         const bool      in = own < (of_row ? (int)p.rows : (int)p.columns.d);
         const int       step = (int)(of_row ? p.row : p.column).step[2];
-        const uint16_t *from = (of_row ? row : column) + own * (of_row ? p.row : p.column).step[3] +
-                               (int64_t)first * step;
+        const int64_t   next = (of_row ? p.row : p.column).step[3];
+        const bool      relative = p.query_columns.d != 0;
+        const int       skip = !relative ? 0 : of_row ? p.row_from : p.column_from;
+        const uint16_t *from =
+            (of_row ? row : column) + (own + skip) * next + (int64_t)first * step;
 #pragma unroll 4
-        for (int i = warp; i < rows; i += warps)
+        for (int i = warp; i < rows; i += warps) {
+            const bool    there = in && first + i < (int)p.queries;
+            const int64_t back =
+                there && relative ? turned_back(p, first + i, of_row) * next : (int64_t)0;
             to[i * position_pitch(p) + at] =
-                in && first + i < (int)p.queries ? finite(from[(int64_t)i * step]) : (uint16_t)0;
+                there ? finite(from[(int64_t)i * step - back]) : (uint16_t)0;
+        }
     }
 }
 

@@ -44,8 +44,9 @@ static bool can_tile(const struct sac_fused_attention *a)
            a->keys <= LENGTH_MAX && a->queries <= QUERIES_MAX && a->heads <= GRID_MAX &&
            a->batch <= INT32_MAX && in_bits(&a->row) && in_bits(&a->column) &&
            room_of(a->by_row, a->rows) + room_of(a->by_column, a->columns) <= POSITIONS_MAX &&
-           mask <= INT32_MAX && a->scale >= SCALE_MIN && in_bits(&a->q) && in_bits(&a->k) &&
-           in_bits(&a->v) && in_bits(&a->y);
+           a->row_from <= LENGTH_MAX && a->column_from <= LENGTH_MAX && mask <= INT32_MAX &&
+           a->scale >= SCALE_MIN && in_bits(&a->q) && in_bits(&a->k) && in_bits(&a->v) &&
+           in_bits(&a->y);
 }
 
 /* Tiles need float16; a mask stays as it is, relative positions are multiplied. */
@@ -56,12 +57,11 @@ static bool attention_layouts(const struct sac_kernel_question *q, struct sac_ke
     if (q->precision != SAC_PRECISION_FP16 || sac_fused_attention_read(q->call, &a) != SAC_OK ||
         !can_tile(&a))
         return true;
-    const struct sac_head_view *view[] = {&a.q, &a.k, &a.v};
-    for (int i = 0; i < 3; i++)
-        offer->in_layout[i] = ops_head_layout(&q->call->in[i], view[i], q->in_layout[i], piece_of);
-    for (int i = 4; i < q->call->in_count; i++)
-        if (sac_op_has(q->call, i))
-            offer->in_layout[i] = SAC_LAYOUT_PLAIN_HALF;
+    const struct sac_head_view *view[] = {&a.q, &a.k, &a.v, NULL, &a.row, &a.column};
+    for (int i = 0; i < q->call->in_count; i++)
+        if (view[i] && sac_op_has(q->call, i))
+            offer->in_layout[i] =
+                ops_head_layout(&q->call->in[i], view[i], q->in_layout[i], piece_of);
     offer->out_layout[0] = ops_head_layout(&q->call->out[0], &a.y, SAC_LAYOUT_PLAIN_HALF, piece_of);
     if (q->call->out[0].dtype != SAC_F32)
         offer->out_layout[0] = ops_with_half(offer->out_layout[0], false);
@@ -75,13 +75,20 @@ static struct ops_head_view lying(const struct sac_operand *o, enum sac_layout l
     return ops_head_view_of(v);
 }
 
-static void fill_positions(const struct sac_kernel_plan *plan, const struct sac_fused_attention *a,
+static void fill_positions(const struct sac_kernel_plan *plan, struct sac_fused_attention *a,
                            struct ops_fused_attention *p)
 {
+    const struct sac_op_call *c = plan->call;
     p->rows = a->rows;
     p->columns = ops_divisor_of(SAC_CLAMP(a->columns, 1, INT32_MAX));
-    p->row = ops_head_view_of(&a->row);
-    p->column = ops_head_view_of(&a->column);
+    p->query_columns.d = 0;
+    if (a->query_columns)
+        p->query_columns = ops_divisor_of(SAC_MIN(a->query_columns, INT32_MAX));
+    p->row_from = (int32_t)SAC_MIN(a->row_from, INT32_MAX);
+    p->column_from = (int32_t)SAC_MIN(a->column_from, INT32_MAX);
+    p->row = a->by_row ? lying(&c->in[4], plan->in_layout[4], &a->row) : ops_head_view_of(&a->row);
+    p->column = a->by_column ? lying(&c->in[5], plan->in_layout[5], &a->column)
+                             : ops_head_view_of(&a->column);
     p->row_type = a->by_row ? ops_in_type(plan, 4) : 0;
     p->column_type = a->by_column ? ops_in_type(plan, 5) : 0;
     p->row_room = (int32_t)SAC_MIN(room_of(a->by_row, a->rows), INT32_MAX);

@@ -42,8 +42,13 @@ template <class READ> struct group_body {
 
     OPS_BODY float position_at(int64_t batch, int64_t head, int64_t i, int64_t j) const
     {
-        const int64_t of = divide((uint32_t)j, p.columns), in = j - of * p.columns.d;
-        float         sum = 0;
+        int64_t of = divide((uint32_t)j, p.columns), in = j - of * p.columns.d;
+        float   sum = 0;
+        if (p.query_columns.d) {
+            const int64_t above = divide((uint32_t)i, p.query_columns);
+            of += p.row_from - above;
+            in += p.column_from - (i - above * p.query_columns.d);
+        }
         if (p.row_type)
             sum += get_float(row, p.row_type,
                              start_of(p.row, batch, head) + i * p.row.step[2] + of * p.row.step[3]);

@@ -49,11 +49,15 @@ struct ops_fused_attention {
     int64_t              rows;
     struct ops_divisor   columns;
     int32_t              row_room, column_room;
-    int32_t              residual; /* q is added to the result */
-    int64_t at_once; /* groups of queries whose scores are in scratch, [][GROUP][keys] */
-    float   scale;
-    int32_t q_type, k_type, v_type, mask_type, out_type;
-    int32_t row_type, column_type; /* 0: of these there are no relative positions */
+    /* The place of a query's number for the first row, and the first column, where it depends on
+     * the query's own in a map of so many columns; d = 0: it does not. */
+    struct ops_divisor query_columns;
+    int32_t            row_from, column_from;
+    int32_t            residual; /* q is added to the result */
+    int64_t            at_once; /* groups of queries whose scores are in scratch, [][GROUP][keys] */
+    float              scale;
+    int32_t            q_type, k_type, v_type, mask_type, out_type;
+    int32_t            row_type, column_type; /* 0: of these there are no relative positions */
     /* Numbers that are read at once by tiles: 8, 4, or 1 wherever they lie; 0: no tiles. Of y, more
      * than 1: pairs can be written. */
     int32_t                    q_piece, k_piece, v_piece, y_piece;
