@@ -87,8 +87,9 @@
  * FusedNorm's kind is a number of enum sac_norm_kind; lines run from axis (-1) to the last dim, and
  * epsilon is that of LayerNormalization (1e-5), of L1 and L2 what a smaller norm is taken for (0: a
  * line of zeros stays one), of a sum what is added to it. With whole (1) a line of shares, to which
- * S, B and R have been applied, is made one in its sum in turn. With a view x, as those of FusedAttention, the line is its last dim,
- * and the output has its four dims. y_type, y_scale and y_zero are as in engine/ops/quant.h.
+ * S, B and R have been applied, is made one in its sum in turn. With a view x, as those of
+ * FusedAttention, the line is its last dim, and the output has its four dims. y_type, y_scale and
+ * y_zero are as in engine/ops/quant.h.
  *
  * FusedRotary turns pairs of the numbers of a line, X's last dim (rotary position embeddings, Su et
  * al., RoFormer, 2021): in each block of so many numbers, the attribute block, number i and number

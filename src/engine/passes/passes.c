@@ -26,7 +26,7 @@
  * is behind them is the product's too, and so is what is behind the halves of one. When products
  * and convolutions have taken their sums and activations, what follows in 8 bits is theirs too, and
  * that of norms and attention; what still only moves numbers becomes one step, and so do
- * elementwise steps, which are last. */
+ * elementwise steps, which are last, once lines over their sums have taken theirs. */
 static const struct sac_pass *const passes[] = {
     &sac_pass_halves,         &sac_pass_known_dims,
     &sac_pass_repeated,       &sac_pass_quantised,

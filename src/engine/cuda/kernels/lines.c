@@ -108,7 +108,8 @@ static int lanes_of_eights(int64_t n, int64_t rows, int eights_max)
 }
 
 /* A thread holds eight numbers of a line, or 32 where a warp or a block would not hold it else, or
- * where it suits lines by eights. */
+ * where it suits lines by eights. Of other lines it holds few, so that threads beside each other
+ * read long pieces. */
 void ops_choose_held(struct ops_lines *l, int operands, unsigned one, const int *types)
 {
     enum { THREAD_MAX = 4, EIGHT = 8, MORE = 32, WARP = 32, BLOCK = 256 };
@@ -118,8 +119,9 @@ void ops_choose_held(struct ops_lines *l, int operands, unsigned one, const int 
         return;
     l->held.pack = pack_of(l, operands, types, EIGHT);
     l->held.pack = l->held.pack == 2 ? 1 : l->held.pack; /* it would gain little */
+    const int eights_max = l->held.pack < EIGHT && n <= WARP * 2 * EIGHT ? 2 : MORE / EIGHT;
     l->held.lanes = n > WARP * MORE     ? BLOCK
-                    : l->held.pack >= 4 ? lanes_of_eights(n, l->outer.count, MORE / EIGHT)
+                    : l->held.pack >= 4 ? lanes_of_eights(n, l->outer.count, eights_max)
                     : n <= 8 * EIGHT    ? 8
                     : n <= 16 * EIGHT   ? 16
                                         : WARP;
