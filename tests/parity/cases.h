@@ -24,7 +24,7 @@ struct parity_case {
     const char *attrs;
     int         outputs;
     int         opset; /* 0: the newest */
-    bool        large; /* for a library that takes no smaller one: nothing new elsewhere */
+    bool large; /* for a library or kernel that takes no smaller one: nothing new elsewhere */
 };
 
 extern const struct parity_case parity_cases[];

@@ -10,7 +10,7 @@
 
 /* Under the sanitizers a node takes ten times as long: fewer, and all parts stay in their
  * minutes. */
-enum { MUTANTS = TEST_SANITIZED ? 40 : 300, BYTES_MAX = 1 << 20, LARGE = 50000 };
+enum { MUTANTS = TEST_SANITIZED ? 40 : 300, BYTES_MAX = 1 << 20, LARGE = 50000, LONG = 4000000 };
 
 static int64_t odd_number(void)
 {
@@ -40,7 +40,8 @@ static void change_operand(struct subject *s, struct sac_operand *o)
             o->dims[below((size_t)o->rank)] = sizes[below(SAC_COUNT(sizes))];
     }
     o->data = subject_keep(s, sac_operand_bytes(o));
-    for (int64_t i = 0; i < sac_operand_elements(o); i++)
+    const int64_t elements = sac_operand_elements(o);
+    for (int64_t i = 0; i < elements; i++)
         sac_operand_set(o, i, (double)(subject_random() % 9) - 2);
 }
 
@@ -134,8 +135,8 @@ static int run_mutant(const struct parity_case *pc)
     return ran;
 }
 
-/* Of a case whose operands are large, for the devices' fast kernels, there are fewer: the plain
- * code that is called here has the same operator's small cases. */
+/* Of a case whose operands are large, or whose sums are long, for the devices' fast kernels, there
+ * are fewer: the plain code that is called here has the same operator's small cases. */
 static int mutants_of(const struct parity_case *pc)
 {
     struct subject s;
@@ -143,8 +144,10 @@ static int mutants_of(const struct parity_case *pc)
     subject_init(&s, pc, FILL_RANDOM);
     for (int i = 0; i < s.call->in_count; i++)
         elements += s.call->in[i].present ? sac_operand_elements(&s.call->in[i]) : 0;
+    assert_sac_ok(subject_shape(&s));
+    const int64_t flops = s.node.op->flops ? s.node.op->flops(s.call) : 0;
     subject_finish(&s);
-    return elements < LARGE ? MUTANTS : MUTANTS / 10;
+    return elements < LARGE && flops < LONG ? MUTANTS : MUTANTS / 10;
 }
 
 static void check_case(void **state)

@@ -119,7 +119,7 @@ int main(void)
         return 1;
     bodies_instead = launch;
     for (size_t i = 0; i < SAC_COUNT(ops); i++) {
-        struct trial t = {.dev = dev, .provider = &bodies, .only = ops[i], .small = true};
+        struct trial t = {.dev = dev, .provider = &bodies, .only = ops[i]};
         trial_all(&t);
         failed += t.failed;
     }

@@ -63,12 +63,6 @@ static void complain(struct attempt *a, const char *fmt, ...)
 
 /* ---- comparing ---- */
 
-/* Millions are float32, for which a call each takes longer than all the rest. */
-static double number_of(const struct sac_operand *o, int64_t i)
-{
-    return o->dtype == SAC_F32 ? (double)((const float *)o->data)[i] : sac_operand_get(o, i);
-}
-
 /* Within the row's tolerance; in float16 the result's own rounding comes on top, and over its range
  * lies infinity. */
 static void compare(struct attempt *a, int output, const void *got)
@@ -89,7 +83,7 @@ static void compare(struct attempt *a, int output, const void *got)
         relative += 0x1p-10;
     }
     for (int64_t i = 0; i < elements && !a->failed; i++) {
-        const double x = number_of(&have, i), y = number_of(&want, i);
+        const double x = subject_number(&have, i), y = subject_number(&want, i);
         if (x == y || (isnan(x) && isnan(y)))
             continue;
         const bool   over = half && isinf(x) && fabs(y) >= 65500 && (x > 0) == (y > 0);

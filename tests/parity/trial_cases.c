@@ -3,7 +3,8 @@
 #include "tests/parity/trial.h"
 
 /* Batches of what detectors and segmenters run, channels in eights and not: kernels take other ways
- * there. */
+ * there. The large ones fill a GPU, and have a smaller one beside them that takes the same ways
+ * where one thread does all. */
 const struct parity_case trial_larger[] = {
     {"MaxPool", "[4,64,20,20]", "kernel_shape=5,5 pads=2,2,2,2"},
     {"MaxPool", "[32,32,17,9]", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1"},
@@ -100,7 +101,8 @@ const struct parity_case trial_larger[] = {
     {"FusedNorm", "[32,256,384] [384]+! [384]! [32,256,384]", ""},
     {"FusedNorm", "[8,64,768] [768]+! [768]! [8,64,768]", ""},
     {"FusedNorm", "[64,64,288] [6,1]+!", "kind=3 epsilon=0.00001 x=0,1,4096,6,32,0,288,32,1"},
-    {"FusedNorm", "[32,197,2304] [24,64]+!", "kind=1 x=0,1,6304,24,64,0,2304,64,1"},
+    {"FusedNorm", "[32,197,2304] [24,64]+!", "kind=1 x=0,1,6304,24,64,0,2304,64,1", .large = true},
+    {"FusedNorm", "[3,37,2304] [24,64]+!", "kind=1 x=0,1,111,24,64,0,2304,64,1"},
     {"InstanceNormalization", "[4,64,20,40] [64]+! [64]!", ""},
     {"GroupNormalization", "[4,64,20,20] [64]+! [64]!", "num_groups=8"},
     {"SampleNorm", "[4,32,40,40] [32]+! [32]!", "activation=1"},
@@ -221,7 +223,8 @@ const struct parity_case trial_larger[] = {
      "num_groups=32 activation=1 residual=1"},
     {"FusedGroupNorm", "[2,64,60,80] [64]+! [64]! [2,64,60,80]",
      "num_groups=64 activation=1 residual=2"},
-    {"FusedGroupNorm", "[8,64,160,200] [64]+! [64]!", "num_groups=64 activation=1"},
+    {"FusedGroupNorm", "[8,64,160,200] [64]+! [64]!", "num_groups=64 activation=1", .large = true},
+    {"FusedGroupNorm", "[8,64,32,40] [64]+! [64]!", "num_groups=64 activation=1"},
 };
 
 const int trial_larger_count = (int)SAC_COUNT(trial_larger);

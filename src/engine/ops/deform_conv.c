@@ -63,30 +63,49 @@ struct deform {
     int64_t           offset_group;
 };
 
-/* One output number: image n, channel oc, place p of the output plane. */
-static double deform_one(const struct deform *d, int64_t n, int64_t oc, int64_t p)
+/* What all outputs at place p of image n are sums of: each channel's taps, blended and masked. */
+static void blend_taps(const struct deform *d, int64_t n, int64_t p, double *column)
 {
     const struct sac_window *w = &d->w;
-    int64_t                  taps = w->kernel[1] * w->kernel[2], plane = w->out[1] * w->out[2];
-    int64_t                  group = oc / d->outputs_per_group;
-    double                   sum = d->in[BIAS] ? d->in[BIAS][oc] : 0;
-    for (int64_t k = 0; k < d->per_group; k++) {
-        int64_t       ic = group * d->per_group + k, og = ic / d->per_offset;
+    const int64_t            taps = w->kernel[1] * w->kernel[2], plane = w->out[1] * w->out[2];
+    for (int64_t ic = 0; ic < d->channels; ic++) {
+        const int64_t og = ic / d->per_offset;
         const double *x = d->in[X] + (n * d->channels + ic) * w->in[1] * w->in[2];
         for (int64_t t = 0; t < taps; t++) {
-            int64_t at = (n * d->offset_group + og) * taps + t;
-            double  y_at = (double)(p / w->out[2] * w->stride[1] - w->pad_begin[1] +
-                                   t / w->kernel[2] * w->dilation[1]) +
-                          d->in[OFFSET][2 * at * plane + p];
-            double x_at = (double)(p % w->out[2] * w->stride[2] - w->pad_begin[2] +
-                                   t % w->kernel[2] * w->dilation[2]) +
-                          d->in[OFFSET][(2 * at + 1) * plane + p];
-            double mask = d->in[MASK] ? d->in[MASK][at * plane + p] : 1;
-            sum +=
-                d->in[WEIGHTS][(oc * d->per_group + k) * taps + t] * mask * blend(x, w, y_at, x_at);
+            const int64_t at = (n * d->offset_group + og) * taps + t;
+            const double  y_at = (double)(p / w->out[2] * w->stride[1] - w->pad_begin[1] +
+                                         t / w->kernel[2] * w->dilation[1]) +
+                                d->in[OFFSET][2 * at * plane + p];
+            const double x_at = (double)(p % w->out[2] * w->stride[2] - w->pad_begin[2] +
+                                         t % w->kernel[2] * w->dilation[2]) +
+                                d->in[OFFSET][(2 * at + 1) * plane + p];
+            const double mask = d->in[MASK] ? d->in[MASK][at * plane + p] : 1;
+            *column++ = mask * blend(x, w, y_at, x_at);
         }
     }
+}
+
+static double deform_one(const struct deform *d, int64_t oc, const double *column)
+{
+    const int64_t taps = d->w.kernel[1] * d->w.kernel[2], count = d->per_group * taps;
+    const double *weights = d->in[WEIGHTS] + oc * count;
+    double        sum = d->in[BIAS] ? d->in[BIAS][oc] : 0;
+    column += oc / d->outputs_per_group * count;
+    for (int64_t k = 0; k < count; k++)
+        sum += weights[k] * column[k];
     return sum;
+}
+
+static void deform_all(struct sac_op_call *c, const struct deform *d, double *column)
+{
+    const int64_t plane = d->w.out[1] * d->w.out[2];
+    for (int64_t n = 0; n < c->out[0].dims[0]; n++)
+        for (int64_t p = 0; p < plane; p++) {
+            blend_taps(d, n, p, column);
+            for (int64_t oc = 0; oc < d->out_channels; oc++)
+                sac_operand_set(&c->out[0], (n * d->out_channels + oc) * plane + p,
+                                deform_one(d, oc, column));
+        }
 }
 
 static sac_result deform_ref(struct sac_op_call *c)
@@ -105,11 +124,14 @@ static sac_result deform_ref(struct sac_op_call *c)
             d.in[i] = sac_doubles(&c->in[i]);
             ok = ok && d.in[i];
         }
-    int64_t plane = d.w.out[1] * d.w.out[2];
-    for (int64_t i = 0, n = ok ? sac_operand_elements(&c->out[0]) : 0; i < n; i++)
-        sac_operand_set(
-            &c->out[0], i,
-            deform_one(&d, i / plane / d.out_channels, i / plane % d.out_channels, i % plane));
+    if (ok && sac_operand_elements(&c->out[0]) > 0) {
+        double *column = sac_calloc((size_t)SAC_MAX(d.channels, 1),
+                                    (size_t)sac_dims_product(3, d.w.kernel) * sizeof *column);
+        ok = column != NULL;
+        if (ok)
+            deform_all(c, &d, column);
+        sac_free(column);
+    }
     for (int i = 0; i < INPUTS; i++)
         if (sac_op_has(c, i))
             sac_doubles_done(&c->in[i], d.in[i]);
