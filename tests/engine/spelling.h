@@ -6,7 +6,7 @@
 
 #include "tests/engine/proto.h"
 
-enum { NODES_MAX = 32, SHAPES_MAX = 16 };
+enum { NODES_MAX = 40, SHAPES_MAX = 40 };
 
 struct node {
     const char *op, *inputs, *outputs, *attr, *numbers; /* an attribute of ints, or of one */

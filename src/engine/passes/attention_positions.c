@@ -54,6 +54,8 @@ static bool add_some(struct sac_positions *p, struct sac_value *v, const struct 
         return false;
     if (sac_is(n, "Add"))
         return add_some(p, n->inputs[0], v, depth + 1) && add_some(p, n->inputs[1], v, depth + 1);
+    if (sac_is(n, "Expand") && sac_node_input(n, 0))
+        return add_part(p, n->inputs[0], v);
     return (sac_is_reshape(n) || sac_same_dtype(n)) &&
            add_some(p, n->inputs[0], n->inputs[0], depth + 1);
 }

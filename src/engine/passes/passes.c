@@ -10,23 +10,23 @@
  * folded: what is repeated for each sample is none, and of quantised weights these would make
  * float32. What is broadcast is read as it is by all patterns. An Einsum is a product before
  * products are looked at, and so is what the input adds to a recurrent layer's gates; ONNX's
- * Attention is the products that exporters without it write. Norms
- * are found before anything moves the Reshapes that they are spelled with, and what is behind them
- * joins them. Convolutions of heads are of whole maps before norms look for their lines. Attention
- * is found in the Transposes and Reshapes of its exporter, once rows turn beside it and convolutions
- * have taken what else is made of queries; rotary
- * embeddings before the norms and the attention around them, which see through them. Then the
- * Transposes go first, as the patterns after them match only channels first; but GELU before them,
- * since they would move into its spelling, and products from the left, which are spelled by them;
- * and again after norms, which may stand between two. Transposed convolutions become plain ones
- * before these are looked at. Constants beside gates go into them before these are taken. Of two
- * convolutions that have become one, another sum may be taken, which may be one more of their kind,
- * and an activation behind a shortcut; which maps can be filled up shows when gates are taken.
- * Views around a normalisation that went into a product are one once it has gone, or none, and what
- * is behind them is the product's too, and so is what is behind the halves of one. When products
- * and convolutions have taken their sums and activations, what follows in 8 bits is theirs too, and
- * that of norms and attention; what still only moves numbers becomes one step, and so do
- * elementwise steps, which are last, once lines over their sums have taken theirs. */
+ * Attention is the products that exporters without it write. Norms are found before anything moves
+ * the Reshapes that they are spelled with, and what is behind them joins them. Convolutions of
+ * heads are of whole maps before norms look for their lines. Attention is found in the Transposes
+ * and Reshapes of its exporter, once rows turn beside it and convolutions have taken what else is
+ * made of queries; rotary embeddings before the norms and the attention around them, which see
+ * through them. Then the Transposes go first, as the patterns after them match only channels
+ * first; but GELU before them, since they would move into its spelling, and products from the
+ * left, which are spelled by them; and again after norms, which may stand between two. Transposed
+ * convolutions become plain ones before these are looked at. Constants beside gates go into them
+ * before these are taken. Of two convolutions that have become one, another sum may be taken,
+ * which may be one more of their kind, and an activation behind a shortcut; which maps can be
+ * filled up shows when gates are taken. Views around a normalisation that went into a product are
+ * one once it has gone, or none, and what is behind them is the product's too, and so is what is
+ * behind the halves of one. When products and convolutions have taken their sums and activations,
+ * what follows in 8 bits is theirs too, and that of norms and attention; what still only moves
+ * numbers becomes one step, and so do elementwise steps, which are last, once lines over their
+ * sums have taken theirs. */
 static const struct sac_pass *const passes[] = {
     &sac_pass_halves,         &sac_pass_known_dims,
     &sac_pass_repeated,       &sac_pass_quantised,
