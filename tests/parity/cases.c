@@ -1188,6 +1188,8 @@ const struct parity_case parity_cases[] = {
     {"Excitation", "[1,1152,7,7] [48,1152]! [48]! [1152,48]! [1152]!", "inner=6 activation=4"},
     {"Excitation", "[1,5000,2,1] [12,5000]! [12]! [30,12]! [30]!", "activation=4"},
     {"Excitation", "[70,24,6,5] [8,24]! [8]! [24,8]! [24]!", "inner=1 activation=4"},
+    {"Excitation", "[6,16,21,40] [4,16]! [4]! [16,4]! [16]!", "inner=1 activation=4"},
+    {"Excitation", "[2,72,3,3] [520,72]! [520]! [40,520]! [40]!", "inner=1 activation=4"},
     {"Excitation", "[1,600,3] [13,600] [13] [7,13] [7]", "inner=2 inner_alpha=0.1"},
     {"Excitation", "[0,8,4,4] [4,8]! [4]! [8,4]! [8]!", ""},
     /* norms in 8 bits */
