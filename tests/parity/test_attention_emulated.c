@@ -2,7 +2,7 @@
 /* Attention by tiles with the GPU's threads emulated, on all of FusedAttention's parity cases: in
  * the shape that its rule takes, then in others, so that each shape meets some of the cases. A case
  * is launched at least eight times, for its layouts, of which one in EACH is emulated: that is
- * slow; what attention_few.cuh takes is emulated each time in the first round. usage:
+ * slow; what attention_few.cuh takes is emulated one time in FEW_EACH in the first round. usage:
  * test_parity_attention_emulated [ROUNDS]     of other shapes, default 1 */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 
 enum {
     EACH = 7,
+    FEW_EACH = 3,
     STRIDE = 11 /* divides no count of shapes */,
     WARPS = 8,
     SHARERS = 4,
@@ -107,12 +108,14 @@ static bool fits16(const void *p)
 static int launch(const void *params, const struct ops_ports *ports, void *stream)
 {
     struct ops_fused_attention p = *(const struct ops_fused_attention *)params;
-    const bool                 few = p.few && !others;
+    const bool few = p.few && !others && (launches % FEW_EACH == 0 || !*met_few_of(&p));
     if (!p.q_piece || !fits16(ports->in[0]) || !fits16(ports->in[1]) || !fits16(ports->in[2]) ||
         !fits16(ports->out[0]) || (launches++ % EACH && !few))
         return ops_launch_fused_attention(params, ports, stream);
     if (few)
         return launch_few(&p, ports);
+    if (p.few && !others)
+        return ops_launch_fused_attention(params, ports, stream);
     if (!others && p.hopper_shape.together && launches % 2)
         p.shape = p.hopper_shape; /* every second time */
     if (others) {

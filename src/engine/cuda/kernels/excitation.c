@@ -17,8 +17,11 @@ enum {
 /* Maps of one pixel lie the same in both orders. Weights have the precision of the map. */
 static bool excitation_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    const bool maps = sac_excitation_read(q->call).pixels > 1;
+    const struct sac_excitation e = sac_excitation_read(q->call);
+    const bool                  maps = e.pixels > 1;
     const bool half = q->precision == SAC_PRECISION_FP16 && sac_layout_is_half(offer->in_layout[0]);
+    if (e.channels == 0 || e.hidden == 0 || e.gates == 0)
+        return ops_refuse(offer, "a layer without numbers");
     for (int i = 1; i < q->call->in_count; i++)
         offer->in_layout[i] = ops_with_last(offer->in_layout[i], false);
     for (int i = 1; i < q->call->in_count; i += 2)
