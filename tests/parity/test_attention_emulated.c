@@ -2,7 +2,8 @@
 /* Attention by tiles with the GPU's threads emulated, on all of FusedAttention's parity cases: in
  * the shape that its rule takes, then in others, so that each shape meets some of the cases. A case
  * is launched at least eight times, for its layouts, of which one in EACH is emulated: that is
- * slow. usage: test_parity_attention_emulated [ROUNDS]     of other shapes, default 1 */
+ * slow; what attention_few.cuh takes is emulated one time in FEW_EACH in the first round. usage:
+ * test_parity_attention_emulated [ROUNDS]     of other shapes, default 1 */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@
 
 enum {
     EACH = 7,
+    FEW_EACH = 3,
     STRIDE = 11 /* divides no count of shapes */,
     WARPS = 8,
     SHARERS = 4,
@@ -30,6 +32,11 @@ static const int         turns[] = {
         OPS_ATTENTION_TURNS(TURN)
 #undef TURN
 };
+/* Kernels of attention_few.cuh: by a head's size, keys, and a mask; and those that read no pairs.
+ */
+static const int few_sizes[] = {8, 16, OPS_ATTENTION_FEW_SIZE},
+                 few_keys[] = {16, 32, OPS_ATTENTION_FEW_KEYS};
+static int met_few[SAC_COUNT(few_sizes)][SAC_COUNT(few_keys)][2], met_ones[2];
 static int met_whole[SAC_COUNT(turns)][2][SAC_COUNT(adds)];
 
 /* Shape number i of all: a kind, warps with queries, and warps that share keys or tiles that share
@@ -72,6 +79,27 @@ static int choose(struct ops_fused_attention *p)
     return first;
 }
 
+static int *met_few_of(const struct ops_fused_attention *p)
+{
+    size_t size = 0, keys = 0;
+    if (p->q_piece < 2 || p->k_piece < 2 || p->v_piece < 2)
+        return &met_ones[p->period != 0];
+    while (few_sizes[size] < p->size || few_sizes[size] < p->v_size)
+        size++;
+    while (few_keys[keys] < p->keys)
+        keys++;
+    return &met_few[size][keys][p->period != 0];
+}
+
+/* Every second time pairs are not read, where they could be. */
+static int launch_few(struct ops_fused_attention *p, const struct ops_ports *ports)
+{
+    if (*met_few_of(p) && p->keys <= OPS_ATTENTION_FEW_ONES && launches % 2)
+        p->q_piece = 1;
+    ++*met_few_of(p);
+    return emulated_few(p, ports);
+}
+
 static bool fits16(const void *p)
 {
     return (uintptr_t)p % 16 == 0;
@@ -80,8 +108,13 @@ static bool fits16(const void *p)
 static int launch(const void *params, const struct ops_ports *ports, void *stream)
 {
     struct ops_fused_attention p = *(const struct ops_fused_attention *)params;
+    const bool few = p.few && !others && (launches % FEW_EACH == 0 || !*met_few_of(&p));
     if (!p.q_piece || !fits16(ports->in[0]) || !fits16(ports->in[1]) || !fits16(ports->in[2]) ||
-        !fits16(ports->out[0]) || launches++ % EACH)
+        !fits16(ports->out[0]) || (launches++ % EACH && !few))
+        return ops_launch_fused_attention(params, ports, stream);
+    if (few)
+        return launch_few(&p, ports);
+    if (p.few && !others)
         return ops_launch_fused_attention(params, ports, stream);
     if (!others && p.hopper_shape.together && launches % 2)
         p.shape = p.hopper_shape; /* every second time */
@@ -113,7 +146,14 @@ static int missed(void)
                        k % 2 ? 64 : 32, adds[k / 2]);
                 count++;
             }
-    return count;
+    for (size_t i = 0; i < SAC_COUNT(few_sizes) * SAC_COUNT(few_keys) * 2; i++)
+        if (!met_few[i / 2 / SAC_COUNT(few_keys)][i / 2 % SAC_COUNT(few_keys)][i % 2]) {
+            printf("FAIL no case met few keys, up to %d of %d numbers, %s a mask\n",
+                   few_keys[i / 2 % SAC_COUNT(few_keys)], few_sizes[i / 2 / SAC_COUNT(few_keys)],
+                   i % 2 ? "with" : "without");
+            count++;
+        }
+    return count + !met_ones[0] + !met_ones[1];
 }
 
 int main(int argc, char **argv)

@@ -213,6 +213,8 @@ const struct parity_case trial_larger[] = {
     {"FusedBatchNorm", "[17,1024,8,8] [1024]+! [1024]! [1024]! [1024]+!",
      "activation=7 alpha=0.2 beta=0.5"},
     {"GatedSum", "[4,128,28,28] [4,128,1,1]", "parts=2"},
+    /* samples that share weights */
+    {"Excitation", "[67,512,2,3] [64,512]! [64]! [512,64]! [512]!", "inner=1 activation=4"},
     /* samples for all threads of a cluster, for more than it has, and groups */
     {"SampleNorm", "[2,64,56,56] [64]+! [64]!", ""},
     {"SampleNorm", "[1,64,84,84] [64]+! [64]!", "activation=1"},

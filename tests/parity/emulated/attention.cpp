@@ -8,3 +8,8 @@ int emulated_attention(const struct ops_fused_attention *p, const struct ops_por
 {
     return ops::by_tiles(*p, ports, NULL);
 }
+
+int emulated_few(const struct ops_fused_attention *p, const struct ops_ports *ports)
+{
+    return ops::by_few(*p, ports, NULL);
+}

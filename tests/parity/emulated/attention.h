@@ -6,9 +6,15 @@
 #include "engine/cuda/kernels/fused_attention.h"
 
 #ifdef __cplusplus
-extern "C"
+extern "C" {
 #endif
-    int
-    emulated_attention(const struct ops_fused_attention *p, const struct ops_ports *ports);
+
+/* By the tiles that p names; by attention_few.cuh. */
+int emulated_attention(const struct ops_fused_attention *p, const struct ops_ports *ports);
+int emulated_few(const struct ops_fused_attention *p, const struct ops_ports *ports);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

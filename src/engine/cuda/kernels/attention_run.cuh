@@ -2,6 +2,7 @@
 /* Attention's kernels by tiles, as a shape of attention_shape.c names them. */
 #pragma once
 
+#include "engine/cuda/kernels/attention_few.cuh"
 #include "engine/cuda/kernels/attention_whole.cuh"
 
 namespace ops
@@ -77,14 +78,7 @@ template <int ADDS> int run_sizes(const tile_params &a, void *stream)
 inline int by_tiles(const struct ops_fused_attention &p, const struct ops_ports *ports,
                     void *stream)
 {
-    const tile_params a = {p,
-                           (const uint16_t *)ports->in[0],
-                           (const uint16_t *)ports->in[1],
-                           (const uint16_t *)ports->in[2],
-                           ports->in[3],
-                           (const uint16_t *)ports->in[4],
-                           (const uint16_t *)ports->in[5],
-                           ports->out[0]};
+    const tile_params a = tile_params_of(p, ports);
     return p.period ? run_sizes<ADDS_MASK>(a, stream)
            : p.rows ? run_sizes<ADDS_POSITIONS>(a, stream)
                     : run_sizes<ADDS_NOTHING>(a, stream);

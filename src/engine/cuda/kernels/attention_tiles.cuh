@@ -37,6 +37,19 @@ struct tile_params {
     void                      *y;
 };
 
+inline tile_params tile_params_of(const struct ops_fused_attention &p,
+                                  const struct ops_ports           *ports)
+{
+    return {p,
+            (const uint16_t *)ports->in[0],
+            (const uint16_t *)ports->in[1],
+            (const uint16_t *)ports->in[2],
+            ports->in[3],
+            (const uint16_t *)ports->in[4],
+            (const uint16_t *)ports->in[5],
+            ports->out[0]};
+}
+
 enum { FEW = OPS_ATTENTION_FEW, PILE = OPS_ATTENTION_PILE, PADDING = OPS_ATTENTION_PADDING };
 enum { ADDS_NOTHING, ADDS_MASK, ADDS_POSITIONS }; /* to scores */
 constexpr float GROWTH = 8;                       /* of a score, as a power of two */

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Excitation. The blocks of a sample sum up its pixels between them, each then has some rows of the
- * first layer, and some of the second. What they tell each other twice lies in the shared memory of
- * a cluster: the gates of a mobile network's block are one launch, where pooling and two layers
- * were three to four. Without clusters (before compute capability 9.0, or where a layer's numbers
- * do not fit) each of the three is a launch, and it lies in scratch. */
+/* Excitation in two launches (excitation.h), so that all of the card reads the map, and each block
+ * few weights, whatever the sizes. One launch of a cluster of blocks for a sample, which told each
+ * other means and hidden numbers, took 11 to 15 us for a sample and up to 36 for 32 (SE-ResNet-50,
+ * one H200, 2026-11-30): eight processors read the map of a single sample, and one or two of 32
+ * samples all of the weights. */
 #include "engine/cuda/kernels/excitation.h"
 
 #include "engine/cuda/kernels/functions.cuh"
+#include "engine/cuda/kernels/pack.cuh"
 #include "engine/cuda/kernels/team.cuh"
 #include "engine/ops/fused_kinds.h"
-
-#ifdef __CUDACC__
-#include "engine/cuda/kernels/cluster.cuh"
-#endif
 
 using namespace ops;
 
@@ -25,78 +22,25 @@ OPS_BODY float number_of(const void *p, int type, int64_t at)
     return type == SAC_F16 ? get_float(p, SAC_F16, at) : get_float(p, SAC_F32, at);
 }
 
-/* A row of weights, and which of the threads that share it this one is. */
-struct stretch {
-    int from, length, lane, lanes;
-};
-
-/* What a thread adds to its row's sum, by loads that are all under way before the first is waited
- * for: it has a few, and each by itself would take as long as all of them. */
-template <int TYPE> OPS_APART float product_by_eights(const void *w, const float *x, stretch s)
-{
-    constexpr int TURNS = TYPE == SAC_F16 ? 8 : 4;
-    const int     step = s.lanes * LANES;
-    float         sum = 0;
-    for (int k = s.lane * LANES; k < s.length; k += TURNS * step) {
-        raw8 raw[TURNS];
-        OPS_UNROLL
-        for (int i = 0; i < TURNS; i++) /* the last again instead of a condition */
-            raw[i] = load8(w, TYPE,
-                           s.from + (k + i * step < s.length ? k + i * step : s.length - LANES));
-        OPS_UNROLL
-        for (int i = 0; i < TURNS; i++) {
-            float v[LANES], own[LANES];
-            if (k + i * step >= s.length)
-                break;
-            floats_of(raw[i], TYPE, v);
-            get8(x, SAC_F32, k + i * step, own); /* one by one, a warp's would meet in few banks */
-            OPS_UNROLL
-            for (int j = 0; j < LANES; j++)
-                sum += v[j] * own[j];
-        }
-    }
-    return sum;
-}
-
-OPS_APART float product_by_ones(const void *w, int type, const float *x, stretch s)
-{
-    float sum = 0;
-    for (int k = s.lane; k < s.length; k += s.lanes)
-        sum += number_of(w, type, s.from + k) * x[k];
-    return sum;
-}
-
 struct excitation_body {
     struct ops_excitation p;
     const void           *in, *w[2], *bias[2];
     void                 *out;
-    float                *sums, *between; /* scratch */
-    bool                  eights[2], vector;
-
-    OPS_BODY float part_of_row(int which, const float *x, int64_t row, int lane) const
-    {
-        const struct ops_layer &l = p.layer[which];
-        const stretch           s = {(int)row * (int)l.length, (int)l.length, lane, l.lanes};
-        if (!eights[which])
-            return product_by_ones(w[which], l.w_type, x, s);
-        return l.w_type == SAC_F16 ? product_by_eights<SAC_F16>(w[which], x, s)
-                                   : product_by_eights<SAC_F32>(w[which], x, s);
-    }
+    float                *parts; /* of the first layer's numbers, in scratch */
 
     OPS_BODY float bias_of(int which, int64_t row) const
     {
         return number_of(bias[which], p.layer[which].bias_type, row);
     }
+    OPS_BODY float weight_of(int which, int64_t row, int64_t at) const
+    {
+        const struct ops_layer &l = p.layer[which];
+        return number_of(w[which], l.w_type, row * l.length + at);
+    }
     OPS_BODY float finished(int which, float sum) const
     {
         const struct ops_layer &l = p.layer[which];
         return activated(l.fn, sum, (float)l.a, (float)l.b);
-    }
-
-    /* Where the part of a block begins, of so many rows or pixels. */
-    OPS_BODY int part_begin(int n, int part) const
-    {
-        return (int)((int64_t)n * part >> p.shift);
     }
 
     OPS_BODY float pixel_of(int64_t sample, int64_t channel, int64_t pixel) const
@@ -117,258 +61,368 @@ struct excitation_body {
 
 #ifdef __CUDACC__
 
-constexpr int MANY = OPS_EXCITATION_THREADS;
-enum { MEANS = 1, FIRST = 2, SECOND = 4 };
+constexpr int MANY = OPS_EXCITATION_THREADS, MANY_WARPS = MANY / WARP, CHUNK = OPS_EXCITATION_CHUNK;
 
-/* ---- sums of a part of the pixels ---- */
+/* ---- eight numbers of a pixel or of a row ---- */
 
-/* Threads lie as rows of `units` side by side, a unit being a channel or eight, and a row takes
- * every rows-th pixel; more units than threads take turns in one row. */
-struct rows_of_threads {
-    int units, rows;
+/* Those of one type that lie together at addresses that fit 16 bytes. TURNS: so many are under way
+ * at once. */
+template <class T> struct together {
+    typedef pack<T, LANES>         eight;
+    static constexpr int           TURNS = sizeof(T) == 2 ? 4 : 2;
+    static __device__ inline eight pixel(const excitation_body &body, int64_t sample, int channel,
+                                         int pixel)
+    {
+        const ops_maps &m = body.p.maps;
+        return load<LANES>((const T *)body.in + sample * m.sample + channel + pixel * m.pixel);
+    }
+    static __device__ inline eight weights(const excitation_body &body, int which, int row, int at)
+    {
+        return load<LANES>((const T *)body.w[which] + row * body.p.layer[which].length + at);
+    }
 };
 
-__host__ __device__ inline rows_of_threads rows_of(const excitation_body &body)
+/* Any, zeros where there are none. */
+struct one_by_one {
+    typedef pack<float, LANES>     eight;
+    static constexpr int           TURNS = 1;
+    static __device__ inline eight pixel(const excitation_body &body, int64_t sample, int channel,
+                                         int pixel)
+    {
+        eight     e;
+        const int left = (int)body.p.layer[0].length - channel;
+#pragma unroll
+        for (int k = 0; k < LANES; k++)
+            e.word[k] = k < left ? float_to_bits(body.pixel_of(sample, channel + k, pixel)) : 0;
+        return e;
+    }
+    static __device__ inline eight weights(const excitation_body &body, int which, int row, int at)
+    {
+        eight     e;
+        const int left = (int)body.p.layer[which].length - at;
+#pragma unroll
+        for (int k = 0; k < LANES; k++)
+            e.word[k] = k < left ? float_to_bits(body.weight_of(which, row, at + k)) : 0;
+        return e;
+    }
+};
+
+__device__ inline float product_of(const float (&a)[LANES], const float (&b)[LANES])
 {
-    const int channels = (int)body.p.layer[0].length;
-    const int units = body.vector ? channels / LANES : channels;
-    return {units, units < MANY ? MANY / units : 1};
+    float sum = 0;
+#pragma unroll
+    for (int k = 0; k < LANES; k++)
+        sum += a[k] * b[k];
+    return sum;
 }
 
-/* Pixels first, first + step, ... below last of eight channels, `pixel` apart. */
-template <class T>
-__device__ __noinline__ void sum_eights(const T *in, int64_t pixel, int first, int last, int step,
-                                        float *to)
+/* ---- means of a chunk, and what they add to the first layer ---- */
+
+/* The sum of pixels first, first + step, ... below last of eight channels. */
+template <class READ>
+__device__ inline void sum_pixels(const excitation_body &body, int64_t sample, int channel,
+                                  int first, int last, int step, float (&sum)[LANES])
 {
-    constexpr int TURNS = sizeof(T) == 2 ? 8 : 4, TYPE = sizeof(T) == 2 ? SAC_F16 : SAC_F32;
-    float         total[LANES] = {};
+    constexpr int TURNS = READ::TURNS;
+#pragma unroll 1
     for (int j = first; j < last; j += TURNS * step) {
-        raw8  raw[TURNS];
-        float some[LANES] = {}, v[LANES];
+        typename READ::eight raw[TURNS];
+        float                v[LANES];
 #pragma unroll
         for (int k = 0; k < TURNS; k++) { /* the last again instead of a condition */
             const int at = j + k * step;
-            raw[k] = load8(in, TYPE, (at < last ? at : last - 1) * pixel);
+            raw[k] = READ::pixel(body, sample, channel, at < last ? at : last - 1);
         }
 #pragma unroll
         for (int k = 0; k < TURNS; k++) {
             if (j + k * step >= last)
                 break;
-            floats_of(raw[k], TYPE, v);
+            raw[k].to(v);
 #pragma unroll
             for (int e = 0; e < LANES; e++)
-                some[e] += v[e];
+                sum[e] += v[e];
         }
-#pragma unroll
-        for (int e = 0; e < LANES; e++)
-            total[e] += some[e];
-    }
-    put8(to, SAC_F32, 0, total);
-}
-
-__device__ void sum_unit(const excitation_body &body, int64_t sample, int unit, int first, int last,
-                         int step, float *to)
-{
-    const int64_t from = sample * body.p.maps.sample + unit * LANES;
-    if (!body.vector) {
-        float sum = 0;
-        for (int j = first; j < last; j += step)
-            sum += body.pixel_of(sample, unit, j);
-        to[unit] = sum;
-    } else if (body.p.in_type == SAC_F16)
-        sum_eights((const uint16_t *)body.in + from, body.p.maps.pixel, first, last, step,
-                   to + unit * LANES);
-    else
-        sum_eights((const float *)body.in + from, body.p.maps.pixel, first, last, step,
-                   to + unit * LANES);
-}
-
-/* room: [rows][channels]; the sums are its first row. */
-__device__ void sum_part(const excitation_body &body, int64_t sample, int part, float *room)
-{
-    const rows_of_threads t = rows_of(body);
-    const int             channels = (int)body.p.layer[0].length, row = threadIdx.x / t.units;
-    const int             first = body.part_begin((int)body.p.maps.pixels, part),
-              last = body.part_begin((int)body.p.maps.pixels, part + 1);
-    if (row < t.rows)
-        for (int u = threadIdx.x % t.units; u < t.units; u += MANY)
-            sum_unit(body, sample, u, first + row, last, t.rows, room + row * channels);
-    for (int rows = t.rows; rows > 1;) {
-        const int kept = (rows + 1) / 2;
-        __syncthreads();
-        for (int i = threadIdx.x; i < (rows - kept) * channels; i += MANY)
-            room[i] += room[i + kept * channels];
-        rows = kept;
-    }
-    __syncthreads();
-}
-
-/* ---- a part of a layer's rows ---- */
-
-/* put(row, number), by one thread of those that share a row. */
-template <class PUT>
-__device__ void layer(const excitation_body &body, int which, const float *x, int part,
-                      const PUT &put)
-{
-    const struct ops_layer &l = body.p.layer[which];
-    const int               lane = threadIdx.x & (l.lanes - 1), groups = MANY / l.lanes;
-    const int               first = body.part_begin((int)l.rows, part),
-              end = body.part_begin((int)l.rows, part + 1);
-#pragma unroll 1
-    for (int at = first; at < end; at += groups) { /* all threads of a warp take each turn */
-        const int   row = at + threadIdx.x / l.lanes;
-        const float bias = row < end ? body.bias_of(which, row) : 0.0f;
-        float       sum = row < end ? body.part_of_row(which, x, row, lane) : 0.0f;
-        for (int step = l.lanes / 2; step > 0; step /= 2)
-            sum += shuffle(sum, step);
-        if (row < end && lane == 0)
-            put(row, body.finished(which, sum + bias));
     }
 }
 
-/* ---- all of it ---- */
-
-__host__ __device__ inline int64_t up4(int64_t n) /* so that numbers begin at 16 bytes */
-{
-    return (n + 3) / 4 * 4;
-}
-
-/* Where the blocks of a sample tell each other what: shared memory of a cluster. */
-struct in_cluster {
-    float                  *sums, *h;
-    int                     parts;
-    __device__ const float *sums_of(int part) const
+/* Threads lie as rows of `abreast` side by side, one for eight channels. */
+struct place_of_thread {
+    int            unit, row, rows;
+    __device__ int channel(const excitation_body &body) const
     {
-        return cluster::of(sums, part);
-    }
-    __device__ void tell(int64_t row, float v) const
-    {
-        for (int k = 0; k < parts; k++)
-            cluster::of(h, k)[row] = v;
+        return (blockIdx.y * body.p.abreast + unit) * LANES;
     }
 };
 
-/* x: the channels' means, from what the blocks summed up, or as they come. */
-template <class SUMS_OF>
-__device__ void take_means(const excitation_body &body, int64_t sample, int parts,
-                           const SUMS_OF &sums_of, float *x)
+struct alignas(16) chunk {
+    float of[CHUNK];
+};
+
+/* What the part of the pixels adds to the means of SAMPLES. */
+template <class READ, int SAMPLES>
+__device__ inline void take_means(const excitation_body &body, int64_t sample, place_of_thread t,
+                                  chunk *mean)
 {
-    const int64_t channels = body.p.layer[0].length;
-    for (int64_t i = threadIdx.x; i < channels; i += MANY) {
-        float v[OPS_EXCITATION_BLOCKS_MAX], sum = 0;
-        if (body.p.maps.pixels == 1) {
-            x[i] = body.pixel_of(sample, i, 0);
-            continue;
-        }
+    __shared__ chunk room[MANY_WARPS][SAMPLES];
+    const int        warp = threadIdx.x / WARP, abreast = body.p.abreast;
+    const int64_t    pixels = body.p.maps.pixels;
+    const int        first = (int)(pixels * blockIdx.z / body.p.splits),
+              last = (int)(pixels * (blockIdx.z + 1) / body.p.splits);
 #pragma unroll
-        for (int k = 0; k < OPS_EXCITATION_BLOCKS_MAX; k++) /* all under way at once */
-            v[k] = k < parts ? sums_of(k)[i] : 0;
+    for (int s = 0; s < SAMPLES; s++) {
+        float sum[LANES] = {};
+        if (t.channel(body) < (int)body.p.layer[0].length && sample + s < body.p.n)
+            sum_pixels<READ>(body, sample + s, t.channel(body), first + t.row, last, t.rows, sum);
+        for (int step = WARP / 2; step >= abreast; step /= 2)
 #pragma unroll
-        for (int k = 0; k < OPS_EXCITATION_BLOCKS_MAX; k++)
-            sum += v[k];
-        x[i] = sum / (float)body.p.maps.pixels;
+            for (int e = 0; e < LANES; e++)
+                sum[e] += shuffle(sum[e], step);
+        if (threadIdx.x % WARP < (unsigned)abreast)
+            put8(room[warp][s].of, SAC_F32, t.unit * LANES, sum);
+    }
+    __syncthreads();
+    if (threadIdx.x < SAMPLES * CHUNK && threadIdx.x % CHUNK < (unsigned)abreast * LANES) {
+        float sum = 0;
+#pragma unroll
+        for (int k = 0; k < MANY_WARPS; k++)
+            sum += room[k][threadIdx.x / CHUNK].of[threadIdx.x % CHUNK];
+        mean[threadIdx.x / CHUNK].of[threadIdx.x % CHUNK] = sum / (float)pixels;
     }
     __syncthreads();
 }
 
-__global__ void __launch_bounds__(MANY, 2)
-    cluster_kernel(const __grid_constant__ excitation_body body)
+/* blockIdx is a group of samples, a chunk and a part of the pixels. */
+template <class READ, int SAMPLES>
+__global__ void __launch_bounds__(MANY, SAMPLES == 1 ? 4 : 2)
+    squeeze_kernel(const __grid_constant__ excitation_body body)
 {
     early_begin();
-    extern __shared__ __align__(16) float room[];
-    const int     parts = 1 << body.p.shift, part = blockIdx.x & (parts - 1);
-    const int64_t sample = blockIdx.x >> body.p.shift;
-    const int64_t channels = body.p.layer[0].length, hidden = body.p.layer[0].rows;
-    in_cluster    c;
-    float        *x = room + up4(hidden);
-    c.parts = parts;
-    c.h = room;
-    c.sums = x + up4(channels); /* and the rows that are summed up */
-    if (body.p.maps.pixels > 1)
-        sum_part(body, sample, part, c.sums);
-    cluster::sync(); /* all of them have begun, too */
-    take_means(
-        body, sample, parts, [&](int k) { return c.sums_of(k); }, x);
-    layer(body, 0, x, part, [&](int64_t row, float v) { c.tell(row, v); });
-    cluster::sync(); /* no block reads another's memory from here on, so each may end */
-    layer(body, 1, c.h, part, [&](int64_t row, float v) { body.put_gate(sample, row, v); });
+    constexpr int         TURNS = READ::TURNS;
+    __shared__ chunk      mean[SAMPLES];
+    const int             abreast = body.p.abreast, tid = (int)threadIdx.x;
+    const place_of_thread t = {tid & (abreast - 1), tid / abreast, MANY / abreast};
+    const int             rows = (int)body.p.layer[0].rows, parts = body.p.chunks * body.p.splits,
+              channel = t.channel(body);
+    const bool           in = channel < (int)body.p.layer[0].length;
+    const int64_t        sample = (int64_t)blockIdx.x * SAMPLES;
+    typename READ::eight raw[TURNS];
+    const auto           fetch = [&](int first) {
+#pragma unroll
+        for (int k = 0; k < TURNS; k++) {
+            const int row = first + k * t.rows + t.row;
+            if (in)
+                raw[k] = READ::weights(body, 0, row < rows ? row : rows - 1, channel);
+            else
+                raw[k].fill(0);
+        }
+    };
+    fetch(0); /* weights are under way while means are made */
+    take_means<READ, SAMPLES>(body, sample, t, mean);
+    float x[SAMPLES][LANES];
+#pragma unroll
+    for (int s = 0; s < SAMPLES; s++)
+        get8(mean[s].of, SAC_F32, t.unit * LANES, x[s]);
+    float *to = body.parts + (sample * parts + blockIdx.y * body.p.splits + blockIdx.z) * rows;
+#pragma unroll 1
+    for (int first = 0; first < rows; first += TURNS * t.rows) {
+        if (first > 0)
+            fetch(first);
+#pragma unroll
+        for (int k = 0; k < TURNS; k++) {
+            const int row = first + k * t.rows + t.row;
+            float     w[LANES];
+            raw[k].to(w);
+#pragma unroll
+            for (int s = 0; s < SAMPLES; s++) {
+                float sum = product_of(w, x[s]);
+                for (int step = abreast / 2; step > 0; step /= 2)
+                    sum += shuffle(sum, step);
+                if (t.unit == 0 && row < rows && sample + s < body.p.n)
+                    to[(int64_t)s * parts * rows + row] = sum;
+            }
+        }
+    }
 }
 
-/* One of MEANS, FIRST, SECOND; or all where a sample has one block. */
+/* ---- the first layer's numbers, and some of the second's ---- */
+
+/* The sum of parts first, first + step, ..., which lie `rows` apart. */
+__device__ inline float sum_parts(const float *from, int first, int parts, int step, int rows)
+{
+    constexpr int TURNS = 8;
+    float         sum = 0;
+#pragma unroll 1
+    for (int j = first; j < parts; j += TURNS * step) {
+        float v[TURNS];
+#pragma unroll
+        for (int k = 0; k < TURNS; k++)
+            v[k] = j + k * step < parts ? from[(int64_t)(j + k * step) * rows] : 0.0f;
+#pragma unroll
+        for (int k = 0; k < TURNS; k++)
+            sum += v[k];
+    }
+    return sum;
+}
+
+/* Those of a sample to h, which has zeros behind them to a multiple of eight. Threads lie as groups
+ * of `abreast`, a power of two, one for each number; a group takes every groups-th part. */
+__device__ inline void take_hidden(const excitation_body &body, int64_t sample, int abreast,
+                                   float *h)
+{
+    __shared__ float room[MANY];
+    const int        rows = (int)body.p.layer[0].rows, parts = body.p.chunks * body.p.splits,
+              tid = (int)threadIdx.x, own = tid & (abreast - 1), groups = MANY / abreast,
+              width = abreast < WARP ? WARP : abreast;
+    const float *from = body.parts + sample * parts * rows;
+    for (int first = 0; first < rows; first += abreast) {
+        const int   row = first + own;
+        const bool  in = row < rows;
+        const float bias = in ? body.bias_of(0, row) : 0.0f;
+        float       sum = in ? sum_parts(from + row, tid / abreast, parts, groups, rows) : 0.0f;
+        for (int step = WARP / 2; step >= abreast; step /= 2)
+            sum += shuffle(sum, step);
+        __syncthreads(); /* nobody reads what was there before */
+        room[tid] = sum;
+        __syncthreads();
+        if (tid < abreast && in) {
+            for (int k = width; k < MANY; k += width)
+                sum += room[tid + k];
+            h[row] = body.finished(0, sum + bias);
+        }
+    }
+    if (tid < (-rows & (LANES - 1)))
+        h[rows + tid] = 0;
+}
+
+/* blockIdx is a group of samples and a part of the rows. */
+template <class READ, int SAMPLES>
 __global__ void __launch_bounds__(MANY, 2)
-    step_kernel(const __grid_constant__ excitation_body body, int steps)
+    excite_kernel(const __grid_constant__ excitation_body body, int abreast)
 {
     early_begin();
-    extern __shared__ __align__(16) float room[];
-    const int     parts = 1 << body.p.shift, part = blockIdx.x & (parts - 1);
-    const int64_t sample = blockIdx.x >> body.p.shift;
-    const int64_t channels = body.p.layer[0].length, hidden = body.p.layer[0].rows;
-    float *sums = body.sums + sample * parts * channels, *between = body.between + sample * hidden;
-    if (steps & MEANS) {
-        sum_part(body, sample, part, room);
-        for (int64_t i = threadIdx.x; i < channels; i += MANY)
-            sums[part * channels + i] = room[i];
-        __syncthreads();
-    }
-    if (steps & FIRST) {
-        take_means(
-            body, sample, parts, [&](int k) { return sums + k * channels; }, room);
-        layer(body, 0, room, part, [&](int64_t row, float v) { between[row] = v; });
-        __syncthreads();
-    }
-    if (steps & SECOND) {
-        for (int64_t i = threadIdx.x; i < hidden; i += MANY)
-            room[i] = between[i];
-        __syncthreads();
-        layer(body, 1, room, part, [&](int64_t row, float v) { body.put_gate(sample, row, v); });
+    constexpr int TURNS = READ::TURNS;
+    CUDA_SHARED_ROOM(uint4, numbers);
+    float *const h = (float *)numbers;
+    const int    hidden = (int)body.p.layer[1].length, rows = (int)body.p.layer[1].rows,
+              pitch = (hidden + LANES - 1) / LANES * LANES, lanes = body.p.lanes,
+              lane = (int)threadIdx.x & (lanes - 1), step = MANY / lanes,
+              begin = (int)blockIdx.y * body.p.turns * step,
+              end = min(rows, begin + body.p.turns * step);
+    const int64_t        sample = (int64_t)blockIdx.x * SAMPLES;
+    typename READ::eight raw[TURNS];
+    float                bias[TURNS];
+    const auto           row_of = [&](int first, int k) {
+        return first + k * step + (int)threadIdx.x / lanes;
+    };
+    const auto fetch = [&](int first, int at) {
+#pragma unroll
+        for (int k = 0; k < TURNS; k++)
+            if (at < hidden)
+                raw[k] = READ::weights(body, 1, min(row_of(first, k), rows - 1), at);
+            else
+                raw[k].fill(0);
+    };
+    const auto fetch_bias = [&](int first) {
+#pragma unroll
+        for (int k = 0; k < TURNS; k++)
+            bias[k] = body.bias_of(1, min(row_of(first, k), rows - 1));
+    };
+    fetch(begin, lane * LANES); /* weights are under way while parts are summed up */
+    fetch_bias(begin);
+#pragma unroll 1
+    for (int s = 0; s < SAMPLES && sample + s < body.p.n; s++)
+        take_hidden(body, sample + s, abreast, h + s * pitch);
+    __syncthreads();
+#pragma unroll 1
+    for (int first = begin; first < end; first += TURNS * step) {
+        float sum[TURNS][SAMPLES] = {};
+        if (first > begin)
+            fetch_bias(first);
+#pragma unroll 1
+        for (int at = lane * LANES; at < pitch; at += lanes * LANES) {
+            if (first > begin || at >= lanes * LANES)
+                fetch(first, at);
+#pragma unroll
+            for (int s = 0; s < SAMPLES; s++) {
+                float x[LANES], w[LANES];
+                get8(h, SAC_F32, s * pitch + at, x);
+#pragma unroll
+                for (int k = 0; k < TURNS; k++) {
+                    raw[k].to(w);
+                    sum[k][s] += product_of(w, x);
+                }
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < TURNS; k++)
+#pragma unroll
+            for (int s = 0; s < SAMPLES; s++) {
+                for (int by = lanes / 2; by > 0; by /= 2)
+                    sum[k][s] += shuffle(sum[k][s], by);
+                const int row = row_of(first, k);
+                if (lane == 0 && row < end && sample + s < body.p.n)
+                    body.put_gate(sample + s, row, body.finished(1, sum[k][s] + bias[k]));
+            }
     }
 }
 
-constexpr size_t ROOM_MAX = 48 << 10; /* of a block that asks for no more */
+/* ---- launching ---- */
 
-size_t tree_bytes(const excitation_body &body)
+unsigned groups_of(const excitation_body &body, int which)
 {
-    return (size_t)(rows_of(body).rows * body.p.layer[0].length) * sizeof(float);
+    const int64_t each = body.p.layer[which].together;
+    return (unsigned)((body.p.n + each - 1) / each);
 }
 
-size_t cluster_bytes(const excitation_body &body)
+template <class READ, int SAMPLES> int squeeze(const excitation_body &body, cudaStream_t stream)
 {
-    const size_t numbers = up4(body.p.layer[0].length) + up4(body.p.layer[0].rows);
-    return numbers * sizeof(float) + (body.p.maps.pixels > 1 ? tree_bytes(body) : 0);
-}
-
-int queue_cluster(const excitation_body &body, cudaStream_t stream)
-{
-    CUDA_LAUNCH_CLUSTER(cluster_kernel, (unsigned)(body.p.n << body.p.shift), MANY,
-                        cluster_bytes(body), 1u << body.p.shift, stream, body);
+    const ops_excitation &p = body.p;
+    const dim3            grid(groups_of(body, 0), (unsigned)p.chunks, (unsigned)p.splits);
+    CUDA_LAUNCH_ALONE((squeeze_kernel<READ, SAMPLES>), grid, MANY, 0, stream, body);
     return (int)cudaGetLastError();
 }
 
-int queue_steps(const excitation_body &body, int steps, cudaStream_t stream)
+template <class READ, int SAMPLES> int excite(const excitation_body &body, cudaStream_t stream)
 {
-    const struct ops_layer &l = body.p.layer[0];
-    size_t                  bytes = (size_t)(steps & SECOND ? l.rows : 0) * sizeof(float);
-    if (steps & FIRST && (size_t)l.length * sizeof(float) > bytes)
-        bytes = (size_t)l.length * sizeof(float);
-    if (steps & MEANS && tree_bytes(body) > bytes)
-        bytes = tree_bytes(body);
-    CUDA_LAUNCH_ALONE(step_kernel, (unsigned)(body.p.n << body.p.shift), MANY, bytes, stream, body,
-                      steps);
+    const ops_excitation &p = body.p;
+    const int64_t         hidden = p.layer[1].length, rows = MANY / p.lanes * p.turns;
+    const size_t          room = (size_t)((hidden + LANES - 1) / LANES * LANES) * sizeof(float);
+    const dim3            grid(groups_of(body, 1), (unsigned)((p.layer[1].rows + rows - 1) / rows));
+    int                   abreast = 1;
+    while (abreast < hidden && abreast < MANY)
+        abreast *= 2;
+    CUDA_LAUNCH_ALONE((excite_kernel<READ, SAMPLES>), grid, MANY, SAMPLES * room, stream, body,
+                      abreast);
     return (int)cudaGetLastError();
 }
 
-int run(const excitation_body &body, void *stream_)
+template <class READ> int squeeze_some(const excitation_body &body, cudaStream_t stream)
+{
+    return body.p.layer[0].together == 1 ? squeeze<READ, 1>(body, stream)
+                                         : squeeze<READ, OPS_EXCITATION_TOGETHER>(body, stream);
+}
+
+template <class READ> int excite_some(const excitation_body &body, cudaStream_t stream)
+{
+    return body.p.layer[1].together == 1 ? excite<READ, 1>(body, stream)
+                                         : excite<READ, OPS_EXCITATION_TOGETHER>(body, stream);
+}
+
+/* What is not at addresses of 16 bytes is read one by one, by a block for each sample. */
+int run(excitation_body &body, void *stream_)
 {
     cudaStream_t stream = (cudaStream_t)stream_;
-    const int    means = body.p.maps.pixels > 1 ? MEANS : 0;
-    if (has_clusters() && cluster_bytes(body) <= ROOM_MAX)
-        return queue_cluster(body, stream);
-    if (body.p.shift == 0)
-        return queue_steps(body, means | FIRST | SECOND, stream);
-    int res = means ? queue_steps(body, MEANS, stream) : 0;
-    if (!res)
-        res = queue_steps(body, FIRST, stream);
-    return res ? res : queue_steps(body, SECOND, stream);
+    const bool   first = body.p.vector[0] && fits16(body.in) && fits16(body.w[0]),
+               second = body.p.vector[1] && fits16(body.w[1]);
+    body.p.layer[0].together = first ? body.p.layer[0].together : 1;
+    body.p.layer[1].together = second ? body.p.layer[1].together : 1;
+    const int res = !first                      ? squeeze<one_by_one, 1>(body, stream)
+                    : body.p.in_type == SAC_F16 ? squeeze_some<together<uint16_t>>(body, stream)
+                                                : squeeze_some<together<float>>(body, stream);
+    return res                                 ? res
+           : !second                           ? excite<one_by_one, 1>(body, stream)
+           : body.p.layer[1].w_type == SAC_F16 ? excite_some<together<uint16_t>>(body, stream)
+                                               : excite_some<together<float>>(body, stream);
 }
 
 #else
@@ -381,19 +435,19 @@ float mean_of(const excitation_body &body, int64_t sample, int64_t channel)
     return sum / (float)body.p.maps.pixels;
 }
 
-int run(const excitation_body &body, void *)
+int run(excitation_body &body, void *)
 {
-    alignas(16) float       x[SAC_EXCITATION_CHANNELS_MAX], h[SAC_EXCITATION_HIDDEN_MAX];
+    float                   x[SAC_EXCITATION_CHANNELS_MAX], h[SAC_EXCITATION_HIDDEN_MAX];
     const struct ops_layer *l = body.p.layer;
     for (int64_t n = 0; n < body.p.n; n++) {
         for (int64_t i = 0; i < l[0].length; i++)
             x[i] = mean_of(body, n, i);
         for (int which = 0; which < 2; which++)
             for (int64_t row = 0; row < l[which].rows; row++) {
-                float sum = 0;
-                for (int lane = 0; lane < l[which].lanes; lane++)
-                    sum += body.part_of_row(which, which ? h : x, row, lane);
-                const float v = body.finished(which, sum + body.bias_of(which, row));
+                float sum = body.bias_of(which, row);
+                for (int64_t k = 0; k < l[which].length; k++)
+                    sum += body.weight_of(which, row, k) * (which ? h : x)[k];
+                const float v = body.finished(which, sum);
                 if (which)
                     body.put_gate(n, row, v);
                 else
@@ -410,19 +464,8 @@ int run(const excitation_body &body, void *)
 extern "C" int ops_launch_excitation(const void *params, const struct ops_ports *ports,
                                      void *stream)
 {
-    excitation_body         body = {*(const struct ops_excitation *)params,
-                                    ports->in[0],
-                                    {ports->in[1], ports->in[3]},
-                                    {ports->in[2], ports->in[4]},
-                                    ports->out[0],
-                                    NULL,
-                                    (float *)ports->scratch,
-                                    {},
-                                    false};
-    const struct ops_layer *l = body.p.layer;
-    body.sums = body.between + body.p.n * l[0].rows;
-    for (int i = 0; i < 2; i++)
-        body.eights[i] = l[i].length % LANES == 0 && fits16(body.w[i]);
-    body.vector = body.p.vector && fits16(body.in);
+    excitation_body body = {
+        *(const struct ops_excitation *)params, ports->in[0],  {ports->in[1], ports->in[3]},
+        {ports->in[2], ports->in[4]},           ports->out[0], (float *)ports->scratch};
     return body.p.n > 0 ? run(body, stream) : 0;
 }

@@ -27,7 +27,7 @@ static bool in_pieces(const struct sac_head_view *v, int n)
 
 static int piece_of(const struct sac_head_view *v)
 {
-    return in_pieces(v, 8) ? 8 : in_pieces(v, 4) ? 4 : 1;
+    return in_pieces(v, 8) ? 8 : in_pieces(v, 4) ? 4 : in_pieces(v, 2) ? 2 : 1;
 }
 
 /* A query's relative positions of one kind, rounded up. */
@@ -102,6 +102,18 @@ static bool are_halves(const struct ops_fused_attention *p)
            (!p->column_type || p->column_type == SAC_F16);
 }
 
+/* What a warp can hold, where tiles read few numbers at once or would be mostly empty. */
+static bool is_few(const struct ops_fused_attention *p)
+{
+    const int     piece = SAC_MIN(SAC_MIN(p->q_piece, p->k_piece), p->v_piece);
+    const int64_t piles = (p->queries + OPS_ATTENTION_PILE - 1) / OPS_ATTENTION_PILE;
+    return p->keys > 0 &&
+           p->keys <= (piece < 2 ? OPS_ATTENTION_FEW_ONES : OPS_ATTENTION_FEW_KEYS) &&
+           p->size <= OPS_ATTENTION_FEW_SIZE && p->v_size <= OPS_ATTENTION_FEW_SIZE && !p->rows &&
+           !p->bytes.type && (piece < 8 || p->keys <= OPS_ATTENTION_FEW) &&
+           p->batch * p->heads <= INT32_MAX / SAC_MAX(piles, 1);
+}
+
 static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
 {
     struct ops_fused_attention *p = params;
@@ -136,6 +148,7 @@ static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
     p->k_piece = tiles ? piece_of(&a.k) : 0;
     p->v_piece = tiles ? piece_of(&a.v) : 0;
     p->y_piece = tiles ? piece_of(&a.y) : 0;
+    p->few = tiles && is_few(p);
     if (tiles) {
         ops_attention_shape(p, false, &p->shape);
         ops_attention_shape(p, true, &p->hopper_shape);

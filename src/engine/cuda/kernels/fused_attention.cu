@@ -200,6 +200,8 @@ extern "C" int ops_launch_fused_attention(const void *params, const struct ops_p
 {
     struct ops_fused_attention p = *(const struct ops_fused_attention *)params;
 #ifdef __CUDACC__
+    if (can_tile(p, ports) && p.few)
+        return by_few(p, ports, stream);
     if (can_tile(p, ports)) {
         if (p.hopper_shape.together && has_unit())
             p.shape = p.hopper_shape;

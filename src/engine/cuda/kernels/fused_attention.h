@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FusedAttention: by tiles on the tensor cores where the heads lie in float16, else a warp for a
- * few queries of a head at a time. */
+/* FusedAttention: by tiles on the tensor cores where the heads lie in float16, few keys of small
+ * heads in a warp's registers, else a warp for a few queries of a head at a time. */
 #ifndef SAC_ENGINE_CUDA_KERNELS_FUSED_ATTENTION_H
 #define SAC_ENGINE_CUDA_KERNELS_FUSED_ATTENTION_H
 
@@ -14,6 +14,9 @@ enum {
     OPS_ATTENTION_THREADS = 256, /* of a block at most */
     OPS_ATTENTION_PILE = 16,     /* queries that are multiplied at a time */
     OPS_ATTENTION_FEW = 16,      /* keys of a last tile of which the others are left out */
+    OPS_ATTENTION_FEW_KEYS = 64, /* at most, and numbers of a head, of attention_few.cuh */
+    OPS_ATTENTION_FEW_SIZE = 32,
+    OPS_ATTENTION_FEW_ONES = 32, /* keys, where numbers are read one by one */
     OPS_ATTENTION_PADDING = 8,   /* numbers behind each row in shared memory */
     /* of a warp's tiles: 32 keys; 64; 64 by two piles; 64 that four warps multiply together; four
      * warps and all keys (attention_whole.cuh) */
@@ -58,9 +61,10 @@ struct ops_fused_attention {
     float              scale;
     int32_t            q_type, k_type, v_type, mask_type, out_type;
     int32_t            row_type, column_type; /* 0: of these there are no relative positions */
-    /* Numbers that are read at once by tiles: 8, 4, or 1 wherever they lie; 0: no tiles. Of y, more
-     * than 1: pairs can be written. */
+    /* Numbers that are read at once by tiles: 8, 4, or 1 wherever they lie, and 2 by
+     * attention_few.cuh; 0: no tiles. Of y, more than 1: pairs can be written. */
     int32_t                    q_piece, k_piece, v_piece, y_piece;
+    int32_t                    few;                 /* attention_few.cuh is probably faster */
     struct ops_attention_shape shape, hopper_shape; /* of tiles; where there is Hopper's unit */
     struct ops_bytes           bytes;               /* out_type is that of the numbers before */
 };

@@ -68,6 +68,14 @@ __device__ __forceinline__ void load_turned(uint32_t (&v)[4], const uint16_t *fr
                  : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
                  : "r"(shared_place(from)));
 }
+/* A matrix of 8 x 8, of which a lane has numbers 2 t and 2 t + 1 of row g, as `load` leaves it:
+ * turned. */
+__device__ __forceinline__ uint32_t turned(uint32_t v)
+{
+    uint32_t to;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(to) : "r"(v));
+    return to;
+}
 /* d += a b, of 16 x 16 and 16 x 8 numbers. */
 __device__ __forceinline__ void multiply_halves(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
                                                 uint32_t b1)

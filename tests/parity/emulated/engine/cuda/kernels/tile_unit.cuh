@@ -98,6 +98,17 @@ static inline void load_turned(uint32_t (&v)[4], const uint16_t *from)
     });
 }
 
+static inline uint32_t turned(uint32_t v)
+{
+    const int g = emulated::lane() / 4, t = emulated::lane() % 4;
+    uint32_t  to = 0;
+    of_warp(&v, [&](const uint32_t *const *of) {
+        for (int i = 0; i < 2; i++)
+            to |= (*of[(2 * t + i) * 4 + g / 2] >> g % 2 * 16 & 0xffff) << i * 16;
+    });
+    return to;
+}
+
 struct factors {
     float a[4][2], b[2][2];
 };
