@@ -186,20 +186,43 @@ template <class T, int N, bool ACTIVATED> struct spread_body {
         for (int e = 0; e < N; e++)
             v[e] = *from;
     }
-    __device__ __forceinline__ void write(const pack<T, N> &raw, int                    unit,
-                                          const int64_t (&line)[SPREAD_OPERANDS], float mean,
-                                          float inverse) const
+    /* What the numbers of a unit are multiplied by, and what is added to them. */
+    struct constants {
+        float factor[N], shift[N];
+    };
+    __device__ __forceinline__ void take_constants(int unit, const int64_t (&line)[SPREAD_OPERANDS],
+                                                   float inverse, constants &c) const
     {
         const ops_walk &w = p.walk;
-        float           v[N], factor[N], shift[N] = {}, more[N] = {};
-        raw.to(v);
+        OPS_UNROLL
+        for (int e = 0; e < N; e++) {
+            c.factor[e] = 1;
+            c.shift[e] = 0;
+        }
+        if (scale)
+            take(scale + line[2] + walk_place<2>(w, unit), w.stills >> 2 & 1, c.factor);
+        if (bias)
+            take(bias + line[3] + walk_place<3>(w, unit), w.stills >> 3 & 1, c.shift);
         OPS_UNROLL
         for (int e = 0; e < N; e++)
-            factor[e] = 1;
-        if (scale)
-            take(scale + line[2] + walk_place<2>(w, unit), w.stills >> 2 & 1, factor);
-        if (bias)
-            take(bias + line[3] + walk_place<3>(w, unit), w.stills >> 3 & 1, shift);
+            c.factor[e] *= inverse;
+    }
+    /* Are the constants of a thread's units the same? So they are where a line has one, and of
+     * channels that lie last, of which as many units as threads are whole pixels. */
+    __device__ __forceinline__ bool shares_constants() const
+    {
+        const ops_walk &w = p.walk;
+        const bool      within = w.step[2][1] != 0 || w.step[3][1] != 0;
+        return w.step[2][0] == 0 && w.step[3][0] == 0 && (!within || blockDim.x % w.inner.d == 0);
+    }
+
+    __device__ __forceinline__ void write(const pack<T, N> &raw, int                    unit,
+                                          const int64_t (&line)[SPREAD_OPERANDS], float mean,
+                                          const constants &c) const
+    {
+        const ops_walk &w = p.walk;
+        float           v[N], more[N] = {};
+        raw.to(v);
         if (residual) {
             const int64_t at = line[4] + walk_place<4>(w, unit);
             if (p.residual_type == SAC_F16)
@@ -209,7 +232,7 @@ template <class T, int N, bool ACTIVATED> struct spread_body {
         }
         OPS_UNROLL
         for (int e = 0; e < N; e++)
-            v[e] = fmaf(v[e] - mean, inverse * factor[e], shift[e]);
+            v[e] = fmaf(v[e] - mean, c.factor[e], c.shift[e]);
         OPS_UNROLL
         for (int e = 0; e < N; e++) {
             v[e] += p.residual_after ? 0 : more[e];
@@ -242,10 +265,15 @@ template <class T, int N, bool ACTIVATED> struct spread_body {
             put_float(mean_out, p.mean_type, line[SPREAD_STATISTICS], all.mean);
         if (part == 0 && threadIdx.x == 0 && p.inverse_type)
             put_float(inverse_out, p.inverse_type, line[SPREAD_STATISTICS], inverse);
+        const bool shared = shares_constants();
+        constants  c = {};
 #pragma unroll 1
-        for (int unit = first; unit < last; unit += (int)blockDim.x)
-            write(load<N>(in + line[0] + walk_place<0>(p.walk, unit)), unit, line, all.mean,
-                  inverse);
+        for (int unit = first; unit < last; unit += (int)blockDim.x) {
+            const pack<T, N> again = load<N>(in + line[0] + walk_place<0>(p.walk, unit));
+            if (unit == first || !shared)
+                take_constants(unit, line, inverse, c);
+            write(again, unit, line, all.mean, c);
+        }
         if (p.shift > 0)
             cluster::wait();
     }
