@@ -186,6 +186,54 @@ static void ranges_are_watched_once(void **state)
     proto_free(&bytes);
 }
 
+/* Weights of 1e-6, beside a bias of one or alone: nothing of either is kept in float32. */
+static void write_light(const char *path)
+{
+    enum { FLOAT32 = 1, SIZE = 256 };
+    struct proto graph = {0}, model = {0};
+    static float w[SIZE * SIZE];
+    const float  one = 1;
+    for (int i = 0; i < SIZE * SIZE; i++)
+        w[i] = (float)(i * 7 % 13 - 6) * 1e-7f;
+    proto_node(&graph, "Tanh", "x", "t", NULL);
+    proto_node(&graph, "MatMul", "t w", "m", NULL);
+    proto_node(&graph, "Add", "m one", "gate", NULL);
+    proto_node(&graph, "Mul", "t gate", "u", NULL);
+    proto_node(&graph, "MatMul", "t v", "small", NULL);
+    proto_node(&graph, "Add", "u small", "y", NULL);
+    proto_initializer(&graph, "w", FLOAT32, "256 256", w, sizeof w);
+    proto_initializer(&graph, "v", FLOAT32, "256 256", w, sizeof w);
+    proto_initializer(&graph, "one", FLOAT32, "1", &one, sizeof one);
+    proto_input(&graph, "x", FLOAT32, "1 8 256");
+    proto_output(&graph, "y", FLOAT32, "1 8 256");
+    proto_model(&model, &graph, 17);
+    write_file(path, (const char *)model.bytes, model.size);
+    proto_free(&model);
+}
+
+/* What is read again has what leaves, and does not say of others that they were not seen. */
+static void what_stays_in_float16_is_known_later(void **state)
+{
+    struct sac_model_params params = sac_model_params_default();
+    char                    path[128];
+    (void)state;
+    snprintf(path, sizeof path, "%s/light.onnx", folder);
+    write_light(path);
+    params.precision = SAC_PRECISION_FP16;
+    for (int turn = 0; turn < 2; turn++) {
+        sac_model  *m = NULL;
+        sac_tensor *x = ratio_input(far), *y = NULL;
+        said[0] = '\0';
+        ok(sac_model_load(far, path, &params, &m));
+        ok(sac_model_run(m, &x, &y));
+        assert_int_equal(m->wide_count, 0);
+        assert_int_equal(sac_book_find(&m->book, "ranges 0 0") != NULL, 1);
+        sac_tensor_unref(&x);
+        sac_tensor_unref(&y);
+        sac_model_unref(&m);
+    }
+}
+
 /* Whether a batch of 1 in the file can be opened is found out once: what a later load is told is
  * true for it, also where it was not so. */
 static void a_batch_is_checked_once(void **state)
@@ -740,6 +788,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(measured_once, begin, end),
         cmocka_unit_test_setup_teardown(ranges_are_watched_once, begin, end),
+        cmocka_unit_test_setup_teardown(what_stays_in_float16_is_known_later, begin, end),
         cmocka_unit_test_setup_teardown(a_batch_is_checked_once, begin, end),
         cmocka_unit_test_setup_teardown(constants_are_told_apart_to_the_last_bit, begin, end),
         cmocka_unit_test_setup_teardown(the_oldest_plan_goes, begin, end),
