@@ -65,6 +65,12 @@ static double extreme(const struct sac_op *op)
                  : summed[subject_random() % SAC_COUNT(summed)];
 }
 
+/* What goes round in steps grows. */
+static double size_for(const struct sac_op *op)
+{
+    return op->id == SAC_OP_FusedRecurrent ? 0.125 : 1;
+}
+
 static double any_number(const struct sac_operand *o, enum fill fill, bool positive,
                          int64_t modulus, const struct sac_op *op)
 {
@@ -81,15 +87,14 @@ static double any_number(const struct sac_operand *o, enum fill fill, bool posit
     if (!sac_dtype_is_float(o->dtype))
         return (double)(subject_random() % 100) -
                (o->dtype == SAC_I8 || o->dtype >= SAC_I16 ? 50 : 0);
-    const double size = op->id == SAC_OP_FusedRecurrent ? 0.125 : 1; /* what goes round grows */
-    return size * (fill == FILL_EXTREME ? extreme(op) : 4 * uniform() - 2);
+    return size_for(op) * (fill == FILL_EXTREME ? extreme(op) : 4 * uniform() - 2);
 }
 
 /* What any_number() gives for most operands, which are all of the millions. */
-static void fill_floats(float *v, int64_t elements)
+static void fill_floats(float *v, int64_t elements, double size)
 {
     for (int64_t i = 0; i < elements; i++)
-        v[i] = (float)(4 * uniform() - 2);
+        v[i] = (float)(size * (4 * uniform() - 2));
 }
 
 /* ---- reading a case ---- */
@@ -163,7 +168,7 @@ static const char *read_input(struct subject *s, const char *text, enum fill fil
     o->data = subject_keep(s, sac_operand_bytes(o));
     const int64_t elements = sac_operand_elements(o);
     if (kind == '[' && o->dtype == SAC_F32 && fill == FILL_RANDOM && !positive && !modulus)
-        fill_floats(o->data, elements);
+        fill_floats(o->data, elements, size_for(s->node.op));
     else
         for (int64_t i = 0; i < elements; i++)
             sac_operand_set(o, i,

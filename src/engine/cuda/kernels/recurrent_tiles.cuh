@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FusedRecurrent of float16 sums on the tensor cores. A block runs all steps of SAMPLES samples in
  * one direction. Each warp has the gates of eight hidden numbers; it keeps their weights, and its
- * samples' cells, in registers, so that a step reads nothing but what the input adds, fetched a
- * step ahead, and what all warps made of the step before, in shared memory and float16. */
+ * samples' cells, in registers, so that a step reads nothing but what the input adds, fetched some
+ * steps ahead, and what all warps made of the step before, in shared memory and float16. */
 #pragma once
 
 #include "engine/cuda/kernels/numbers.cuh"
@@ -24,6 +24,7 @@ struct recurrent_params {
 template <int KIND_, int GROUPS> struct recurrent_shape {
     static constexpr int KIND = KIND_, GATES = KIND == OPS_RNN ? 1 : KIND == OPS_GRU ? 3 : 4;
     static constexpr int HIDDEN = 16 * GROUPS, DEPTH = GROUPS; /* of 16 numbers each */
+    static constexpr int AHEAD = GROUPS <= 4 ? 4 : 2; /* steps whose sums are on their way */
     static constexpr int WARPS = 2 * GROUPS, THREADS = 32 * WARPS, SAMPLES = 16;
     static constexpr int PITCH = HIDDEN + 8; /* eight rows of 16 bytes lie in different banks */
     static constexpr int ROOM = 2 * SAMPLES * PITCH * (int)sizeof(uint16_t);
@@ -43,7 +44,7 @@ static __device__ __forceinline__ float recurrent_tanh(float x)
 template <class S> struct recurrent_thread {
     uint32_t weight[S::GATES][S::DEPTH][2];
     float    bias[S::GATES][2], cell[4], held[4]; /* held: h, as float32 */
-    uint32_t sums[S::GATES][2];                   /* of the next step: two numbers each */
+    uint32_t sums[S::AHEAD][S::GATES][2];         /* of the next steps: two numbers each */
 
     static __device__ __forceinline__ int lane()
     {
@@ -129,7 +130,8 @@ template <class S> struct recurrent_thread {
     }
 
     /* What the input adds to sample `sample` and to the one eight further at moment t. */
-    __device__ __forceinline__ void read_sums(const recurrent_params &r, int64_t sample, int64_t t)
+    static __device__ __forceinline__ void read_sums(const recurrent_params &r, int64_t sample,
+                                                     int64_t t, uint32_t (&to)[S::GATES][2])
     {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
@@ -139,36 +141,36 @@ template <class S> struct recurrent_thread {
                 r.sums + line * r.p.inputs + blockIdx.y * S::GATES * r.p.hidden + unit();
 #pragma unroll
             for (int gate = 0; gate < S::GATES; gate++)
-                sums[gate][i] = s < r.p.batch && unit() < r.p.hidden
-                                    ? *reinterpret_cast<const uint32_t *>(from + gate * r.p.hidden)
-                                    : 0;
+                to[gate][i] = s < r.p.batch && unit() < r.p.hidden
+                                  ? *reinterpret_cast<const uint32_t *>(from + gate * r.p.hidden)
+                                  : 0;
         }
     }
-    __device__ __forceinline__ float sum_of(int gate, int n) const
+    static __device__ __forceinline__ float sum_of(const uint32_t (&pairs)[2], int n)
     {
-        const uint32_t pair = sums[gate][n / 2];
-        return half_to_float((uint16_t)(n % 2 ? pair >> 16 : pair));
+        return half_to_float((uint16_t)(n % 2 ? pairs[n / 2] >> 16 : pairs[n / 2]));
     }
 
-    /* gates: what was before adds to each, with its bias. */
-    __device__ __forceinline__ void step(const float (&gates)[S::GATES][4])
+    /* x: what the input adds; gates: what was before adds to each, with its bias. */
+    __device__ __forceinline__ void step(const uint32_t (&x)[S::GATES][2],
+                                         const float (&gates)[S::GATES][4])
     {
 #pragma unroll
         for (int n = 0; n < 4; n++) {
             if constexpr (S::KIND == OPS_LSTM) { /* input, output, forget, cell */
-                const float enter = recurrent_sigmoid(sum_of(0, n) + gates[0][n]),
-                            leave = recurrent_sigmoid(sum_of(1, n) + gates[1][n]),
-                            forget = recurrent_sigmoid(sum_of(2, n) + gates[2][n]),
-                            fresh = recurrent_tanh(sum_of(3, n) + gates[3][n]);
+                const float enter = recurrent_sigmoid(sum_of(x[0], n) + gates[0][n]),
+                            leave = recurrent_sigmoid(sum_of(x[1], n) + gates[1][n]),
+                            forget = recurrent_sigmoid(sum_of(x[2], n) + gates[2][n]),
+                            fresh = recurrent_tanh(sum_of(x[3], n) + gates[3][n]);
                 cell[n] = forget * cell[n] + enter * fresh;
                 held[n] = leave * recurrent_tanh(cell[n]);
             } else if constexpr (S::KIND == OPS_GRU) { /* update, reset, new */
-                const float update = recurrent_sigmoid(sum_of(0, n) + gates[0][n]),
-                            reset = recurrent_sigmoid(sum_of(1, n) + gates[1][n]),
-                            fresh = recurrent_tanh(sum_of(2, n) + reset * gates[2][n]);
+                const float update = recurrent_sigmoid(sum_of(x[0], n) + gates[0][n]),
+                            reset = recurrent_sigmoid(sum_of(x[1], n) + gates[1][n]),
+                            fresh = recurrent_tanh(sum_of(x[2], n) + reset * gates[2][n]);
                 held[n] = (1 - update) * fresh + update * held[n];
             } else {
-                held[n] = recurrent_tanh(sum_of(0, n) + gates[0][n]);
+                held[n] = recurrent_tanh(sum_of(x[0], n) + gates[0][n]);
             }
         }
     }
@@ -220,27 +222,33 @@ __global__ void __launch_bounds__(S::THREADS)
     const int64_t       first = backwards ? r.p.steps - 1 : 0, step = backwards ? -1 : 1;
     own.read_weights(r);
     own.read_states(r, sample);
-    own.read_sums(r, sample, first);
+#pragma unroll
+    for (int a = 0; a < S::AHEAD; a++)
+        if (a < r.p.steps)
+            own.read_sums(r, sample, first + a * step, own.sums[a]);
 #pragma unroll
     for (int i = 0; i < 2; i++)
         *reinterpret_cast<uint32_t *>(room + (own.row() + 8 * i) * S::PITCH + own.unit()) =
             pair_of(own.held[2 * i], own.held[2 * i + 1]);
     __syncthreads();
-    for (int64_t k = 0; k < r.p.steps; k++) {
-        const int64_t t = first + k * step;
-        float         gates[S::GATES][4];
+    for (int64_t begin = 0; begin < r.p.steps; begin += S::AHEAD)
 #pragma unroll
-        for (int gate = 0; gate < S::GATES; gate++)
+        for (int a = 0; a < S::AHEAD; a++)
+            if (begin + a < r.p.steps) {
+                const int64_t t = first + (begin + a) * step;
+                float         gates[S::GATES][4];
 #pragma unroll
-            for (int n = 0; n < 4; n++)
-                gates[gate][n] = own.bias[gate][n % 2];
-        recurrent_multiply(own, room + k % 2 * S::SAMPLES * S::PITCH, gates);
-        own.step(gates);
-        own.keep(r, room + (k + 1) % 2 * S::SAMPLES * S::PITCH, sample, t);
-        if (k + 1 < r.p.steps)
-            own.read_sums(r, sample, t + step);
-        __syncthreads();
-    }
+                for (int gate = 0; gate < S::GATES; gate++)
+#pragma unroll
+                    for (int n = 0; n < 4; n++)
+                        gates[gate][n] = own.bias[gate][n % 2];
+                recurrent_multiply(own, room + a % 2 * S::SAMPLES * S::PITCH, gates);
+                own.step(own.sums[a], gates);
+                if (begin + a + S::AHEAD < r.p.steps)
+                    own.read_sums(r, sample, t + S::AHEAD * step, own.sums[a]);
+                own.keep(r, room + (a + 1) % 2 * S::SAMPLES * S::PITCH, sample, t);
+                __syncthreads();
+            }
     own.keep_states(r, sample);
 }
 
