@@ -114,6 +114,15 @@ static inline void proto_attr_int(struct proto *attrs, const char *name, int64_t
     proto_message(attrs, 5, &a);
 }
 
+static inline void proto_attr_string(struct proto *attrs, const char *name, const char *v)
+{
+    struct proto a = {0};
+    proto_string(&a, 1, name);
+    proto_string(&a, 4, v);
+    proto_int(&a, 20, 3);
+    proto_message(attrs, 5, &a);
+}
+
 static inline void proto_attr_ints(struct proto *attrs, const char *name, const char *numbers)
 {
     struct proto a = {0};
