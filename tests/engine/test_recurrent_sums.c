@@ -91,6 +91,7 @@ static int run(sac_device *dev, const struct layer *l, const struct proto *model
     sac_model  *m = NULL;
     int         fused = 0;
     float       numbers[4 * HIDDEN * HIDDEN];
+    params.precision = SAC_PRECISION_FP32;
     for (int i = 0; i < 4 * HIDDEN * HIDDEN; i++)
         numbers[i] = number(i);
     assert_sac_ok(sac_model_load_memory(dev, model->bytes, model->size, l->name, &params, &m));
