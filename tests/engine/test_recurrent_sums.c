@@ -130,8 +130,7 @@ static void numbers_are_those_of_the_cpu(void **state)
         for (int o = 0; o < l->outputs; o++) {
             assert_int_equal(count[o], again[o]);
             for (int64_t k = 0; k < count[o]; k++)
-                if (!(fabsf(want[o][k] - have[o][k]) <= 5e-5f)) /* the operators' tolerance is 1e-4
-                                                                 */
+                if (!(fabsf(want[o][k] - have[o][k]) <= 2e-6f))
                     fail_msg("%s: output %d, number %lld is %g, not %g", l->name, o, (long long)k,
                              (double)have[o][k], (double)want[o][k]);
             free(want[o]);

@@ -90,8 +90,8 @@ static sac_result read_positions(const struct sac_op_call *c, struct sac_fused_a
         SAC_TRY(read_part(c, COLUMNS, "columns", a, &a->column, &a->columns));
     SAC_TRY(read_relative(c, a));
     a->rows = a->rows ? a->rows : a->keys / a->columns;
-    a->columns = a->columns ? a->columns : a->keys / a->rows;
-    SAC_CHECK(c, a->keys % a->rows == 0 && a->keys / a->rows == a->columns,
+    a->columns = a->columns ? a->columns : a->rows ? a->keys / a->rows : 0;
+    SAC_CHECK(c, a->rows && a->keys % a->rows == 0 && a->keys / a->rows == a->columns,
               "%lld rows of %lld columns are not %lld keys", (long long)a->rows,
               (long long)a->columns, (long long)a->keys);
     return SAC_OK;

@@ -73,13 +73,16 @@ bool sac_positions_add(struct sac_positions *p, struct sac_value *what,
  * dim is the batch. */
 static bool find_skew(struct sac_value *v, struct sac_skew *skew, struct sac_strided *view)
 {
-    struct sac_value *end = v, *behind = NULL;
+    static const char *const parts[] = {"Gather", "Slice", "Split"}; /* not all of the skewed */
+    struct sac_value        *end = v, *behind = NULL;
     for (int depth = 0; depth < DEPTH_MAX && end; depth++) {
         if (sac_skew_of(skew, end)) {
             const bool reshaped = behind && sac_is_reshape(behind->producer);
             return sac_strided_from(view, v, depth - reshaped) && view->offset == 0 &&
                    view->scale == 1;
         }
+        if (sac_is_any(end->producer, parts, SAC_COUNT(parts)))
+            return false;
         behind = end;
         end = sac_strided_before(end);
     }

@@ -122,7 +122,7 @@ static bool take_factor(struct program *to, const struct sac_chain_step *s, bool
     struct sac_chain_step *before = &to->chain.step[last];
     const float            both = before->alpha * s->alpha;
     if (!only || !is_factor(before, -1) || !is_factor(s, SAC_CHAIN_INPUTS + last) ||
-        !(isnormal(both) || both == 0))
+        !(isnormal(both) || (both == 0 && (before->alpha == 0 || s->alpha == 0))))
         return false;
     before->alpha = both;
     return true;

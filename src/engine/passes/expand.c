@@ -102,7 +102,8 @@ static sac_result turn_before(struct sac_graph *g, struct sac_node *n, bool *cha
     for (int d = 0; d < y->rank; d++) {
         const int64_t own = expand->inputs[0]->dims[perm[d]];
         dims[d] = own == 1 ? y->dims[d] : 1; /* 1: as it is */
-        if (own == 1 && y->dims[d] < 0)
+        if (own == 1 ? y->dims[d] < 0
+                     : !has_dim(g, expand->inputs[0], expand->outputs[0], (int)perm[d]))
             return SAC_OK;
     }
     const struct sac_tensor_desc desc = {.dtype = SAC_I64, .rank = 1, .shape = {y->rank}};

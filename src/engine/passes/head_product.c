@@ -44,7 +44,7 @@ static bool all_are(const struct sac_node *n, const char *name, int64_t number)
 
 static bool is_one_tap(const struct sac_node *n)
 {
-    if (!sac_is_dense_conv(n) || !sac_constant_floats(n->inputs[1]) ||
+    if (!sac_is(n, "Conv") || !sac_is_dense_conv(n) || !sac_constant_floats(n->inputs[1]) ||
         (sac_node_input(n, 2) && !sac_constant_floats(n->inputs[2])) || n->outputs[0]->rank < 3)
         return false;
     const struct sac_value *w = n->inputs[1];
@@ -147,6 +147,8 @@ static bool lies_in_map(struct head_product *p, const struct sac_strided *s)
     const struct sac_value *map = s->base, *w = p->conv->inputs[1];
     const int               last = s->rank - 1;
     p->channels = w->dims[0];
+    if (p->channels < p->size)
+        return false;
     p->pixels = 1;
     for (int d = 2; d < map->rank; d++)
         p->pixels *= map->dims[d];

@@ -143,6 +143,10 @@ static void find_numbers(void)
             numbers.names[numbers.count++] = passes[row]->name;
         numbers.of_row[row] = first == row ? numbers.count - 1 : numbers.of_row[first];
     }
+#ifdef SAC_DEBUG_ABORT
+    if (numbers.count > SAC_PASSES_MAX)
+        abort(); /* bits of `without` */
+#endif
 }
 
 static int number_of(size_t row)

@@ -121,7 +121,7 @@ static int find_chain(struct sac_value *y, struct sac_value *chain[DEPTH_MAX])
         last = sac_is(y->producer, "Pad") ? i + 1 : last;
         y = y->producer->inputs[0];
     }
-    return last == DEPTH_MAX || chain[last]->rank < 1 ? 0 : last;
+    return last == DEPTH_MAX || !chain[last] || chain[last]->rank < 1 ? 0 : last;
 }
 
 /* How many numbers x has, each of whose open dims has so many entries; 0: too many. */
@@ -198,7 +198,7 @@ static bool holds(struct sac_skew *s, struct sac_value *const *chain, int last, 
 
 bool sac_skew_of(struct sac_skew *s, struct sac_value *y)
 {
-    struct sac_value *chain[DEPTH_MAX];
+    struct sac_value *chain[DEPTH_MAX] = {NULL};
     const int         last = find_chain(y, chain);
     if (last == 0 || y->rank < 2 || chain[last]->dtype != SAC_F32)
         return false;

@@ -161,7 +161,7 @@ static bool are_halves(const struct ops_chain *p)
 /* How a thread takes several numbers at once. */
 static void set_groups(struct ops_chain *p)
 {
-    bool narrow = true;
+    bool narrow = !p->view.wide;
     p->stills = p->loose = p->placed = 0;
     p->spread = false;
     for (int k = 0; k <= p->inputs; k++) {

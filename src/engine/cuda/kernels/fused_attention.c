@@ -157,7 +157,7 @@ static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
                   groups = a.batch * a.heads *
                            ((a.queries + OPS_ATTENTION_GROUP - 1) / OPS_ATTENTION_GROUP);
     /* tiles need none, but operands at an odd address are not read by tiles */
-    p->at_once = tiles ? 1 : SAC_CLAMP(SCORES_MAX / scores, 1, SAC_MAX(groups, 1));
+    p->at_once = tiles ? 1 : SAC_CLAMP(SCORES_MAX / SAC_MAX(scores, 1), 1, SAC_MAX(groups, 1));
     plan->scratch_bytes = (size_t)(p->at_once * scores) * sizeof(float);
     return SAC_OK;
 }
