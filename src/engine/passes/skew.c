@@ -7,14 +7,17 @@
 
 enum {
     DEPTH_MAX = 12,
-    NUMBERS_MAX = 1 << 22 /* a file must not say how long this takes */
+    ENTRIES_MAX = 3,       /* of an open dim */
+    NUMBERS_MAX = 1 << 22, /* a file must not say how long this takes */
+    LARGER = 4             /* how much a skew's padding makes of x at most */
 };
 
 /* Where in x each number of a value comes from; -1: it is padding. */
 struct places {
     int      rank;
     int64_t  dims[SAC_RANK_MAX], count;
-    int32_t *at; /* [NUMBERS_MAX] */
+    int64_t  room; /* for so many */
+    int32_t *at;   /* [room] */
 };
 
 /* An open dim is what is left of `count` numbers. */
@@ -29,7 +32,7 @@ static bool set_dims(struct places *p, const struct sac_value *v, int64_t count)
             continue;
         }
         p->dims[d] = v->dims[d];
-        if (v->dims[d] < 1 || v->dims[d] > NUMBERS_MAX / p->count)
+        if (v->dims[d] < 1 || v->dims[d] > p->room / p->count)
             return false;
         p->count *= v->dims[d];
     }
@@ -66,7 +69,7 @@ static bool set_cropped(struct places *to, const struct places *from, const stru
         const bool open = y->dims[d] == SAC_DIM_OPEN;
         to->dims[d] = open ? from->dims[d] : y->dims[d];
         if ((open && (first[d] != 0 || step[d] != 1)) || to->dims[d] < 1 ||
-            to->dims[d] > NUMBERS_MAX / to->count)
+            to->dims[d] > to->room / to->count)
             return false;
         to->count *= to->dims[d];
     }
@@ -181,12 +184,13 @@ static bool is_skew(struct sac_skew *s, const struct places *p, int64_t numbers,
 }
 
 /* What holds for two numbers of samples holds for all, as with shapes (ops/probe.c). */
-static bool holds(struct sac_skew *s, struct sac_value *const *chain, int last, int32_t *room)
+static bool holds(struct sac_skew *s, struct sac_value *const *chain, int last, int32_t *at,
+                  int64_t room)
 {
     const struct sac_value *x = chain[last];
     int64_t                 from = -1;
-    for (int64_t entries = 2; entries <= 3; entries++) {
-        struct places p = {.at = room}, other = {.at = room + NUMBERS_MAX};
+    for (int64_t entries = 2; entries <= ENTRIES_MAX; entries++) {
+        struct places p = {.room = room, .at = at}, other = {.room = room, .at = at + room};
         const int64_t count = numbers_of(x, entries);
         if (!run_chain(chain, last, count, &p, &other) ||
             !is_skew(s, &p, x->dims[x->rank - 1], count) || (from >= 0 && s->from != from))
@@ -203,8 +207,9 @@ bool sac_skew_of(struct sac_skew *s, struct sac_value *y)
     if (last == 0 || y->rank < 2 || chain[last]->dtype != SAC_F32)
         return false;
     s->x = chain[last];
-    int32_t   *room = sac_alloc(2 * (size_t)NUMBERS_MAX * sizeof *room);
-    const bool is = room && holds(s, chain, last, room);
-    sac_free(room);
+    const int64_t room = SAC_MIN(LARGER * numbers_of(s->x, ENTRIES_MAX), NUMBERS_MAX);
+    int32_t      *at = room ? sac_alloc(2 * (size_t)room * sizeof *at) : NULL;
+    const bool    is = at && holds(s, chain, last, at, room);
+    sac_free(at);
     return is;
 }
