@@ -83,19 +83,13 @@ static bool activation_of(const struct sac_rnn_activation *a, struct sac_activat
     return out->kind != SAC_ACT_NONE;
 }
 
-static int activations_of(enum sac_op_id op)
-{
-    return op == SAC_OP_RNN ? 1 : op == SAC_OP_GRU ? 2 : 3;
-}
-
-static bool read_cells(const struct sac_op_call *c, const struct sac_rnn *r,
-                       struct sac_rnn_cell *cell)
+static bool read_cells(const struct sac_rnn *r, struct sac_rnn_cell *cell)
 {
     bool known = true;
     for (int d = 0; d < r->directions; d++) {
         cell[d].clip = r->clip > 0 ? (float)r->clip : INFINITY;
         cell[d].coupled = r->coupled;
-        for (int i = 0; i < activations_of(c->node->op->id); i++)
+        for (int i = 0; i < sac_rnn_activations(r->kind); i++)
             known &= activation_of(&r->act[d][i], &cell[d].act[i]);
     }
     return known;
@@ -117,7 +111,7 @@ static struct sac_kernel_offer rnn_supports(struct sac_device                *de
     offer.in_place = -1;
     if (sac_cpu_level() < SAC_CPU_AVX2 || sac_operand_elements(&c->in[X]) == 0)
         return sac_kernel_refuse("empty, or no AVX2");
-    if (sac_rnn_read(c, &r) != SAC_OK || !read_cells(c, &r, cell))
+    if (sac_rnn_read(c, &r) != SAC_OK || !read_cells(&r, cell))
         return sac_kernel_refuse("an activation without vectors");
     return offer;
 }
@@ -175,14 +169,14 @@ static void add_product(struct rnn_state *s, int which, int gates)
     }
 }
 
-static void add_products(struct rnn_state *s, const struct sac_op_call *c)
+static void add_products(struct rnn_state *s)
 {
     const int gates = (int)s->r.gates;
     add_product(s, INPUT, gates);
-    if (c->node->op->id != SAC_OP_GRU || s->r.linear_before_reset) {
-        s->step = c->node->op->id == SAC_OP_RNN   ? SAC_SIMD_PICK(sac_rnn_plain)
-                  : c->node->op->id == SAC_OP_GRU ? SAC_SIMD_PICK(sac_rnn_gru)
-                                                  : SAC_SIMD_PICK(sac_rnn_lstm);
+    if (s->r.kind != SAC_GRU || s->r.linear_before_reset) {
+        s->step = s->r.kind == SAC_RNN   ? SAC_SIMD_PICK(sac_rnn_plain)
+                  : s->r.kind == SAC_GRU ? SAC_SIMD_PICK(sac_rnn_gru)
+                                         : SAC_SIMD_PICK(sac_rnn_lstm);
         add_product(s, AGAIN, gates);
         return;
     }
@@ -262,9 +256,9 @@ static bool make(struct rnn_state *s, const struct sac_device *dev, const struct
     for (int i = 0; i < OUTPUTS; i++)
         s->wants[i] = sac_op_wants(c, i);
     s->computed = !c->in[W].data || !c->in[R].data || (s->has[B] && !c->in[B].data);
-    if (!read_cells(c, &s->r, s->cell))
+    if (!read_cells(&s->r, s->cell))
         return false;
-    add_products(s, c);
+    add_products(s);
     cut_steps(s, dev);
     return s->computed || pack_constants(s, c);
 }

@@ -294,6 +294,15 @@ struct sac_rnn_activation {
     int    kind; /* its place in the list of names, which begins with Affine, Relu, Tanh, Sigmoid */
 };
 enum sac_rnn_kind { SAC_RNN, SAC_GRU, SAC_LSTM };
+static inline int sac_rnn_gates(enum sac_rnn_kind kind)
+{
+    return kind == SAC_RNN ? 1 : kind == SAC_GRU ? 3 : 4;
+}
+/* Of one direction: of gates, of what is new, of an LSTM's cells. */
+static inline int sac_rnn_activations(enum sac_rnn_kind kind)
+{
+    return kind + 1;
+}
 struct sac_rnn {
     enum sac_rnn_kind kind;
     bool    summed; /* X has what the input adds to the gates; R lies as FusedRecurrent's */

@@ -59,7 +59,7 @@ static sac_result read_activations(const struct sac_op_call *c, struct sac_rnn *
 {
     static const char *const defaults[] = {"Sigmoid", "Tanh", "Tanh"};
     const struct sac_attr   *names = sac_node_attr(c->node, "activations");
-    int                      count = r->kind + 1;
+    int                      count = sac_rnn_activations(r->kind);
     const float             *alpha, *beta;
     size_t                   alphas = sac_attr_floats(c->node, "activation_alpha", &alpha);
     size_t                   betas = sac_attr_floats(c->node, "activation_beta", &beta);
@@ -101,7 +101,7 @@ static sac_result read_kind(const struct sac_op_call *c, struct sac_rnn *r)
                                                     : sac_attr_int(c->node, "kind", SAC_RNN);
     SAC_CHECK(c, kind >= SAC_RNN && kind <= SAC_LSTM, "kind %lld is none", (long long)kind);
     r->kind = (enum sac_rnn_kind)kind;
-    r->gates = kind == SAC_RNN ? 1 : kind == SAC_GRU ? 3 : 4;
+    r->gates = sac_rnn_gates(r->kind);
     r->summed = id == SAC_OP_FusedRecurrent;
     return SAC_OK;
 }

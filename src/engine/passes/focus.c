@@ -62,19 +62,11 @@ static bool read_focus(const struct sac_node *concat, struct start *parts)
 
 static bool plain_conv(const struct sac_node *n)
 {
-    const int64_t *ints;
     if (!sac_is(n, "Conv") || !sac_constant_floats(sac_node_input(n, 1)) ||
         n->inputs[1]->rank != 4 || sac_attr_int(n, "group", 1) != 1 ||
         strcmp(sac_attr_string(n, "auto_pad", "NOTSET"), "NOTSET") != 0)
         return false;
-    const char *const ones[] = {"strides", "dilations"};
-    for (int k = 0; k < 2; k++) {
-        const size_t count = sac_attr_ints(n, ones[k], &ints);
-        for (size_t i = 0; i < count; i++)
-            if (ints[i] != 1)
-                return false;
-    }
-    return true;
+    return sac_ints_are(n, "strides", 1) && sac_ints_are(n, "dilations", 1);
 }
 
 /* Weights [M,4C,k,k] of the stacked parts to [M,C,2k,2k] over the image. */

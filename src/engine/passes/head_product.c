@@ -32,16 +32,6 @@ struct head_product {
 
 /* ---- what is multiplied ---- */
 
-static bool all_are(const struct sac_node *n, const char *name, int64_t number)
-{
-    const int64_t *list;
-    const size_t   count = sac_attr_ints(n, name, &list);
-    for (size_t i = 0; i < count; i++)
-        if (list[i] != number)
-            return false;
-    return true;
-}
-
 static bool is_one_tap(const struct sac_node *n)
 {
     if (!sac_is(n, "Conv") || !sac_is_dense_conv(n) || !sac_constant_floats(n->inputs[1]) ||
@@ -52,7 +42,7 @@ static bool is_one_tap(const struct sac_node *n)
         if (w->dims[d] != 1 || n->outputs[0]->dims[d] < 1 ||
             n->outputs[0]->dims[d] != n->inputs[0]->dims[d])
             return false;
-    return all_are(n, "strides", 1) && all_are(n, "pads", 0);
+    return sac_ints_are(n, "strides", 1) && sac_ints_are(n, "pads", 0);
 }
 
 /* Do only nodes read the map that take parts of it or turn it? Any other may join a convolution,

@@ -517,6 +517,16 @@ bool sac_is_any(const struct sac_node *n, const char *const *types, size_t count
     return false;
 }
 
+bool sac_ints_are(const struct sac_node *n, const char *name, int64_t number)
+{
+    const int64_t *list;
+    const size_t   count = sac_attr_ints(n, name, &list);
+    for (size_t i = 0; i < count; i++)
+        if (list[i] != number)
+            return false;
+    return true;
+}
+
 bool sac_is_reshape(const struct sac_node *n)
 {
     static const char *const types[] = {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"};

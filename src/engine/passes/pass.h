@@ -64,6 +64,8 @@ bool sac_is(const struct sac_node *n, const char *op_type);       /* of ONNX's o
 bool sac_is_fused(const struct sac_node *n, const char *op_type); /* of ours */
 bool sac_is_any(const struct sac_node *n, const char *const *types, size_t count);
 bool sac_is_reshape(const struct sac_node *n); /* the same numbers in the same order */
+/* Is the attribute a list of nothing but this number, or left out? */
+bool sac_ints_are(const struct sac_node *n, const char *name, int64_t number);
 /* Is v a map that a convolution or its like writes in channels last? */
 bool sac_is_map(const struct sac_value *v);
 /* A convolution of one group whose weights are constant, of a float32 map whose channels are known.

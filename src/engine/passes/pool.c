@@ -5,16 +5,6 @@
  * taps instead of 275. */
 #include "engine/passes/pass.h"
 
-static bool all_are(const struct sac_node *n, const char *name, int64_t wanted)
-{
-    const int64_t *values;
-    const size_t   count = sac_attr_ints(n, name, &values);
-    for (size_t i = 0; i < count; i++)
-        if (values[i] != wanted)
-            return false;
-    return true;
-}
-
 /* The kernel's size k when n keeps its map's size; 0: it is no such pool. */
 static int64_t same_size_kernel(const struct sac_node *n)
 {
@@ -24,8 +14,8 @@ static int64_t same_size_kernel(const struct sac_node *n)
         (n->output_count > 1 && n->outputs[1]) || sac_attr_int(n, "ceil_mode", 0))
         return 0;
     const int64_t *pads;
-    if (!all_are(n, "kernel_shape", kernel[0]) || !all_are(n, "strides", 1) ||
-        !all_are(n, "dilations", 1) || !all_are(n, "pads", kernel[0] / 2) ||
+    if (!sac_ints_are(n, "kernel_shape", kernel[0]) || !sac_ints_are(n, "strides", 1) ||
+        !sac_ints_are(n, "dilations", 1) || !sac_ints_are(n, "pads", kernel[0] / 2) ||
         sac_attr_ints(n, "pads", &pads) != 2 * rank)
         return 0;
     return kernel[0];

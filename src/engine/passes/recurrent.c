@@ -33,9 +33,7 @@ static bool read_recurrent(struct sac_node *n, struct recurrent *q)
     const struct sac_value *x = n->inputs[X];
     *q = (struct recurrent){.node = n,
                             .kind = (enum sac_rnn_kind)kind,
-                            .gates = kind == SAC_RNN   ? 1
-                                     : kind == SAC_GRU ? 3
-                                                       : 4,
+                            .gates = sac_rnn_gates((enum sac_rnn_kind)kind),
                             .w = n->inputs[W],
                             .r = n->inputs[R],
                             .b = sac_node_input(n, B)};
